@@ -1,0 +1,312 @@
+import { decode, encode } from "@msgpack/msgpack"
+import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js"
+import type { WebSocket } from "uWebSockets.js"
+import { afterEach, expect, expectTypeOf, test } from "vitest"
+import type { Message } from "../src/contract/messages.ts"
+import { GatewayClient } from "./gateway.ts"
+import type { GatewayOptions } from "./gateway.ts"
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+interface Data {
+  packed: boolean
+}
+interface Frame {
+  op: number
+  d: Record<string, unknown> | null
+}
+interface Peer {
+  send(frame: object): void
+  end(code: number, reason?: string): void
+  drop(): void
+}
+interface Script {
+  heartbeatInterval?: number
+  /** What it does with a frame; answers true where that replaces the ordinary answer. */
+  on?: (frame: Frame, peer: Peer) => boolean | undefined
+}
+
+const user = { id: "9", username: "ada", discriminator: "0", avatar: null, avatar_url: null, badges: [], bot: false }
+
+/** A gateway of the size of a test: HELLO, READY, RESUMED, heartbeat answers, and whatever the script adds. */
+async function fakeGateway(script: Script = {}) {
+  const frames: Frame[] = []
+  const peers: Peer[] = []
+  const closes: number[] = []
+  const ended = new WeakSet<WebSocket<Data>>()
+  const sockets = new Map<WebSocket<Data>, Peer>()
+  const app = App().ws<Data>("/gateway", {
+    upgrade: (res, req, context) => {
+      const packed = req.getQuery("encoding") === "msgpack"
+      const [key, protocol, extensions] = ["key", "protocol", "extensions"].map(name =>
+        req.getHeader(`sec-websocket-${name}`),
+      )
+      res.upgrade({ packed }, key!, protocol!, extensions!, context)
+    },
+    open: ws => {
+      const { packed } = ws.getUserData()
+      const peer: Peer = {
+        send: frame => ws.send(packed ? encode(frame) : JSON.stringify(frame), packed),
+        end: (code, reason) => ws.end(code, reason),
+        drop: () => ws.close(),
+      }
+      sockets.set(ws, peer)
+      peers.push(peer)
+      peer.send({ op: 10, d: { heartbeat_interval: script.heartbeatInterval ?? 45_000 } })
+    },
+    message: (ws, bytes, isBinary) => {
+      const peer = sockets.get(ws)!
+      const frame = (isBinary ? decode(bytes) : JSON.parse(Buffer.from(bytes).toString())) as Frame
+      frames.push(frame)
+      if (script.on?.(frame, peer) || ended.has(ws)) return
+      if (frame.op === 1) peer.send({ op: 11 })
+      if (frame.op === 2) peer.send({ op: 0, t: "READY", s: 100, d: { v: 10, user, guilds: [], session_id: "s1" } })
+      if (frame.op === 6) peer.send({ op: 0, t: "RESUMED", s: frame.d!["seq"], d: {} })
+    },
+    close: (ws, code) => {
+      ended.add(ws)
+      closes.push(code)
+    },
+  })
+  const url = await new Promise<string>(resolve => {
+    app.listen("127.0.0.1", 0, token => {
+      if (!token) throw new Error("cannot listen")
+      closers.push(() => {
+        us_listen_socket_close(token)
+        app.close()
+      })
+      resolve(`http://127.0.0.1:${us_socket_local_port(token)}`)
+    })
+  })
+  return { url, frames, peers, closes, last: () => peers.at(-1)! }
+}
+
+function gatewayClient(url: string, options: Partial<GatewayOptions> = {}) {
+  const client = new GatewayClient({ url, token: "t.s", backoff: { firstMs: 4, maxMs: 20 }, ...options })
+  closers.unshift(() => client.close())
+  return client
+}
+
+const message = (s: number, content: string) => ({ op: 0, t: "MESSAGE_CREATE", s, d: { id: String(s), content } })
+const until = async (holds: () => boolean) => {
+  while (!holds()) await new Promise(resolve => setTimeout(resolve, 1))
+}
+const happens = (client: GatewayClient, name: "ready" | "resumed" | "close" | "error" | "invalid_session") =>
+  new Promise<unknown>(resolve => {
+    const off = client.on(name, (data: unknown) => {
+      off()
+      resolve(data)
+    })
+  })
+
+test.each(["json", "msgpack"] as const)("it identifies after HELLO and hears events, in %s", async encoding => {
+  const gateway = await fakeGateway()
+  const frames: number[] = []
+  const client = gatewayClient(gateway.url, { encoding, intents: 513, onFrame: frame => frames.push(frame.op) })
+  const heard: Message[] = []
+  client.on("MESSAGE_CREATE", data => {
+    expectTypeOf(data).toEqualTypeOf<Message>()
+    heard.push(data)
+  })
+  await client.connect()
+  expect(client).toMatchObject({ state: "live", sessionId: "s1", seq: 100, user: { username: "ada" } })
+  expect(gateway.frames).toMatchObject([{ op: 2, d: { token: "t.s", intents: 513, properties: {} } }])
+
+  const next = client.next("MESSAGE_CREATE", { where: data => data.content === "grüezi" })
+  gateway.last().send(message(2 ** 52, "hello"))
+  gateway.last().send(message(2 ** 52 + 2, "grüezi"))
+  expect(await next).toMatchObject({ content: "grüezi" })
+  expect(heard.map(({ content }) => content)).toEqual(["hello", "grüezi"])
+  expect(client.seq).toBe(2 ** 52 + 2)
+  expect(frames).toEqual([10, 0, 0, 0])
+
+  client.typing("77")
+  expect(await client.heartbeatNow()).toBeGreaterThanOrEqual(0)
+  expect(gateway.frames.slice(1)).toEqual([
+    { op: 40, d: { channel_id: "77" } },
+    { op: 1, d: 2 ** 52 + 2 },
+  ])
+})
+
+test("left out intents are not sent: the server's default holds", async () => {
+  const gateway = await fakeGateway()
+  await gatewayClient(gateway.url).connect()
+  expect(gateway.frames[0]!.d).not.toHaveProperty("intents")
+})
+
+test("kept events wait in order until somebody takes them", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url, { keep: true })
+  await client.connect()
+  for (const n of [101, 102, 103, 104]) gateway.last().send(message(n, `m${n}`))
+  await client.heartbeatNow()
+  expect(await client.next("MESSAGE_CREATE", { where: data => data.content === "m102" })).toMatchObject({ id: "102" })
+  expect(await client.next("MESSAGE_CREATE")).toMatchObject({ id: "101" })
+  expect(client.take()).toMatchObject({ name: "MESSAGE_CREATE", s: 103 })
+  expect(client.rest()).toMatchObject([{ s: 104 }])
+  expect(client.rest()).toEqual([])
+})
+
+test("next fails after its time, and when the client is closed", async () => {
+  const client = gatewayClient((await fakeGateway()).url)
+  await client.connect()
+  await expect(client.next("TYPING_START", { timeoutMs: 10 })).rejects.toThrow("no TYPING_START in 10 ms")
+  const forever = client.next("TYPING_START")
+  client.close()
+  await expect(forever).rejects.toThrow("gateway closed: 1000")
+})
+
+test("S1: seq never falls, and RESUME names the last one", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  gateway.last().send(message(500, "a"))
+  gateway.last().send(message(400, "b"))
+  await client.heartbeatNow()
+  expect(client.seq).toBe(500)
+
+  const closed = happens(client, "close")
+  const resumed = happens(client, "resumed")
+  gateway.last().drop()
+  expect(await closed).toMatchObject({ code: 1006, willReconnect: true })
+  expect(await resumed).toEqual({ seq: 500 })
+  expect(gateway.frames.at(-1)).toEqual({ op: 6, d: { token: "t.s", session_id: "s1", seq: 500 } })
+  expect(client.state).toBe("live")
+})
+
+test("S2: INVALID_SESSION makes it identify anew on the same connection", async () => {
+  const gateway = await fakeGateway({
+    on: ({ op }, peer) => (op === 6 ? (peer.send({ op: 9, d: false }), true) : undefined),
+  })
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  const invalid = happens(client, "invalid_session")
+  const ready = happens(client, "ready")
+  client.drop()
+  await invalid
+  expect(client.sessionId).toBeUndefined()
+  await ready
+  expect(gateway.frames.map(({ op }) => op)).toEqual([2, 6, 2])
+  expect(gateway.peers).toHaveLength(2)
+})
+
+test("it resumes on another server", async () => {
+  const [east, west] = [await fakeGateway(), await fakeGateway()]
+  const client = gatewayClient(east.url)
+  await client.connect()
+  await client.reconnect(west.url)
+  expect(client.state).toBe("live")
+  expect(west.frames).toEqual([{ op: 6, d: { token: "t.s", session_id: "s1", seq: 100 } }])
+  await until(() => east.closes.length === 1)
+  expect(east.closes).toEqual([1006])
+})
+
+test("RECONNECT (op 7) moves it at once, with its session", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url, { backoff: { firstMs: 60_000, maxMs: 60_000, jitter: 0 } })
+  await client.connect()
+  const resumed = happens(client, "resumed")
+  gateway.last().send({ op: 7, d: null })
+  await resumed
+  expect(gateway.frames.map(({ op }) => op)).toEqual([2, 6])
+})
+
+test("S3: a heartbeat without an answer ends the connection, and it resumes", async () => {
+  let deaf = true
+  const gateway = await fakeGateway({ heartbeatInterval: 40, on: ({ op }) => (op === 1 ? deaf : undefined) })
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  const closed = happens(client, "close")
+  const resumed = happens(client, "resumed")
+  expect(await closed).toMatchObject({ code: 4900, willReconnect: true })
+  deaf = false
+  await resumed
+  expect(gateway.frames.filter(({ op }) => op === 1)).toHaveLength(1)
+})
+
+test("heartbeats go out at the interval, the first one at a random part of it", async () => {
+  const gateway = await fakeGateway({ heartbeatInterval: 20 })
+  const client = gatewayClient(gateway.url, { random: () => 0.5 })
+  await client.connect()
+  await until(() => gateway.frames.filter(({ op }) => op === 1).length >= 4)
+  expect(client.state).toBe("live")
+  expect(gateway.peers).toHaveLength(1)
+  expect(gateway.frames.at(-1)).toEqual({ op: 1, d: 100 })
+})
+
+test.each([1000, 1001, 1012, 1013, 4000, 4008, 4009])("close code %i: it comes back and resumes", async code => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  const resumed = happens(client, "resumed")
+  gateway.last().end(code, "why")
+  await resumed
+  expect(gateway.frames.map(({ op }) => op)).toEqual([2, 6])
+})
+
+test.each([
+  [4004, "Authentication failed"],
+  [4013, "Invalid intents"],
+  [4016, "Server entering maintenance"],
+  [1000, "Resumed elsewhere"],
+])("close code %i %s: it stays away and forgets its session", async (code, reason) => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  const waiting = client.next("MESSAGE_CREATE")
+  const closed = happens(client, "close")
+  gateway.last().end(code, reason)
+  await expect(waiting).rejects.toMatchObject({ code, reason })
+  expect(await closed).toEqual({ code, reason, willReconnect: false })
+  expect(client).toMatchObject({ state: "closed", sessionId: undefined, seq: undefined })
+})
+
+test("a token that is refused fails connect", async () => {
+  const gateway = await fakeGateway({ on: (_, peer) => (peer.end(4004, "Authentication failed"), true) })
+  await expect(gatewayClient(gateway.url).connect()).rejects.toMatchObject({ code: 4004 })
+})
+
+test("without autoReconnect the first failure fails connect, and says why", async () => {
+  const client = gatewayClient("ws://127.0.0.1:1", { autoReconnect: false })
+  const error = happens(client, "error")
+  await expect(client.connect()).rejects.toMatchObject({ code: 1006 })
+  expect(await error).toMatchObject({ code: "ECONNREFUSED" })
+})
+
+test("close keeps the session: connect resumes it", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  client.close()
+  expect(client.state).toBe("closed")
+  await until(() => gateway.closes.length === 1)
+  expect(gateway.closes).toEqual([1000])
+  await client.connect()
+  expect(gateway.frames.map(({ op }) => op)).toEqual([2, 6])
+})
+
+test("drop without autoReconnect stays down until reconnect", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url, { autoReconnect: false })
+  await client.connect()
+  client.drop()
+  expect(client.state).toBe("closed")
+  await until(() => gateway.closes.length === 1)
+  expect(gateway.closes).toEqual([1006])
+  await client.reconnect()
+  expect(gateway.frames.map(({ op }) => op)).toEqual([2, 6])
+})
+
+test("a frame that cannot be decoded is an error, and the connection is replaced", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url)
+  await client.connect()
+  const error = happens(client, "error")
+  const resumed = happens(client, "resumed")
+  gateway.last().send(Object.assign(() => undefined, { toJSON: () => undefined }))
+  expect(await error).toMatchObject({ message: "a frame cannot be decoded" })
+  await resumed
+})

@@ -1,0 +1,521 @@
+import { Decoder, encode } from "@msgpack/msgpack"
+import type { EventName, events } from "../src/contract/contract.ts"
+import { closeCodes, opcodes } from "../src/contract/gateway-codes.ts"
+import { defaultBackoff, waitMs } from "./backoff.ts"
+import type { Backoff } from "./backoff.ts"
+
+/** What `d` of each event holds. */
+export type EventData<N extends EventName> = (typeof events)[N]["data"]["_output"]
+
+/** One frame as the server sent it. */
+export interface ServerFrame {
+  op: number
+  t?: string
+  s?: number
+  d?: unknown
+}
+
+/** One event (op 0). Narrow on `name` to know `data`. */
+export type ReceivedEvent = { [N in EventName]: { name: N; data: EventData<N>; s: number } }[EventName]
+
+export interface GatewayClose {
+  code: number
+  reason: string
+  /** The client comes back by itself, after a wait. */
+  willReconnect: boolean
+}
+
+/** What `on` can name beside the events of the contract. */
+export interface LifeEvents {
+  /** Every event, before its own handlers. */
+  dispatch: ReceivedEvent
+  ready: EventData<"READY">
+  resumed: { seq: number }
+  invalid_session: undefined
+  /** `d` of SERVER_STATUS (op 12). */
+  status: unknown
+  close: GatewayClose
+  error: Error
+}
+type Events = { [N in EventName]: EventData<N> } & LifeEvents
+
+export type GatewayState = "idle" | "connecting" | "identifying" | "resuming" | "live" | "waiting" | "closed"
+
+/** As much of a WebSocket as we use; the browser's and `NodeWebSocket` both have it. */
+export interface GatewaySocket {
+  binaryType: string
+  onopen: ((event: never) => void) | null
+  onmessage: ((message: never) => void) | null
+  onclose: ((close: never) => void) | null
+  onerror: ((failure: never) => void) | null
+  send(data: string | Uint8Array<ArrayBuffer>): void
+  close(code?: number, reason?: string): void
+  /** Node only: ends the connection without a close frame. */
+  terminate?(): void
+  pause?(): void
+  resume?(): void
+}
+export type GatewaySocketClass = new (url: string) => GatewaySocket
+
+export interface GatewayOptions {
+  /** The server's origin (`http`, `https`, `ws` or `wss`); `/gateway` is added where the path is empty. */
+  url: string
+  token: string
+  /** Left out: the server's default. */
+  intents?: number
+  encoding?: "json" | "msgpack"
+  /** Default: true. */
+  autoReconnect?: boolean
+  backoff?: Partial<Backoff>
+  /** From connecting to HELLO. Default: 15 s. */
+  connectTimeoutMs?: number
+  /** Sees every frame as it came, before anything acts on it. The tests hold it against the contract. */
+  onFrame?: (frame: ServerFrame) => void
+  /** Keep events until `next`, `take` or `rest` asks for them, as tests do. Default: false. */
+  keep?: boolean
+  /** Default: the global one, else the one of `node-websocket.ts`. */
+  WebSocket?: GatewaySocketClass
+  random?: () => number
+}
+
+/** The server closed for good, or the client was closed while somebody waited. */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError"
+  readonly code: number
+  readonly reason: string
+  constructor(code: number, reason: string) {
+    super(`gateway closed: ${code}${reason && ` ${reason}`}`)
+    this.code = code
+    this.reason = reason
+  }
+}
+
+interface Waiting {
+  matches: (event: ReceivedEvent) => boolean
+  resolve: (data: never) => void
+  reject: (failure: Error) => void
+}
+
+/** 4010 to 4017 end a session, those that this server never sends included. */
+function mayResume(code: number, reason: string): boolean {
+  const known = Object.values(closeCodes).filter(one => one.code === code)
+  const entry = known.find(one => one.reason === reason) ?? known[0]
+  return entry ? entry.resume : !(code >= 4010 && code <= 4017)
+}
+
+const noHeartbeatAnswer = 4900
+const asked = 4901
+
+/**
+ * One gateway session, over as many connections as it takes. It keeps:
+ *   S1  `seq` never falls within a session, and is what RESUME names, so the server knows what is missing.
+ *   S2  After a lost connection it resumes; it identifies anew only when the server says that the session is gone.
+ *   S3  A dead connection is noticed: a heartbeat that is not answered before the next is due ends it.
+ *   S4  Nobody comes back in step: every wait has jitter.
+ */
+export class GatewayClient {
+  readonly #options: GatewayOptions
+  readonly #backoff: Backoff
+  readonly #random: () => number
+  readonly #msgpack: boolean
+  readonly #decoder = new Decoder()
+  #url: string
+
+  #state: GatewayState = "idle"
+  #socket: GatewaySocket | undefined
+  /** Counts connections, so that a late call of an old one is recognized. */
+  #connection = 0
+  #attempt = 0
+
+  #sessionId: string | undefined
+  #seq: number | undefined
+  #user: EventData<"READY">["user"] | undefined
+
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #heartbeatTimer: ReturnType<typeof setTimeout> | undefined
+  #intervalMs = 0
+  /** When each unanswered heartbeat left, with who waits for its answer. */
+  #unanswered: { sentAt: number; resolve?: (ms: number) => void; reject?: (failure: Error) => void }[] = []
+
+  readonly #handlers = new Map<string, Set<(data: never) => void>>()
+  readonly #waiting = new Set<Waiting>()
+  #kept: ReceivedEvent[] = []
+  #connected: { resolve: () => void; reject: (failure: Error) => void }[] = []
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#backoff = { ...defaultBackoff, ...options.backoff }
+    this.#random = options.random ?? Math.random
+    this.#msgpack = options.encoding === "msgpack"
+    this.#url = gatewayUrl(options.url, options.encoding ?? "json")
+  }
+
+  get state(): GatewayState {
+    return this.#state
+  }
+  get sessionId(): string | undefined {
+    return this.#sessionId
+  }
+  /** The last `s`: RESUME would begin after it. */
+  get seq(): number | undefined {
+    return this.#seq
+  }
+  get user(): EventData<"READY">["user"] | undefined {
+    return this.#user
+  }
+
+  /** Connects. Done when READY or RESUMED is in; fails when the server refuses for good, or, without `autoReconnect`, at the first failure. */
+  connect(): Promise<void> {
+    if (this.#state === "live") return Promise.resolve()
+    const connected = this.#untilConnected()
+    if (this.#state === "idle" || this.#state === "closed") this.#open()
+    return connected
+  }
+
+  /** Leaves the present connection without a goodbye and goes to `url` (default: the same) at once; resumes if there is a session. */
+  reconnect(url?: string): Promise<void> {
+    if (url !== undefined) this.#url = gatewayUrl(url, this.#options.encoding ?? "json")
+    const connected = this.#untilConnected()
+    this.#leave()?.terminate?.()
+    this.#open()
+    return connected
+  }
+
+  /** Ends it. The session stays resumable for the server's resume window: `connect()` resumes. */
+  close(code = 1000, reason = ""): void {
+    const socket = this.#leave()
+    this.#state = "closed"
+    this.#giveUp(new GatewayError(code, reason))
+    socket?.close(code, reason)
+  }
+
+  /** The network is gone: no close frame, neither side is told. Reconnects like after any loss, unless `autoReconnect` is off. In a browser it can only close. */
+  drop(): void {
+    const socket = this.#leave()
+    if (!socket) return
+    if (socket.terminate) socket.terminate()
+    else socket.close()
+    this.#lost(1006, "dropped", true)
+  }
+
+  /** Node only: stops reading, as a slow reader would; `unpause` goes on. */
+  pause(): void {
+    this.#socket?.pause?.()
+  }
+  unpause(): void {
+    this.#socket?.resume?.()
+  }
+
+  /** Op 40. */
+  typing(channelId: string): void {
+    this.send({ op: opcodes.TYPING_START.op, d: { channel_id: channelId } })
+  }
+
+  /** Sends a heartbeat now; done when it is answered, with the milliseconds that took. */
+  heartbeatNow(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      if (this.#socket && this.#state !== "connecting") this.#heartbeat(resolve, reject)
+      else reject(new Error("not connected"))
+    })
+  }
+
+  /** Any frame, valid or not; a string or bytes go out as they are. For tests of what the server refuses. */
+  send(frame: object | string | Uint8Array<ArrayBuffer>): void {
+    if (!this.#socket) throw new Error("not connected")
+    if (typeof frame === "string" || frame instanceof Uint8Array) this.#socket.send(frame)
+    else this.#socket.send(this.#msgpack ? encode(frame) : JSON.stringify(frame))
+  }
+
+  /** Calls `handler` for each; the answer ends that. */
+  on<N extends keyof Events>(name: N, handler: (data: Events[N]) => void): () => void {
+    const handlers = this.#handlers.get(name) ?? new Set()
+    this.#handlers.set(name, handlers.add(handler))
+    return () => {
+      handlers.delete(handler)
+    }
+  }
+
+  /** The next event of that name (for which `where` holds): with `keep` the oldest one that nobody took, else one still to come. */
+  next<N extends EventName>(
+    name: N,
+    { timeoutMs = 5_000, where = () => true }: { timeoutMs?: number; where?: (data: EventData<N>) => boolean } = {},
+  ): Promise<EventData<N>> {
+    const matches = (event: ReceivedEvent) => event.name === name && where(event.data)
+    const index = this.#kept.findIndex(matches)
+    if (index >= 0) return Promise.resolve(this.#kept.splice(index, 1)[0]!.data as EventData<N>)
+
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer)
+        this.#waiting.delete(waiting)
+      }
+      const waiting: Waiting = {
+        matches,
+        resolve: (data: EventData<N>) => {
+          end()
+          resolve(data)
+        },
+        reject: failure => {
+          end()
+          reject(failure)
+        },
+      }
+      const late = () => waiting.reject(new Error(`no ${name} in ${timeoutMs} ms (state: ${this.#state})`))
+      const timer = setTimeout(late, timeoutMs)
+      this.#waiting.add(waiting)
+    })
+  }
+
+  /** The oldest kept event, removed. */
+  take(): ReceivedEvent | undefined {
+    return this.#kept.shift()
+  }
+
+  /** Every kept event, removed. READY and RESUMED are never among them. */
+  rest(): ReceivedEvent[] {
+    const kept = this.#kept
+    this.#kept = []
+    return kept
+  }
+
+  #untilConnected(): Promise<void> {
+    return new Promise((resolve, reject) => this.#connected.push({ resolve, reject }))
+  }
+
+  #open(): void {
+    clearTimeout(this.#timer)
+    const connection = ++this.#connection
+    this.#state = "connecting"
+    this.#timer = setTimeout(() => {
+      if (connection === this.#connection) this.#abandon(1006, "no HELLO in time")
+    }, this.#options.connectTimeoutMs ?? 15_000)
+
+    socketClass(this.#options)
+      .then(WebSocket => {
+        if (connection === this.#connection) this.#attach(new WebSocket(this.#url), connection)
+      })
+      .catch((cause: unknown) => {
+        if (connection !== this.#connection) return
+        this.#leave()
+        this.#fail(cause)
+        this.#lost(1006, "no WebSocket", false)
+      })
+  }
+
+  #attach(socket: GatewaySocket, connection: number): void {
+    this.#socket = socket
+    socket.binaryType = "arraybuffer"
+    // A property costs `NodeWebSocket` one call per frame, a listener a dispatch.
+    /* oxlint-disable unicorn/prefer-add-event-listener */
+    socket.onmessage = ({ data }: { data: string | ArrayBuffer | Uint8Array }) => {
+      if (connection === this.#connection) this.#receive(data)
+    }
+    socket.onerror = (failure: { error?: unknown }) => {
+      // A browser says nothing about the cause; the close that follows is what we act on.
+      if (connection === this.#connection && failure.error instanceof Error) this.#emit("error", failure.error)
+    }
+    socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
+      if (connection !== this.#connection) return
+      this.#leave()
+      this.#lost(code, reason, mayResume(code, reason))
+    }
+    /* oxlint-enable unicorn/prefer-add-event-listener */
+  }
+
+  /** Forgets the present connection: nothing that it still says counts. */
+  #leave(): GatewaySocket | undefined {
+    const socket = this.#socket
+    this.#socket = undefined
+    this.#connection++
+    clearTimeout(this.#timer)
+    clearTimeout(this.#heartbeatTimer)
+    const unanswered = this.#unanswered
+    this.#unanswered = []
+    for (const { reject } of unanswered) reject?.(new Error("the connection ended before the heartbeat was answered"))
+    return socket
+  }
+
+  /** Gives up a connection that the server may still think alive. Waiting for its goodbye would cost time. */
+  #abandon(code: number, reason: string): void {
+    const socket = this.#leave()
+    if (socket?.terminate && code !== asked) socket.terminate()
+    else socket?.close(code >= 4000 ? code : 1000, reason)
+    this.#lost(code, reason, true, code === asked)
+  }
+
+  #lost(code: number, reason: string, resumable: boolean, atOnce = false): void {
+    const willReconnect = resumable && (this.#options.autoReconnect ?? true)
+    if (!resumable) this.#forgetSession()
+    this.#state = willReconnect ? "waiting" : "closed"
+    const connection = this.#connection
+    this.#emit("close", { code, reason, willReconnect })
+    // A handler may have closed or reconnected meanwhile.
+    if (connection !== this.#connection) return
+    if (!willReconnect) {
+      this.#giveUp(new GatewayError(code, reason))
+      return
+    }
+    const wait = atOnce && this.#attempt === 0 ? 0 : waitMs(this.#backoff, this.#attempt, this.#random) // S4
+    this.#attempt++
+    this.#timer = setTimeout(() => this.#open(), wait)
+  }
+
+  #receive(data: string | ArrayBuffer | Uint8Array): void {
+    let frame: ServerFrame
+    try {
+      frame = (typeof data === "string" ? JSON.parse(data) : this.#decoder.decode(data)) as ServerFrame
+    } catch (cause) {
+      this.#fail(new Error("a frame cannot be decoded", { cause }))
+      this.#abandon(4002, "Decode error")
+      return
+    }
+    this.#options.onFrame?.(frame)
+    switch (frame.op) {
+      case opcodes.DISPATCH.op:
+        this.#dispatch(frame)
+        break
+      case opcodes.HELLO.op:
+        this.#hello(frame.d as { heartbeat_interval: number })
+        break
+      case opcodes.HEARTBEAT_ACK.op: {
+        const heartbeat = this.#unanswered.shift()
+        if (heartbeat) heartbeat.resolve?.(performance.now() - heartbeat.sentAt)
+        break
+      }
+      case opcodes.RECONNECT.op:
+        this.#abandon(asked, "Reconnecting")
+        break
+      case opcodes.INVALID_SESSION.op:
+        this.#invalidSession(frame.d === true)
+        break
+      case opcodes.HEARTBEAT.op:
+        this.#heartbeat()
+        break
+      case statusOp:
+        this.#emit("status", frame.d)
+        break
+      default: // a newer server may say more than we know
+    }
+  }
+
+  #hello({ heartbeat_interval: intervalMs }: { heartbeat_interval: number }): void {
+    clearTimeout(this.#timer)
+    this.#intervalMs = intervalMs
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), intervalMs * this.#random()) // S4
+    this.#introduce()
+  }
+
+  #introduce(): void {
+    const { token, intents } = this.#options
+    if (this.#sessionId !== undefined && this.#seq !== undefined) {
+      this.#state = "resuming"
+      this.send({ op: opcodes.RESUME.op, d: { token, session_id: this.#sessionId, seq: this.#seq } })
+      return
+    }
+    this.#forgetSession()
+    this.#state = "identifying"
+    const properties = { os: "", browser: "starling", device: "" }
+    this.send({
+      op: opcodes.IDENTIFY.op,
+      d: intents === undefined ? { token, properties } : { token, intents, properties },
+    })
+  }
+
+  #invalidSession(resumable: boolean): void {
+    if (!resumable) this.#forgetSession()
+    this.#emit("invalid_session", undefined)
+    // 1 to 5 s by default: a server that lost its sessions must not meet all of them at once.
+    const wait = this.#backoff.firstMs * (1 + 4 * this.#random())
+    const connection = this.#connection
+    this.#timer = setTimeout(() => {
+      if (connection === this.#connection) this.#introduce()
+    }, wait)
+  }
+
+  #dispatch(frame: ServerFrame): void {
+    const { t, s, d } = frame
+    if (typeof s === "number" && (this.#seq === undefined || s > this.#seq)) this.#seq = s // S1
+    const event = { name: t, data: d, s } as ReceivedEvent
+    if (event.name === "READY") {
+      this.#sessionId = event.data.session_id
+      this.#user = event.data.user
+      this.#arrived()
+      this.#emit("ready", event.data)
+    } else if (event.name === "RESUMED") {
+      this.#arrived()
+      this.#emit("resumed", { seq: event.s })
+    }
+    this.#emit("dispatch", event)
+    this.#emit(event.name, event.data)
+
+    for (const waiting of this.#waiting) {
+      if (!waiting.matches(event)) continue
+      waiting.resolve(event.data as never)
+      return
+    }
+    if (this.#options.keep && event.name !== "READY" && event.name !== "RESUMED") this.#kept.push(event)
+  }
+
+  #arrived(): void {
+    this.#state = "live"
+    this.#attempt = 0
+    const connected = this.#connected
+    this.#connected = []
+    for (const { resolve } of connected) resolve()
+  }
+
+  #beat(): void {
+    // Half the interval of grace, for a heartbeat that `heartbeatNow` has only just sent.
+    const oldest = this.#unanswered[0]
+    if (oldest && performance.now() - oldest.sentAt > this.#intervalMs / 2) {
+      this.#abandon(noHeartbeatAnswer, "No heartbeat answer") // S3
+      return
+    }
+    this.#heartbeat()
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), this.#intervalMs)
+  }
+
+  #heartbeat(resolve?: (ms: number) => void, reject?: (failure: Error) => void): void {
+    this.#unanswered.push({ sentAt: performance.now(), ...(resolve && { resolve }), ...(reject && { reject }) })
+    this.send({ op: opcodes.HEARTBEAT.op, d: this.#seq ?? null })
+  }
+
+  #forgetSession(): void {
+    this.#sessionId = undefined
+    this.#seq = undefined
+  }
+
+  #giveUp(failure: GatewayError): void {
+    const connected = this.#connected
+    this.#connected = []
+    for (const { reject } of connected) reject(failure)
+    for (const waiting of this.#waiting) waiting.reject(failure)
+  }
+
+  #fail(cause: unknown): void {
+    this.#emit("error", cause instanceof Error ? cause : new Error(String(cause)))
+  }
+
+  #emit<N extends keyof Events>(name: N, data: Events[N]): void {
+    const handlers = this.#handlers.get(name)
+    if (handlers) for (const handler of handlers) handler(data as never)
+  }
+}
+
+/** SERVER_STATUS. */
+const statusOp = 12
+
+function gatewayUrl(base: string, encoding: "json" | "msgpack"): string {
+  const url = new URL(base.replace(/^http/, "ws"))
+  if (url.pathname === "/") url.pathname = "/gateway"
+  url.searchParams.set("encoding", encoding)
+  return url.href
+}
+
+/** A page's bundler leaves `node-websocket.ts` out (`external`): where there is a global WebSocket it is never asked for. */
+async function socketClass(options: GatewayOptions): Promise<GatewaySocketClass> {
+  if (options.WebSocket) return options.WebSocket
+  const own = (globalThis as { WebSocket?: unknown }).WebSocket
+  if (typeof own === "function") return own as GatewaySocketClass
+  return (await import("./node-websocket.ts")).NodeWebSocket
+}

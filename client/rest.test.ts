@@ -1,0 +1,149 @@
+import { createServer } from "node:http"
+import type { IncomingHttpHeaders } from "node:http"
+import type { AddressInfo } from "node:net"
+import { afterEach, expect, expectTypeOf, test } from "vitest"
+import { routes } from "../src/contract/contract.ts"
+import { createInvite } from "../src/contract/invites.ts"
+import { createMessage, getMessage, listMessages } from "../src/contract/messages.ts"
+import type { Message } from "../src/contract/messages.ts"
+import { getLive } from "../src/contract/system.ts"
+import { getMe } from "../src/contract/users.ts"
+import { ApiError, createClient, split } from "./rest.ts"
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+interface Seen {
+  method: string | undefined
+  url: string | undefined
+  headers: IncomingHttpHeaders
+  body: string
+}
+type Answer = [status: number, body: unknown, headers?: Record<string, string>] | "hang up"
+
+/** Answers in turn; the last answer again and again. */
+async function server(...answers: Answer[]) {
+  const seen: Seen[] = []
+  const http = createServer((request, response) => {
+    let body = ""
+    request.setEncoding("utf8")
+    request.on("data", (chunk: string) => {
+      body += chunk
+    })
+    request.on("end", () => {
+      seen.push({ method: request.method, url: request.url, headers: request.headers, body })
+      const answer = answers.length > 1 ? answers.shift()! : answers[0]!
+      if (answer === "hang up") {
+        request.socket.destroy()
+        return
+      }
+      const [status, reply, headers] = answer
+      response.writeHead(status, { "content-type": "application/json", ...headers })
+      response.end(typeof reply === "string" ? reply : JSON.stringify(reply))
+    })
+  })
+  await new Promise<void>(resolve => http.listen(0, "127.0.0.1", resolve))
+  closers.push(() => http.close())
+  return { seen, baseUrl: `http://127.0.0.1:${(http.address() as AddressInfo).port}` }
+}
+
+const patient = { attempts: 4, firstMs: 1, maxMs: 5, jitter: 1 }
+
+test("the flat input goes into path, query and body, as the schemas name its keys", () => {
+  expect(split(getMessage, { channel_id: "1", message_id: "a/b" })).toEqual({
+    path: "/api/v1/channels/1/messages/a%2Fb",
+    body: undefined,
+  })
+  expect(split(listMessages, { channel_id: "1", limit: "5", before: undefined })).toEqual({
+    path: "/api/v1/channels/1/messages?limit=5",
+    body: undefined,
+  })
+  expect(split(createMessage, { channel_id: "1", content: "hi" })).toEqual({
+    path: "/api/v1/channels/1/messages",
+    body: { content: "hi" },
+  })
+  expect(split(createInvite, { channel_id: "1" }).body).toBeUndefined()
+  expect(split(createInvite, { channel_id: "1", max_uses: 1 }).body).toEqual({ max_uses: 1 })
+  expect(split(getLive, {}).path).toBe("/livez")
+  expect(split(getMe, {}).path).toBe("/api/v1/users/@me")
+})
+
+test("a call sends the token, and every route is a method of its own name", async () => {
+  const { seen, baseUrl } = await server([200, { id: "7" }])
+  const client = createClient({ baseUrl: `${baseUrl}/`, token: "t.s" }, routes)
+  const sent = await client.createMessage({ channel_id: "1", content: "hällo", nonce: "n" })
+  expectTypeOf(sent).toEqualTypeOf<Message>()
+  expect(sent).toEqual({ id: "7" })
+  await client.as("u.v").getMe()
+  await client.as(undefined).call(getLive)
+  expect(seen.map(({ method, url, headers, body }) => [method, url, headers.authorization, body])).toEqual([
+    ["POST", "/api/v1/channels/1/messages", "Bearer t.s", '{"content":"hällo","nonce":"n"}'],
+    ["GET", "/api/v1/users/@me", "Bearer u.v", ""],
+    ["GET", "/livez", undefined, ""],
+  ])
+})
+
+test("a missing key, a wrong type and a foreign key do not compile", () => {
+  const client = createClient({ baseUrl: "http://localhost" }, routes)
+  const never = () => [
+    // @ts-expect-error channel_id is missing
+    client.createMessage({ content: "x" }),
+    // @ts-expect-error content is a string
+    client.call(createMessage, { channel_id: "1", content: 5 }),
+    // @ts-expect-error there is no such key
+    client.call(getMessage, { channel_id: "1", message_id: "2", limit: "3" }),
+    // @ts-expect-error the input is not optional
+    client.call(createMessage),
+  ]
+  expect(never).toBeTypeOf("function")
+})
+
+test("a refusal is an ApiError with status, code, wait and request id; checkReplies sees it too", async () => {
+  const body = { message: "slow down", retry_after: 1.5, error: { code: 429, message: "slow down", retry_after: 1.5 } }
+  const { baseUrl } = await server([429, body, { "retry-after": "2", "x-request-id": "r1" }])
+  const checked: unknown[] = []
+  const client = createClient({
+    baseUrl,
+    checkReplies: (route, status, reply) => checked.push([route.path, status, reply]),
+  })
+  const refusal = await client.call(getMe).catch((cause: unknown) => cause)
+  expect(refusal).toBeInstanceOf(ApiError)
+  expect(refusal).toMatchObject({ status: 429, code: 429, retryAfter: 1.5, requestId: "r1", body })
+  expect(checked).toEqual([["/users/@me", 429, body]])
+})
+
+test("an answer that is no JSON is an ApiError, whatever its status", async () => {
+  const { baseUrl } = await server([200, "<html>"])
+  await expect(createClient({ baseUrl }).call(getMe)).rejects.toMatchObject({ status: 200, body: undefined })
+})
+
+test("with retry, a GET and a post with a nonce outlast 503, 429 and a lost connection", async () => {
+  const busy: Answer = [503, { error: { code: 503, message: "later", retry_after: 0.001 } }]
+  const { seen, baseUrl } = await server(busy, "hang up", [429, {}, { "retry-after": "0" }], [200, { id: "1" }])
+  const client = createClient({ baseUrl, retry: patient })
+  expect(await client.call(createMessage, { channel_id: "1", content: "x", nonce: "n" })).toEqual({ id: "1" })
+  expect(seen).toHaveLength(4)
+  expect(new Set(seen.map(({ body }) => body)).size).toBe(1)
+})
+
+test("with retry, a post without a nonce is sent once", async () => {
+  const { seen, baseUrl } = await server([503, {}])
+  const client = createClient({ baseUrl, retry: patient })
+  await expect(client.call(createMessage, { channel_id: "1", content: "x" })).rejects.toMatchObject({ status: 503 })
+  expect(seen).toHaveLength(1)
+})
+
+test("with retry, what cannot change is not tried again, and patience ends", async () => {
+  const denied = await server([403, {}])
+  await expect(createClient({ baseUrl: denied.baseUrl, retry: patient }).call(getMe)).rejects.toMatchObject({
+    status: 403,
+  })
+  expect(denied.seen).toHaveLength(1)
+  const busy = await server([503, {}])
+  await expect(createClient({ baseUrl: busy.baseUrl, retry: patient }).call(getMe)).rejects.toMatchObject({
+    status: 503,
+  })
+  expect(busy.seen).toHaveLength(4)
+})

@@ -1,0 +1,76 @@
+/**
+ * The topology of a cluster: how many shards, which processes, who waits how long for whom, and every bound.
+ * Durations are milliseconds, sizes are bytes. All hosts of one cluster must run with the same values.
+ */
+export const clusterConfig = {
+  /** An id carries its shard in ten bits, so this number never changes. */
+  shards: 1024,
+
+  processes: {
+    /** Web workers per host; null: one per core, at least two. `WORKERS` overrides it. */
+    web: null as number | null,
+    job: 1,
+    /** Restarting a worker that died: first wait, growth per death in a row, ceiling. */
+    restart: { first: 100, factor: 2, max: 10_000, forgiveAfter: 60_000 },
+    /** From SIGTERM to SIGKILL of a worker. */
+    drainTimeout: 20_000,
+  },
+
+  membership: {
+    renewEvery: 500,
+    /** An owner stops serving this long after its last confirmed renewal. */
+    serveFor: 1_500,
+    /** An observer may declare a member dead that stood still this long while the observer itself was well. */
+    deadAfter: 2_500,
+  },
+
+  handover: { shardsAtATime: 32, rebalanceEvery: 500 },
+
+  bus: { askTimeout: 5_000, maxPendingAsks: 20_000, trimEvery: 1_000 },
+
+  actors: {
+    /** Commands waiting in one home, loaded homes per worker, commands under way per worker. */
+    mailbox: 2_000,
+    homes: 50_000,
+    inFlight: 20_000,
+    sleepAfter: 300_000,
+    /** Turns in one commit, commits on their way to publication. */
+    batch: 200,
+    unpublishedBatches: 64,
+    /** A published outbox row is kept this long, so that a repeated request id finds its answer. */
+    outboxKeep: 15_000,
+    outboxSweepEvery: 1_000,
+  },
+
+  log: {
+    /** How long a delivery log keeps what was read: heartbeat interval + its timeout + the resume window. */
+    keep: 200_000,
+    maxBytes: 256 * 1024 * 1024,
+    memoryBytes: 16 * 1024 * 1024,
+    markEvery: 1_000,
+    readCount: 500,
+  },
+
+  gateway: {
+    heartbeatInterval: 45_000,
+    resumeWindow: 60_000,
+    /** Published per turn of the event loop before socket buffers are looked at. */
+    publishSlice: 256 * 1024,
+    /** Unsent bytes of one socket after which it falls back to reading its events from the log. */
+    socketBudget: 1024 * 1024,
+    stuckAfter: 30_000,
+    identifyQueue: 10_000,
+    identifyAtOnce: 64,
+    connectionsPerUser: 5,
+    framesPerMinute: 120,
+    maxFrameBytes: 65_536,
+    resumeReplayBytes: 64 * 1024 * 1024,
+    classesPerAudience: 16,
+  },
+
+  http: { bodyBytes: 256 * 1024, bodyTimeout: 10_000, bodyDepth: 32, hashesQueued: 64 },
+
+  storage: { readConnections: 6, statementTimeout: 5_000, connectTimeout: 5_000 },
+}
+
+export type ClusterConfig = typeof clusterConfig

@@ -1,0 +1,254 @@
+/**
+ * Makes a fresh clone ready to run: modules, Redis, dist/. Each step looks first and does nothing when there is nothing
+ * to do. It runs before anything is installed, so it imports nothing but Node. Two runs at once wait for one another.
+ */
+import { spawn } from "node:child_process"
+import { createHash } from "node:crypto"
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
+import { delimiter, dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("..", import.meta.url))
+const at = (...path) => join(root, ...path)
+
+/** What the user has to do; shown without a stack. */
+export class Unprepared extends Error {}
+
+/** `redis`: whether one of this machine is needed. */
+export async function prepare({ redis }) {
+  checkNode()
+  if (!modulesAreCurrent() || !buildIsCurrent()) {
+    await alone(async () => {
+      if (!modulesAreCurrent()) await installModules()
+      if (!buildIsCurrent()) await build()
+    })
+  }
+  if (redis && !findRedis()) await alone(installRedis)
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split(".").map(Number)
+  if (major < 20 || (major === 20 && minor < 19))
+    throw new Unprepared(`Starling needs Node 20.19 or later; this is ${process.versions.node}.`)
+}
+
+/** By versions, not by dates: `npm install` writes the two files in either order, and `git` dates what it checks out. */
+function modulesAreCurrent() {
+  const installed = readJson(at("node_modules", ".package-lock.json"))
+  if (!installed) return false
+  const wanted = readJson(at("package-lock.json"))
+  if (!wanted) return true
+  return Object.entries(wanted.packages).every(([path, { version, optional, peer }]) => {
+    if (path === "") return true
+    const found = installed.packages[path]
+    return found ? found.version === version : Boolean(optional || peer)
+  })
+}
+
+async function installModules() {
+  say("installing modules; the first time takes a minute")
+  // The tests and the build need the development modules, whatever NODE_ENV says.
+  const options = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=error"]
+  if (existsSync(at("package-lock.json"))) {
+    const ci = await runQuietly("npm", ["ci", ...options])
+    if (ci.code === 0) return
+    // npm 11 wants an entry for every platform of an optional module; a registry that lacks one makes a lockfile without
+    // it, which npm 10 takes. `install` takes it, too, and keeps to the versions that are locked.
+    if (!/Missing: .* from lock file/.test(ci.words))
+      throw new Unprepared(`${ci.words}\nnpm ci failed (code ${ci.code}).`)
+    say("npm ci misses optional modules of other platforms in the lockfile; npm install does without")
+    options.push("--no-save")
+  }
+  const code = await run("npm", ["install", ...options])
+  if (code !== 0) throw new Unprepared(`npm install failed (code ${code}); its message stands above.`)
+}
+
+function findRedis() {
+  const folders = (process.env.PATH ?? "").split(delimiter)
+  folders.push("/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin", "/snap/bin")
+  for (const folder of folders)
+    for (const name of ["redis-server", "valkey-server"]) if (isProgram(join(folder, name))) return join(folder, name)
+  return undefined
+}
+
+async function installRedis() {
+  if (findRedis()) return
+  const apt = isOnPath("apt-get")
+  if (apt && process.getuid?.() === 0) {
+    say("installing redis-server with apt-get (one that the system may start itself is not used)")
+    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
+    const install = ["install", "-y", "-qq", "--no-install-recommends", "redis-server"]
+    // The lists of a container image are usually gone, so the first try fails at once.
+    if ((await run("apt-get", install, { env, stdio: "ignore" })) !== 0) {
+      await run("apt-get", ["update", "-qq"], { env })
+      await run("apt-get", install, { env })
+    }
+  } else if (isOnPath("brew")) {
+    say("installing redis with brew")
+    await run("brew", ["install", "--quiet", "redis"])
+  }
+  if (findRedis()) return
+  const command =
+    (apt && "sudo apt-get install -y redis-server") ||
+    (isOnPath("dnf") && "sudo dnf install -y valkey") ||
+    (isOnPath("apk") && "sudo apk add redis") ||
+    (isOnPath("pacman") && "sudo pacman -S valkey") ||
+    "brew install redis"
+  throw new Unprepared(
+    "Starling needs redis-server or valkey-server, 6.2 or later. Install it with\n\n" +
+      `    ${command}\n\nand start again; or set REDIS_URL to a Redis that is running.`,
+  )
+}
+
+const built = at("dist", ".built")
+
+function buildIsCurrent() {
+  return existsSync(built) && readFileSync(built, "utf8") === fingerprint()
+}
+
+async function build() {
+  say("building dist/")
+  const now = fingerprint()
+  const code = await run(process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")])
+  if (code !== 0) throw new Unprepared(`tsc failed (code ${code}); its message stands above.`)
+  copyAssets()
+  writeFileSync(built, now)
+}
+
+/** Names, sizes and dates of everything that dist/ is made from; so a file that has gone counts as a change, too. */
+function fingerprint() {
+  const hash = createHash("sha256")
+  const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", "vitest.config.ts"]
+  for (const folder of ["src", "client", "bench", "demo", "tests"]) files.push(...filesBelow(folder))
+  for (const file of files) {
+    const stats = statSync(at(file), { throwIfNoEntry: false })
+    if (stats) hash.update(`${file} ${stats.size} ${stats.mtimeMs}\n`)
+  }
+  return hash.digest("hex")
+}
+
+/** SQL, Lua and pages lie beside the code that reads them; tsc leaves them behind. */
+function copyAssets() {
+  const wanted = new Set(filesBelow("src").filter(file => !/\.tsx?$/.test(file)))
+  for (const file of filesBelow(join("dist", "src"))) {
+    const made = /\.(js|js\.map|d\.ts)$/.test(file)
+    // A migration that was renamed must not run twice.
+    if (!made && !wanted.has(file.slice("dist/".length))) rmSync(at(file))
+  }
+  for (const file of wanted) {
+    mkdirSync(dirname(at("dist", file)), { recursive: true })
+    copyFileSync(at(file), at("dist", file))
+  }
+}
+
+function filesBelow(folder) {
+  const entries = existsSync(at(folder)) ? readdirSync(at(folder), { withFileTypes: true }) : []
+  return entries.flatMap(entry => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return path === join("bench", "results") ? [] : filesBelow(path)
+    return [path]
+  })
+}
+
+/** One preparation at a time. The holder dates its lock every second, so a lock that was left behind is seen by its age. */
+async function alone(work) {
+  const lock = at(".data", "prepare.lock")
+  try {
+    accessSync(root, constants.W_OK)
+    mkdirSync(dirname(lock), { recursive: true })
+  } catch (error) {
+    throw new Unprepared(`${root} has to be prepared first, and this user may not write there (${error.code}).`)
+  }
+  for (let told = false; !take(lock); await pause(200)) {
+    if (!told) say("waiting for another run that prepares this folder")
+    told = true
+    if (isLeftBehind(lock)) rmSync(lock, { force: true })
+  }
+  const beat = setInterval(() => utimesSync(lock, new Date(), new Date()), 1_000)
+  try {
+    return await work()
+  } finally {
+    clearInterval(beat)
+    rmSync(lock, { force: true })
+  }
+}
+
+function take(lock) {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: "wx" })
+    return true
+  } catch (error) {
+    if (error.code === "EEXIST") return false
+    throw error
+  }
+}
+
+function isLeftBehind(lock) {
+  try {
+    if (Date.now() - statSync(lock).mtimeMs > 15_000) return true
+    const pid = Number(readFileSync(lock, "utf8"))
+    if (pid > 0) process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return error.code === "ESRCH"
+  }
+}
+
+/** Runs to the end and resolves with the exit code. Not the synchronous kind, which would stop the lock's clock. */
+function run(command, args, { onError, ...options } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"], ...options })
+    if (onError) child.stderr.setEncoding("utf8").on("data", onError)
+    child.on("error", cause => reject(new Unprepared(`${command} could not be started: ${cause.message}`)))
+    child.on("close", (code, signal) => resolve(code ?? signal))
+  })
+}
+
+/** The same, with what it writes to its error output. */
+async function runQuietly(command, args) {
+  let words = ""
+  const code = await run(command, args, {
+    stdio: ["ignore", "inherit", "pipe"],
+    onError: text => {
+      words += text
+    },
+  })
+  return { code, words: words.trim() }
+}
+
+function isOnPath(name) {
+  return (process.env.PATH ?? "").split(delimiter).some(folder => isProgram(join(folder, name)))
+}
+
+function isProgram(path) {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function readJson(path) {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined
+}
+
+function pause(milliseconds) {
+  return new Promise(resolve => setTimeout(resolve, milliseconds))
+}
+
+function say(text) {
+  console.log(`starling: ${text}`)
+}

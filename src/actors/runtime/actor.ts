@@ -1,0 +1,168 @@
+import type { ErrorCode } from "../../contract/errors.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import type { Dispatch, JobRequest } from "../../contract/registry.ts"
+import type { Audience } from "../../domain/audience.ts"
+import type { Control } from "../../domain/control.ts"
+import type { Storage } from "../../storage/storage.ts"
+import type { Write } from "../../storage/write.ts"
+
+/** State as a turn sees it: to be read only. Changes go through `apply`. */
+export type Readonlied<T> = T extends (...args: never[]) => unknown
+  ? T
+  : T extends ReadonlyMap<infer K, infer V>
+    ? ReadonlyMap<K, Readonlied<V>>
+    : T extends ReadonlySet<infer V>
+      ? ReadonlySet<V>
+      : T extends object
+        ? { readonly [K in keyof T]: Readonlied<T[K]> }
+        : T
+
+/** The unit of placement, order and failure: a server with its channels, or a user. */
+export interface HomeKind<Home> {
+  readonly name: string
+  readonly load: (id: Snowflake, storage: Storage) => Promise<Home | undefined>
+}
+
+/**
+ * A fact that a command looks at and that is too large a table to keep whole: a member, an invite, a nonce. The host loads
+ * it before the turn, once; from then on turns keep it current in the home's map, where `null` means "known not to be".
+ */
+export interface NeedKind<Home, Value> {
+  readonly name: string
+  /** How many the home keeps once it is quiet. */
+  readonly keep: number
+  readonly map: (home: Home) => Map<string, Value | null>
+  readonly load: (storage: Storage, homeId: Snowflake, keys: readonly string[]) => Promise<ReadonlyMap<string, Value>>
+}
+export interface Need<Home> {
+  readonly kind: NeedKind<Home, unknown>
+  readonly key: string
+}
+export const defineNeed =
+  <Home, Value>(kind: NeedKind<Home, Value>) =>
+  (key: string): Need<Home> => ({ kind: kind as NeedKind<Home, unknown>, key })
+
+/** Tells cross homes: at least once on the wire, once in effect. Nothing is answered. */
+export interface Tell {
+  readonly kind: "tell"
+  readonly actor: string
+  readonly id: Snowflake
+  readonly command: string
+  readonly input: unknown
+}
+
+/** A control entry for the workers interested in this home and, beside them, for those named in `also`. */
+export interface ControlEntry {
+  readonly kind: "control"
+  readonly audience: Audience
+  readonly control: Control
+}
+export const control = (audience: Audience, entry: Control): ControlEntry => ({ kind: "control", audience, control: entry })
+
+/** Access tokens that no worker may accept any longer once the turn is answered. Digests, in hex. */
+export interface Revocation {
+  readonly kind: "revoke"
+  readonly sessions: readonly Snowflake[]
+}
+export const revoke = (...sessions: Snowflake[]): Revocation => ({ kind: "revoke", sessions })
+
+export type Publication = Dispatch<Audience> | ControlEntry | Tell | JobRequest | Revocation
+
+/** What a turn decides. The keys stand in the order in which things happen. */
+export interface Effects<Home, Reply> {
+  /** Changes memory now, so that the next turn in the home sees it. */
+  readonly apply?: (draft: Home) => void
+  /** Rows, committed together with whatever else is waiting. */
+  readonly write?: readonly Write[]
+  /** Events, control entries, tells and jobs: in the same commit, sent after it. */
+  readonly publish?: readonly Publication[]
+  /** Workers that take this home's events from this turn on. */
+  readonly interest?: readonly string[]
+  /** To the caller, after all of the above. */
+  readonly reply: Reply
+}
+
+export interface TurnContext<Home, State> {
+  /** The actor's own part of its home. */
+  readonly state: Readonlied<State>
+  readonly home: Readonlied<Home>
+  /** Unix milliseconds. Held still within the turn. */
+  readonly now: number
+  /** The next id of the home's shard. */
+  readonly newId: () => Snowflake
+}
+
+/** A command: loads what it `needs`, then decides in one synchronous turn that awaits nothing. */
+export interface Command<Home, State, Input, Reply> {
+  readonly needs?: (input: Input, context: { readonly id: Snowflake; readonly state: Readonlied<State> }) => readonly Need<Home>[]
+  /** A tell whose only effect is to reach the home's listeners: without any it is done without waking the home. */
+  readonly forListeners?: boolean
+  readonly turn: (context: TurnContext<Home, State>, input: Input) => Effects<Home, Reply>
+}
+
+/** A command that makes its home. Its id is minted before the turn. */
+export interface Creation<Home, Input, Reply> {
+  readonly create: (
+    context: { readonly id: Snowflake; readonly now: number; readonly newId: () => Snowflake },
+    input: Input,
+  ) => Omit<Effects<Home, Reply>, "apply"> & { readonly home: Home }
+}
+
+/** Commands by name, each as `(input) => reply`. */
+// eslint-disable-next-line typescript/no-explicit-any
+export type CommandTypes = Record<string, (input: any) => unknown>
+
+export interface ActorKind<Home, State, Commands> {
+  readonly kind: string
+  readonly home: HomeKind<Home>
+  /** The home that an actor's id lives in; absent: the id is the home's own. */
+  readonly homeOf?: (id: Snowflake, storage: Storage) => Promise<Snowflake | undefined>
+  readonly find: (home: Home, id: Snowflake) => State | undefined
+  /** The refusal when there is no such actor. */
+  readonly missing: ErrorCode
+  readonly commands: {
+    readonly [K in keyof Commands]: Commands[K] extends (input: infer Input) => infer Reply
+      ? Command<Home, State, Input, Reply> | Creation<Home, Input, Reply>
+      : never
+  }
+}
+
+export const defineActor = <Home, State, Commands extends object>(actor: ActorKind<Home, State, Commands>): ActorKind<Home, State, Commands> => actor
+
+/** What a door asks of an actor: the command's name with its input. */
+type InputOf<F> = F extends (input: infer Input) => unknown ? Input : never
+type OutputOf<F> = F extends (input: never) => infer Output ? Output : never
+export type Asked<Commands, K extends keyof Commands> = { readonly type: K } & InputOf<Commands[K]>
+export type Answer<Commands, K extends keyof Commands> = OutputOf<Commands[K]>
+
+export interface AskOptions {
+  /** The same id asked again is answered with the first answer. Made up when absent. */
+  readonly requestId?: string
+  /** Milliseconds until the asker gives up with 503. */
+  readonly timeout?: number
+}
+
+/** How doors reach actors, wherever they live. */
+export interface Ask {
+  <Home, State, Commands extends object, K extends keyof Commands & string>(
+    actor: ActorKind<Home, State, Commands>,
+    id: Snowflake,
+    command: Asked<Commands, K>,
+    options?: AskOptions,
+  ): Promise<Answer<Commands, K>>
+}
+
+/** How doors make a new home: on a random shard, by a command that creates. */
+export interface Create {
+  <Home, State, Commands extends object, K extends keyof Commands & string>(
+    actor: ActorKind<Home, State, Commands>,
+    command: Asked<Commands, K>,
+    options?: AskOptions,
+  ): Promise<Answer<Commands, K>>
+}
+
+export const tell = <Home, State, Commands extends object, K extends keyof Commands & string>(
+  actor: Pick<ActorKind<Home, State, Commands>, "kind">,
+  id: Snowflake,
+  { type, ...input }: Asked<Commands, K>,
+): Tell => ({ kind: "tell", actor: actor.kind, id, command: type, input })

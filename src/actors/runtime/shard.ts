@@ -1,0 +1,108 @@
+import type { Snowflake } from "../../contract/fields.ts"
+import { idOf, markOf, nextMark, type IdMark } from "../../domain/snowflake.ts"
+import type { Interest } from "../../cluster/interests.ts"
+
+/** What a former owner left: where ids and numbers go on. */
+export interface ShardInheritance {
+  readonly number: number
+  readonly epoch: number
+  readonly lastId: Snowflake | undefined
+  readonly lastRow: number
+  /** The last row that stands in each worker's log. */
+  readonly positions: ReadonlyMap<string, number>
+  readonly interests: readonly Interest[]
+}
+
+/** The request ids of other workers that were answered, for as long as one may come again. */
+interface Answered {
+  readonly reply: Promise<unknown>
+  readonly at: number
+}
+
+/**
+ * One of the 1,024 parts of the world, while this worker owns it: it mints ids, numbers what it publishes, and knows who
+ * takes it. It keeps:
+ *   H1  Ids of the shard rise strictly, whatever the clock does and whoever owned it before.
+ *   H2  Rows of the outbox are numbered without a hole.
+ */
+export class Shard {
+  readonly number: number
+  readonly epoch: number
+  /** No new command is taken: the shard is on its way to another owner. */
+  closing = false
+  /** Commands that were taken and have not ended. */
+  running = 0
+  readonly interests = new Map<Snowflake, Map<string, number>>()
+  /** The last row sent to each worker's log. */
+  readonly sent: Map<string, number>
+  readonly answered = new Map<string, Answered>()
+  #last: IdMark
+  #lastRow: number
+  #unsaved: Interest[] = []
+
+  constructor(inheritance: ShardInheritance) {
+    this.number = inheritance.number
+    this.epoch = inheritance.epoch
+    this.#last = inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)
+    this.#lastRow = inheritance.lastRow
+    this.sent = new Map(inheritance.positions)
+    for (const { home, worker, from } of inheritance.interests) this.#interestsOf(home).set(worker, from)
+  }
+
+  newId(nowMs: number): Snowflake {
+    this.#last = nextMark(this.#last, nowMs) // H1
+    return idOf(this.number, this.#last)
+  }
+
+  get lastId(): Snowflake {
+    return this.#last.ms === 0 ? "0" : idOf(this.number, this.#last)
+  }
+
+  get lastRow(): number {
+    return this.#lastRow
+  }
+
+  nextRow(): number {
+    return ++this.#lastRow // H2
+  }
+
+  /** The rows from `number` on were never written. */
+  giveBackRows(number: number): void {
+    this.#lastRow = number - 1
+  }
+
+  /** From now on a worker takes the home's events. */
+  addInterest(home: Snowflake, worker: string): void {
+    const workers = this.#interestsOf(home)
+    if (workers.has(worker)) return
+    workers.set(worker, this.#lastRow)
+    this.#unsaved.push({ home, worker, from: this.#lastRow })
+  }
+
+  removeInterest(home: Snowflake, worker: string): boolean {
+    const workers = this.interests.get(home)
+    if (!workers?.delete(worker)) return false
+    if (workers.size === 0) this.interests.delete(home)
+    this.#unsaved = this.#unsaved.filter(interest => interest.home !== home || interest.worker !== worker)
+    return true
+  }
+
+  /** Interest that Redis does not know yet. */
+  takeUnsaved(): Interest[] {
+    if (this.#unsaved.length === 0) return this.#unsaved
+    const unsaved = this.#unsaved
+    this.#unsaved = []
+    return unsaved
+  }
+
+  /** Saving failed; it is tried again with the next flush. */
+  putBackUnsaved(interests: readonly Interest[]): void {
+    this.#unsaved.unshift(...interests)
+  }
+
+  #interestsOf(home: Snowflake): Map<string, number> {
+    let workers = this.interests.get(home)
+    if (!workers) this.interests.set(home, (workers = new Map()))
+    return workers
+  }
+}

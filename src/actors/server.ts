@@ -1,0 +1,259 @@
+import { channelCreate, type Channel, type ChannelInput } from "../contract/channels.ts"
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { purgeMessages } from "../contract/jobs.ts"
+import { limits } from "../contract/limits.ts"
+import type { Permission } from "../contract/permissions.ts"
+import { guildMemberAdd, guildMemberRemove, type Server } from "../contract/servers.ts"
+import { avatarPath } from "../contract/users.ts"
+import { membersOf, userOnly, viewersOf } from "../domain/audience.ts"
+import { channelObject, nextPosition, visibleChannels } from "../domain/channels.ts"
+import { grantedAtCreation, holds } from "../domain/permissions.ts"
+import { guildObject, memberObject, serverObject } from "../domain/servers.ts"
+import { secondsOf } from "../domain/snowflake.ts"
+import type { Actor, ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
+import { insertChannel } from "../storage/channels.ts"
+import { deleteInvite, setInviteUses } from "../storage/invites.ts"
+import { deleteMember, deleteServer, insertMember, insertRole, insertServer, newServerState, setMemberCount } from "../storage/servers.ts"
+import { ban, invite, member } from "./needs.ts"
+import { control, defineActor, tell, type HomeKind, type Readonlied } from "./runtime/actor.ts"
+import type { UserCommands } from "./user.ts"
+
+/**
+ * One server: its settings, roles, channels and who is in it. It keeps:
+ *   S1  `member_count` is the number of members.
+ *   S2  A use of an invite is counted once, and never beyond `max_uses`.
+ *   S3  Who has left sees nothing that was appended after the answer.
+ */
+export interface ServerCommands {
+  createServer(input: { owner: Actor; name: string; description: string | null; workers: string[] }): Server
+  readServer(input: { user: Snowflake }): Server
+  deleteServer(input: { user: Snowflake }): { deleted: true }
+  /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */
+  join(input: { user: Actor; code: string; workers: string[] }): { server_id: Snowflake }
+  leave(input: { user: Snowflake }): { left: true }
+  listChannels(input: { user: Snowflake }): Channel[]
+  createChannel(input: { user: Snowflake; channel: ChannelInput }): Channel
+  /** Ends an invite whose time is over; nothing happens to any other. */
+  expireInvite(input: { code: string }): { ended: boolean }
+}
+
+export const serverHome: HomeKind<ServerState> = {
+  name: "server",
+  load: (id, storage) => storage.servers.load(id),
+}
+
+const userTold = { kind: "user" } as const
+const membershipChanged = (user: Snowflake, server: Snowflake, isMember: boolean) =>
+  tell<unknown, unknown, UserCommands, "membershipChanged">(userTold, user, { type: "membershipChanged", server, member: isMember })
+
+export const serverActor = defineActor<ServerState, ServerState, ServerCommands>({
+  kind: "server",
+  home: serverHome,
+  find: home => (home.deleted ? undefined : home),
+  missing: "server_not_found",
+  commands: {
+    createServer: {
+      create({ id, newId }, { owner, name, description, workers }) {
+        const created_at = secondsOf(id)
+        const everyone: RoleState = { id, name: "@everyone", color: "#000000", position: 0, hoist: false, mentionable: false, permissions: grantedAtCreation }
+        const general = newChannel({ id: newId(), server_id: id, name: "general", position: 0 })
+        const founder: MemberState = { user_id: owner.id, joined_at: created_at, nickname: null, roles: [] }
+        const server: Server = {
+          id, name, description, icon_url: null, owner_id: owner.id, member_count: 1, default_channel_id: null, verification_level: 0,
+          default_message_notifications: 0, public: false, category: null, created_at,
+        }
+        const home = newServerState({ server, roles: new Map([[id, everyone]]), channels: new Map([[general.id, general]]) })
+        home.members.set(owner.id, founder)
+        return {
+          home,
+          write: [
+            insertServer(server),
+            insertRole({ ...everyone, server_id: id }),
+            insertChannel(general),
+            insertMember({ ...founder, server_id: id }),
+          ],
+          publish: [
+            control(userOnly(owner.id), { type: "joined", server: id, user: owner.id, roles: [], event: guildObject(home) }),
+            membershipChanged(owner.id, id, true),
+          ],
+          interest: workers,
+          reply: server,
+        }
+      },
+    },
+
+    readServer: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server }, { user }) {
+        requireMember(server, user)
+        return { reply: serverObject(server) }
+      },
+    },
+
+    deleteServer: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server }, { user }) {
+        requireMember(server, user)
+        if (server.owner_id !== user) throw fail("not_owner")
+        return {
+          apply: draft => {
+            draft.deleted = true
+          },
+          write: [deleteServer({ id: server.id })],
+          publish: [
+            control(membersOf(server.id), { type: "serverDeleted", server: server.id }),
+            purgeMessages.at({ channel_ids: [...server.channels.keys()] }, { key: `purge:${server.id}` }),
+          ],
+          reply: { deleted: true },
+        }
+      },
+    },
+
+    join: {
+      needs: ({ user, code }) => [member(user.id), ban(user.id), invite(code)],
+      turn({ state: server, now }, { user, code, workers }) {
+        const used = server.invites.get(code)
+        const seconds = Math.floor(now / 1000)
+        if (!used || (used.expires_at !== null && used.expires_at <= seconds)) throw fail("invite_not_found")
+        if (server.members.get(user.id)) throw fail("already_member")
+        if (server.bans.get(user.id)) throw fail("banned")
+        if (used.max_uses > 0 && used.uses >= used.max_uses) throw fail("invite_not_found") // S2
+        if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
+
+        const joined: MemberState = { user_id: user.id, joined_at: seconds, nickname: null, roles: [] }
+        const member_count = server.member_count + 1
+        const uses = used.uses + 1
+        const { server_id: _, ...memberFacts } = { ...memberObject(server, joined, user), server_id: server.id }
+        return {
+          apply: draft => {
+            draft.members.set(user.id, joined)
+            draft.member_count = member_count
+            draft.invites.get(code)!.uses = uses
+          },
+          write: [
+            insertMember({ ...joined, server_id: server.id }),
+            setMemberCount({ id: server.id, member_count }),
+            setInviteUses({ code, uses }),
+          ],
+          interest: workers,
+          publish: [
+            control(userOnly(user.id), { type: "joined", server: server.id, user: user.id, roles: [], event: guildObject({ ...server, member_count }) }),
+            guildMemberAdd.to(
+              membersOf(server.id),
+              {
+                ...memberFacts,
+                server_id: server.id,
+                guild_id: server.id,
+                user: { id: user.id, username: user.username, avatar_url: avatarPath(user.id) },
+              },
+              { except: [user.id] },
+            ),
+            membershipChanged(user.id, server.id, true),
+          ],
+          reply: { server_id: server.id },
+        }
+      },
+    },
+
+    leave: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server }, { user }) {
+        requireMember(server, user)
+        if (server.owner_id === user) throw fail("owner_cannot_leave")
+        const member_count = server.member_count - 1
+        return {
+          apply: draft => {
+            draft.members.set(user, null)
+            draft.member_count = member_count
+          },
+          write: [deleteMember({ server_id: server.id, user_id: user }), setMemberCount({ id: server.id, member_count })],
+          publish: [
+            control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
+            guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
+            membershipChanged(user, server.id, false),
+          ],
+          reply: { left: true },
+        }
+      },
+    },
+
+    listChannels: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server }, { user }) {
+        const caller = requireMember(server, user)
+        return { reply: holds(server, caller, "channels.view") ? visibleChannels(server).map(channelObject) : [] }
+      },
+    },
+
+    createChannel: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server, newId }, { user, channel: input }) {
+        requirePermission(server, requireMember(server, user), "channels.manage")
+        if (server.channels.size >= limits.channelsPerServer) throw fail("channel_limit")
+        const category = input.category_id === undefined ? undefined : server.channels.get(input.category_id)
+        if (input.category_id !== undefined && category?.channel_type !== "category") throw fail("invalid_category")
+        const created = newChannel({
+          id: newId(),
+          server_id: server.id,
+          name: input.name,
+          position: nextPosition(server.channels.values()),
+          channel_type: input.type ?? input.channel_type ?? "text",
+          topic: input.topic ?? null,
+          category_id: input.category_id ?? null,
+          nsfw: input.nsfw ?? false,
+          slowmode_seconds: input.slowmode_seconds ?? 0,
+          read_receipts_enabled: input.read_receipts_enabled ?? true,
+        })
+        const shown = channelObject(created)
+        return {
+          apply: draft => {
+            draft.channels.set(created.id, created)
+          },
+          write: [insertChannel(created)],
+          publish: [channelCreate.to(viewersOf(server.id, created.id), shown)],
+          reply: shown,
+        }
+      },
+    },
+
+    expireInvite: {
+      needs: ({ code }) => [invite(code)],
+      turn({ state: server, now }, { code }) {
+        const ended = server.invites.get(code)
+        if (!ended || ended.expires_at === null || ended.expires_at > Math.floor(now / 1000)) return { reply: { ended: false } }
+        return {
+          apply: draft => {
+            draft.invites.set(code, null)
+          },
+          write: [deleteInvite({ code })],
+          reply: { ended: true },
+        }
+      },
+    },
+  },
+})
+
+/** The caller's membership, or 403: the server exists, but not for him. */
+export function requireMember(server: Readonlied<ServerState>, user: Snowflake): Readonlied<MemberState> {
+  const found = server.members.get(user)
+  if (!found) throw fail("access_denied")
+  return found
+}
+
+export function requirePermission(server: Readonlied<ServerState>, caller: Readonlied<MemberState>, permission: Permission): void {
+  if (!holds(server, caller, permission)) throw fail("permission_denied", { permission })
+}
+
+function newChannel(parts: Partial<ChannelState> & Pick<ChannelState, "id" | "server_id" | "name" | "position">): ChannelState {
+  return {
+    channel_type: "text",
+    topic: null,
+    category_id: null,
+    nsfw: false,
+    slowmode_seconds: 0,
+    read_receipts_enabled: true,
+    created_at: secondsOf(parts.id),
+    ...parts,
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * A server program (PostgreSQL, Redis) that Starling runs as its own child over a folder. It keeps:
+ *   S1  One Starling per folder. The claim names a process and is worth nothing once that process is gone.
+ *   S2  Nothing is orphaned: the child ends when Starling dies in whatever way, and should that fail (both were
+ *       killed), the next start ends it. An orphan is not adopted, because its clients of old may still be writing.
+ *   S3  Ctrl-C in a terminal reaches Starling alone, which drains first and stops the child last.
+ */
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { promisify } from "node:util"
+
+export interface ChildLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** A user to run as; undefined runs as the user Starling runs as. */
+export type Account = { uid: number; gid: number } | undefined
+
+/** Signals to try one after the other, each with the milliseconds it is given. */
+export type Farewell = readonly (readonly [signal: NodeJS.Signals, wait: number])[]
+
+export interface ChildServer {
+  pid: number
+  /** Resolves, never rejects, with how it ended. */
+  exited: Promise<string>
+  stop(): Promise<void>
+}
+
+/** S1. Resolves with the release; throws when a living process holds the claim. */
+export async function claim(file: string): Promise<() => Promise<void>> {
+  const mine = `${process.pid} ${await birth(process.pid)}`
+  for (;;) {
+    try {
+      await writeFile(file, mine, { flag: "wx" })
+      return () => rm(file, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+    }
+    const held = await readFile(file, "utf8").catch(() => "")
+    const [pid, ...born] = held.split(" ")
+    if (pid && (await birth(Number(pid))) === born.join(" "))
+      throw new Error(`${file}: the folder is in use by process ${pid}; end it, or set another DATA_DIR`)
+    // Empty: its owner is about to write, or died between two instructions.
+    const written = (await stat(file).catch(() => undefined))?.mtimeMs ?? 0
+    if (held === "" && Date.now() - written < 1_000) await sleep(50)
+    else await takeAway(file, held)
+  }
+}
+
+/** Two starts may see the same stale claim: the slower must not remove what the faster has put in its place. */
+async function takeAway(file: string, stale: string): Promise<void> {
+  const aside = `${file}.${process.pid}`
+  try {
+    await rename(file, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return
+    throw error
+  }
+  const found = await readFile(aside, "utf8")
+  if (found !== stale) await writeFile(file, found, { flag: "wx" })
+  await rm(aside)
+}
+
+/** When a process began, in words that are worth comparing only; undefined when there is none. A pid alone is reused. */
+async function birth(pid: number): Promise<string | undefined> {
+  if (process.platform !== "linux") return run("ps", ["-o", "lstart=", "-p", String(pid)])
+  const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
+  // After the name, which may hold anything: state, …, and the start as the 20th.
+  const fields = status.slice(status.lastIndexOf(")") + 2).split(" ")
+  if (!fields[19] || fields[0] === "Z") return undefined
+  return `${(await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim()} ${fields[19]}`
+}
+
+/** The words a process was started with, as one text; undefined when there is none. */
+export async function commandLine(pid: number): Promise<string | undefined> {
+  if (process.platform !== "linux") return run("ps", ["-ww", "-o", "command=", "-p", String(pid)])
+  const words = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")
+  return words.replaceAll("\0", " ").trim() || undefined
+}
+
+async function run(command: string, args: string[]): Promise<string | undefined> {
+  const { stdout } = await promisify(execFile)(command, args, { timeout: 5_000 }).catch(() => ({ stdout: "" }))
+  return stdout.trim() || undefined
+}
+
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1")
+  await once(probe, "listening")
+  const address = probe.address()
+  probe.close()
+  await once(probe, "close")
+  if (address === null || typeof address === "string") throw new Error("no port on 127.0.0.1")
+  return address.port
+}
+
+/** S2. Ends a process of a Starling that is gone; `isOurs` is asked before every signal, as pids are reused. */
+export async function endOrphan(pid: number, isOurs: () => Promise<boolean>, farewell: Farewell): Promise<void> {
+  for (const [signal, wait] of farewell) {
+    if (!(await isOurs())) return
+    process.kill(pid, signal)
+    for (const until = Date.now() + wait; Date.now() < until && (await isOurs());) await sleep(25)
+  }
+  if (await isOurs()) throw new Error(`process ${pid}, left over from an earlier run, does not end`)
+}
+
+/** What a server wrote goes to a file: a pipe would have no reader once Starling is gone. One earlier run is kept. */
+export async function spawnServer(child: {
+  command: string
+  args: string[]
+  logFile: string
+  account: Account
+  farewell: Farewell
+}): Promise<ChildServer> {
+  await rename(child.logFile, `${child.logFile}.previous`).catch(() => undefined)
+  const output = await open(child.logFile, "w", 0o600)
+  const server = spawn(child.command, child.args, {
+    cwd: "/", // the server's user may not be able to enter ours
+    detached: true, // S3: a process group of its own
+    stdio: ["ignore", output.fd, output.fd],
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }, // ours holds secrets
+    ...child.account,
+  })
+  try {
+    await once(server, "spawn")
+  } finally {
+    await output.close()
+  }
+  const pid = server.pid!
+  const watch = endWithUs(pid, child.farewell[0]?.[0] ?? "SIGTERM", child.account)
+  const exited = once(server, "exit").then(([code, signal]) => {
+    watch.kill("SIGKILL")
+    return signal ? `ended by ${signal}` : `ended with code ${code}`
+  })
+  return {
+    pid,
+    exited,
+    async stop() {
+      for (const [signal, wait] of child.farewell) {
+        server.kill(signal) // does nothing once it has ended
+        if (await within(wait, exited)) return
+      }
+      throw new Error(`process ${pid} (${child.command}) does not end`)
+    },
+  }
+}
+
+/** S2. A shell waits for the end of a pipe that Starling holds; the kernel closes it also after SIGKILL. */
+function endWithUs(pid: number, signal: NodeJS.Signals, account: Account) {
+  const watch = spawn("/bin/sh", ["-c", 'read -r _; kill -s "$0" "$1"', signal.replace("SIG", ""), String(pid)], {
+    cwd: "/",
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+    ...account,
+  })
+  watch.unref()
+  watch.on("error", () => undefined) // no shell: the next start ends the orphan
+  watch.stdin.on("error", () => undefined)
+  return watch
+}
+
+export async function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
+  const patience = new AbortController()
+  const late = sleep(milliseconds, false, { signal: patience.signal }).catch(() => false)
+  const inTime = await Promise.race([promise.then(() => true), late])
+  patience.abort()
+  return inTime
+}
+
+/** The end of what a server wrote, for the message about its failure. */
+export async function lastWords(logFile: string): Promise<string> {
+  return (await readFile(logFile, "utf8").catch(() => "")).trim().split("\n").slice(-8).join("\n")
+}

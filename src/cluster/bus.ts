@@ -1,0 +1,191 @@
+import type { Redis } from "ioredis"
+import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/errors.ts"
+import type { RedisKeys } from "./keys.ts"
+
+/** The other worker is not there, or not any longer: nothing can be said about what it did. */
+export class Gone extends Error {
+  constructor(worker: string, options?: ErrorOptions) {
+    super(`worker ${worker} is gone`, options)
+  }
+}
+
+/** What a handler throws to say "not mine": the asker looks up the owner again. */
+export class Moved extends Error {
+  constructor() {
+    super("the shard lives elsewhere")
+  }
+}
+
+/** Answers a request. The id is the asker's; the same id may come again. */
+export type Handler = (body: never, from: string, id: string, timeout: number) => Promise<unknown>
+
+type Wire =
+  | ["ask", id: string, from: string, kind: string, timeout: number, body: unknown]
+  | ["answer", id: string, body: unknown]
+  | ["refusal", id: string, code: ErrorCode, details: FailureDetails]
+  | ["moved", id: string]
+  | ["notice", from: string, kind: string, body: unknown]
+
+interface Pending {
+  readonly worker: string
+  readonly expiresAt: number
+  readonly resolve: (body: unknown) => void
+  readonly reject: (error: Error) => void
+}
+
+export interface BusOptions {
+  readonly redis: Redis
+  readonly keys: RedisKeys
+  readonly self: string
+  readonly monotonic: () => number
+  readonly maxPending: number
+  readonly trouble: (error: unknown) => void
+}
+
+/**
+ * Messages between workers. Each has one inbox stream: requests come in there, and so do the answers to its own. A message
+ * may arrive twice or never; requests carry ids, and every request ends: answered, refused, moved, gone or timed out.
+ */
+export class Bus {
+  readonly #options: BusOptions
+  readonly #handlers = new Map<string, Handler>()
+  readonly #notices = new Map<string, (body: never, from: string) => void>()
+  readonly #pending = new Map<string, Pending>()
+  readonly #outgoing = new Map<string, Wire[]>()
+  readonly #sweeper: NodeJS.Timeout
+  #ids = 0
+
+  constructor(options: BusOptions) {
+    this.#options = options
+    this.#sweeper = setInterval(() => this.#sweep(), 100)
+  }
+
+  get pending(): number {
+    return this.#pending.size
+  }
+
+  newId(): string {
+    return `${this.#options.self}.${(++this.#ids).toString(36)}`
+  }
+
+  /** Which function answers requests of a kind. */
+  handle<Body, Reply>(kind: string, handler: (body: Body, from: string, id: string, timeout: number) => Promise<Reply>): void {
+    this.#handlers.set(kind, handler as Handler)
+  }
+
+  onNotice<Body>(kind: string, handler: (body: Body, from: string) => void): void {
+    this.#notices.set(kind, handler as (body: never, from: string) => void)
+  }
+
+  /** Makes the inbox; before that nobody can send to this worker. @returns the position to read from */
+  async open(): Promise<string> {
+    const id = await this.#options.redis.xadd(this.#options.keys.inbox(this.#options.self), "*", "m", "[]")
+    return id!
+  }
+
+  /** Asks another worker. Rejects with a `Failure`, with `Moved`, or with `Gone`. */
+  request<Reply>(worker: string, kind: string, body: unknown, timeout: number, id = this.newId()): Promise<Reply> {
+    if (this.#pending.size >= this.#options.maxPending) return Promise.reject(fail("unavailable", { retry_after: 1, extra: { reason: "bus full" } }))
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { worker, expiresAt: this.#options.monotonic() + timeout, resolve: resolve as (body: unknown) => void, reject })
+      this.#send(worker, ["ask", id, this.#options.self, kind, timeout, body])
+    })
+  }
+
+  /** Tells another worker something that it can do without. */
+  notify(worker: string, kind: string, body: unknown): void {
+    this.#send(worker, ["notice", this.#options.self, kind, body])
+  }
+
+  /** One entry of the inbox. */
+  receive(fields: readonly string[]): void {
+    for (let i = 1; i < fields.length; i += 2) for (const message of JSON.parse(fields[i]!) as Wire[]) this.#take(message)
+  }
+
+  /** A worker was declared dead: what was asked of it will not be answered. */
+  forget(worker: string): void {
+    for (const [id, pending] of this.#pending)
+      if (pending.worker === worker) {
+        this.#pending.delete(id)
+        pending.reject(new Gone(worker))
+      }
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper)
+    for (const { worker, reject } of this.#pending.values()) reject(new Gone(worker))
+    this.#pending.clear()
+  }
+
+  #take(message: Wire): void {
+    switch (message[0]) {
+      case "ask": {
+        const [, id, from, kind, timeout, body] = message
+        this.#answer(id, from, kind, timeout, body).catch(this.#options.trouble)
+        return
+      }
+      case "answer":
+        return this.#settle(message[1])?.resolve(message[2])
+      case "refusal":
+        return this.#settle(message[1])?.reject(fail(message[2], message[3]))
+      case "moved":
+        return this.#settle(message[1])?.reject(new Moved())
+      case "notice":
+        return this.#notices.get(message[2])?.(message[3] as never, message[1])
+    }
+  }
+
+  #settle(id: string): Pending | undefined {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    return pending
+  }
+
+  async #answer(id: string, from: string, kind: string, timeout: number, body: unknown): Promise<void> {
+    const handler = this.#handlers.get(kind)
+    try {
+      if (!handler) throw new Error(`no handler for ${kind}`)
+      const reply = await handler(body as never, from, id, timeout)
+      this.#send(from, ["answer", id, reply ?? null])
+    } catch (error) {
+      if (error instanceof Moved) return this.#send(from, ["moved", id])
+      if (error instanceof Failure) return this.#send(from, ["refusal", id, error.code, error.details])
+      this.#options.trouble(error)
+      this.#send(from, ["refusal", id, "internal", {}])
+    }
+  }
+
+  /** All that goes to one worker in one turn of the loop is one entry. */
+  #send(worker: string, message: Wire): void {
+    const waiting = this.#outgoing.get(worker)
+    if (waiting) {
+      waiting.push(message)
+      return
+    }
+    const messages = [message]
+    this.#outgoing.set(worker, messages)
+    setImmediate(() => {
+      this.#outgoing.delete(worker)
+      this.#options.redis.xadd(this.#options.keys.inbox(worker), "NOMKSTREAM", "*", "m", JSON.stringify(messages)).then(
+        id => {
+          if (id === null) this.#unsent(worker, messages)
+        },
+        (error: unknown) => this.#unsent(worker, messages, error),
+      )
+    })
+  }
+
+  #unsent(worker: string, messages: readonly Wire[], cause?: unknown): void {
+    if (cause !== undefined) this.#options.trouble(cause)
+    for (const message of messages) if (message[0] === "ask") this.#settle(message[1])?.reject(new Gone(worker, { cause }))
+  }
+
+  #sweep(): void {
+    const now = this.#options.monotonic()
+    for (const [id, pending] of this.#pending)
+      if (pending.expiresAt <= now) {
+        this.#pending.delete(id)
+        pending.reject(fail("unavailable", { retry_after: 1, extra: { reason: "no answer in time" } }))
+      }
+  }
+}

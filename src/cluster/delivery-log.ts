@@ -1,0 +1,104 @@
+import type { Redis } from "ioredis"
+import { itemsOf, type LogItem } from "../domain/log-entry.ts"
+import { defineScript } from "./redis.ts"
+import type { RedisKeys } from "./keys.ts"
+
+/** What one shard appends to one log in one flush. `before` is the number sent to this log before; null declares a gap. */
+export interface LogPart {
+  readonly shard: number
+  readonly epoch: number
+  readonly number: number
+  readonly before: number | null
+  /** Header, data, header, data, … */
+  readonly fields: readonly string[]
+}
+
+/**
+ * `ok`: it stands in the log. `dup`: it stood there before. `link`: the log stands at `position`. `stale`: somebody with a
+ * higher epoch has appended. `nolog`: there is no such log, and there never will be again.
+ */
+export type AppendAnswer = { readonly is: "ok" | "dup" | "stale" | "nolog" } | { readonly is: "link"; readonly position: number }
+
+/** Writing to delivery logs, and the numbers beside them. */
+export class DeliveryLogs {
+  readonly #redis: Redis
+  readonly #keys: RedisKeys
+
+  constructor(redis: Redis, keys: RedisKeys) {
+    this.#redis = redis
+    this.#keys = keys
+    for (const script of ["append", "appendEphemeral", "mark"]) defineScript(redis, script, 2)
+  }
+
+  /** Makes a worker's log; only the worker itself does, once. @returns the position to read from */
+  async create(worker: string, firstPosition: number): Promise<string> {
+    const id = `${firstPosition}-0`
+    await this.#redis.multi().hset(this.#keys.logPosition(worker), "s", firstPosition).xadd(this.#keys.log(worker), id, '["b"]', "").exec()
+    return id
+  }
+
+  async append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]> {
+    const args: (string | number)[] = []
+    for (const { shard, epoch, number, before, fields } of parts) args.push(shard, epoch, number, before ?? "", fields.length, ...fields)
+    const words = await this.#script<string[]>("append", worker, args)
+    return parts.map((_, i) => {
+      const word = words[i] ?? "nolog"
+      return word.startsWith("link ") ? { is: "link", position: Number(word.slice(5)) } : { is: word as "ok" | "dup" | "stale" | "nolog" }
+    })
+  }
+
+  async appendEphemeral(worker: string, fields: readonly string[]): Promise<boolean> {
+    return (await this.#script<string>("appendEphemeral", worker, fields)) === "ok"
+  }
+
+  /** Reserves positions in a log for another log's events. @returns the first of them, or undefined without such a log */
+  async mark(worker: string, options: { floor: number; from: string; first: number; length: number }): Promise<number | undefined> {
+    const header = JSON.stringify(["m", options.from, options.first, options.length])
+    const first = await this.#script<string | null>("mark", worker, [options.floor, options.length, header])
+    return first === null ? undefined : Number(first)
+  }
+
+  /** For each shard, the last number that stands in a log; undefined when there is no such log. */
+  async positions(worker: string): Promise<Map<number, number> | undefined> {
+    const fields = await this.#redis.hgetall(this.#keys.logPosition(worker))
+    if (fields["s"] === undefined) return undefined
+    const positions = new Map<number, number>()
+    for (const [field, value] of Object.entries(fields)) if (field.startsWith("n")) positions.set(Number(field.slice(1)), Number(value))
+    return positions
+  }
+
+  async lastPosition(worker: string): Promise<number | undefined> {
+    const s = await this.#redis.hget(this.#keys.logPosition(worker), "s")
+    return s === null ? undefined : Number(s)
+  }
+
+  /** The first position that a log still holds. */
+  async firstPosition(worker: string): Promise<number | undefined> {
+    const [first] = await this.#redis.xrange(this.#keys.log(worker), "-", "+", "COUNT", 1)
+    return first && itemsOf(first[0], first[1])[0]?.s
+  }
+
+  /** Some of a log's pieces after a position, in order; none when its end is reached. */
+  async read(worker: string, after: number, entries: number): Promise<LogItem[]> {
+    const found = await this.#redis.xrange(this.#keys.log(worker), `(${after}`, "+", "COUNT", entries)
+    return found.flatMap(([id, fields]) => itemsOf(id, fields)).filter(item => item.s > after)
+  }
+
+  /** Forgets what lies before a position. */
+  async trim(worker: string, before: number): Promise<void> {
+    await this.#redis.xtrim(this.#keys.log(worker), "MINID", "~", `${before}-0`)
+  }
+
+  async drop(worker: string): Promise<void> {
+    await this.#redis.unlink(this.#keys.log(worker), this.#keys.logPosition(worker), this.#keys.inbox(worker))
+  }
+
+  async exists(worker: string): Promise<boolean> {
+    return (await this.#redis.exists(this.#keys.log(worker), this.#keys.logPosition(worker))) === 2
+  }
+
+  #script<Reply>(name: string, worker: string, args: readonly (string | number)[]): Promise<Reply> {
+    const run = (this.#redis as unknown as Record<string, (...args: (string | number)[]) => Promise<Reply>>)[name]!
+    return run.call(this.#redis, this.#keys.log(worker), this.#keys.logPosition(worker), ...args)
+  }
+}

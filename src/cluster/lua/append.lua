@@ -1,0 +1,46 @@
+-- Appends what several shards publish to one delivery log, each shard only if its chain is unbroken.
+-- KEYS: the log, its position hash.
+-- ARGV: per shard: shard, epoch, number, the number sent to this log before it ('' skips the check: a declared gap), count of
+--       fields, fields (header, data, header, data, …).
+-- Answers one word a shard: ok, dup, stale, nolog, or "link <position>".
+local log, position = KEYS[1], KEYS[2]
+local last = tonumber(redis.call('HGET', position, 's'))
+local answers, fields = {}, {}
+local i = 1
+while i <= #ARGV do
+  local shard, epoch, number, before, count = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3], tonumber(ARGV[i + 4])
+  local first = i + 5
+  i = first + count
+  local answer = 'ok'
+  if not last then
+    answer = 'nolog'
+  else
+    local at = redis.call('HMGET', position, 'n' .. shard, 'e' .. shard)
+    local reached, highest = tonumber(at[1] or '0'), tonumber(at[2] or '0')
+    if epoch < highest then
+      answer = 'stale'
+    elseif number <= reached then
+      answer = 'dup'
+    elseif before ~= '' and tonumber(before) ~= reached then
+      answer = 'link ' .. string.format('%.0f', reached)
+    else
+      redis.call('HSET', position, 'n' .. shard, ARGV[first - 3], 'e' .. shard, ARGV[first - 4])
+      for f = first, first + count - 1 do fields[#fields + 1] = ARGV[f] end
+    end
+  end
+  answers[#answers + 1] = answer
+end
+if #fields > 0 then
+  local time = redis.call('TIME')
+  local now = (tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) - 1704067200000) * 4096
+  local from = 1
+  while from <= #fields do
+    -- unpack has a limit: large flushes become several entries.
+    local to = math.min(from + 3999, #fields)
+    last = math.max(last + 1, now) + (to - from + 1) / 2 - 1
+    if not redis.call('XADD', log, 'NOMKSTREAM', string.format('%.0f-0', last), unpack(fields, from, to)) then return { 'nolog' } end
+    from = to + 1
+  end
+  redis.call('HSET', position, 's', string.format('%.0f', last))
+end
+return answers

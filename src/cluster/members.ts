@@ -1,0 +1,167 @@
+import { randomBytes } from "node:crypto"
+import type { Redis } from "ioredis"
+import type { RedisKeys } from "./keys.ts"
+
+/** One life of one process. A worker that was declared dead comes back as another incarnation. */
+export interface Member {
+  readonly id: string
+  readonly role: "web" | "job"
+  /** Host and slot survive a restart, so that a worker's successor is given its predecessor's shards. */
+  readonly host: string
+  readonly slot: number
+}
+
+export interface MembershipOptions {
+  readonly redis: Redis
+  readonly keys: RedisKeys
+  readonly self: Member
+  readonly timing: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
+  /** Monotonic milliseconds. */
+  readonly monotonic: () => number
+  /** Members that PostgreSQL knows as living, so that one that never shows itself is noticed too. */
+  readonly living: () => Promise<readonly Member[]>
+  /** Declares a member dead in PostgreSQL; final. */
+  readonly declareDead: (id: string) => Promise<void>
+  readonly onChange: (members: readonly Member[]) => void
+  readonly onDeath: (id: string) => void
+  /** The worker must end: it was declared dead, or Redis lost what it knew. */
+  readonly onOver: (why: string) => void
+  readonly trouble: (error: unknown) => void
+}
+
+interface Seen {
+  readonly member: Member
+  value: string
+  /** How long the member has stood still while this observer was well. */
+  stoodStill: number
+}
+
+/**
+ * Shows that this worker lives and watches the others. It keeps:
+ *   M1  A worker serves only within `serveFor` of a renewal that came back.
+ *   M2  Only time in which the observer's own renewals came back counts against another.
+ *   M3  Wall clocks and expiries decide nothing.
+ */
+export class Membership {
+  readonly #options: MembershipOptions
+  readonly #seen = new Map<string, Seen>()
+  readonly #dead = new Set<string>()
+  #counter = 0
+  #renewedAt: number
+  #lastRound: number | undefined
+  #identity: string | undefined
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> | undefined
+  #stopped = false
+
+  constructor(options: MembershipOptions) {
+    this.#options = options
+    this.#renewedAt = -Infinity
+  }
+
+  /** Shows itself and sees the others once before it returns. */
+  async start(): Promise<void> {
+    for (const member of await this.#options.living()) if (member.id !== this.#options.self.id) this.#see(member, "")
+    await this.#renew()
+    this.#timer = setInterval(() => {
+      this.#round ??= this.#renew()
+        .catch((error: unknown) => this.#options.trouble(error))
+        .finally(() => {
+          this.#round = undefined
+        })
+    }, this.#options.timing.renewEvery)
+  }
+
+  /** M1 */
+  get serving(): boolean {
+    return this.#options.monotonic() - this.#renewedAt < this.#options.timing.serveFor
+  }
+
+  get self(): Member {
+    return this.#options.self
+  }
+
+  isDead(id: string): boolean {
+    return this.#dead.has(id)
+  }
+
+  isLiving(id: string): boolean {
+    return id === this.#options.self.id || this.#seen.has(id)
+  }
+
+  /** Every member that is not known to be dead, this one included. */
+  members(): readonly Member[] {
+    return [this.#options.self, ...[...this.#seen.values()].map(seen => seen.member)]
+  }
+
+  /** Somebody, here or elsewhere, has declared a member dead. */
+  noteDeath(id: string): void {
+    if (this.#dead.has(id)) return
+    if (id === this.#options.self.id) return this.#options.onOver("declared dead")
+    this.#dead.add(id)
+    const known = this.#seen.delete(id)
+    this.#options.onDeath(id)
+    if (known) this.#options.onChange(this.members())
+  }
+
+  /** Stops showing itself; the caller has given away what it owned. */
+  async leave(): Promise<void> {
+    this.stop()
+    await this.#round
+    await this.#options.redis.hdel(this.#options.keys.members, this.#options.self.id)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearInterval(this.#timer)
+  }
+
+  async #renew(): Promise<void> {
+    const { redis, keys, self, monotonic, timing } = this.#options
+    const startedAt = monotonic()
+    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot])
+    const replies = await redis
+      .pipeline()
+      .hset(keys.members, self.id, value)
+      .hgetall(keys.members)
+      .set(keys.identity, randomBytes(8).toString("hex"), "NX")
+      .get(keys.identity)
+      .exec()
+    if (this.#stopped) return
+    for (const [error] of replies ?? []) if (error) throw error
+    const everybody = replies![1]![1] as Record<string, string>
+    const identity = replies![3]![1] as string
+    this.#identity ??= identity
+    if (identity !== this.#identity) return this.#options.onOver("Redis lost what it knew")
+    this.#renewedAt = startedAt
+    const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEvery) // M2
+    this.#lastRound = startedAt
+
+    let changed = false
+    for (const [id, text] of Object.entries(everybody)) {
+      if (id === self.id || this.#dead.has(id)) continue
+      const seen = this.#seen.get(id)
+      if (seen === undefined) {
+        const [, role, host, slot] = JSON.parse(text) as [number, Member["role"], string, number]
+        this.#see({ id, role, host, slot }, text)
+        changed = true
+      } else if (seen.value !== text) {
+        seen.value = text
+        seen.stoodStill = 0
+      } else seen.stoodStill += elapsed
+    }
+    for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
+    if (changed) this.#options.onChange(this.members())
+    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) await this.#bury(id)
+  }
+
+  async #bury(id: string): Promise<void> {
+    await this.#options.declareDead(id)
+    await this.#options.redis.hdel(this.#options.keys.members, id)
+    this.noteDeath(id)
+  }
+
+  #see(member: Member, value: string): void {
+    this.#seen.set(member.id, { member, value, stoodStill: 0 })
+  }
+}

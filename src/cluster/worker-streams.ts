@@ -1,0 +1,149 @@
+import type { Redis } from "ioredis"
+import { itemsOf, type LogItem } from "../domain/log-entry.ts"
+import type { RedisKeys } from "./keys.ts"
+
+export interface WorkerStreamsOptions {
+  /** A connection of its own: it blocks. */
+  readonly blocking: Redis
+  /** For trimming. */
+  readonly redis: Redis
+  readonly keys: RedisKeys
+  readonly worker: string
+  readonly readCount: number
+  readonly keep: number
+  readonly maxBytes: number
+  readonly memoryBytes: number
+  readonly markEvery: number
+  readonly monotonic: () => number
+  readonly onMessage: (fields: readonly string[]) => void
+  /** The log has grown; `items` are its new pieces, in order. */
+  readonly onItems: (items: readonly LogItem[]) => void
+  readonly trouble: (error: unknown) => void
+}
+
+type XRead = [key: string, entries: [id: string, fields: string[]][]][] | null
+
+/**
+ * Reads a worker's inbox and its delivery log with one blocking read at a time: both are in one slot. It remembers the
+ * newest part of the log, and trims what is too old for any session to ask for.
+ */
+export class WorkerStreams {
+  readonly #options: WorkerStreamsOptions
+  readonly #recent: LogItem[] = []
+  /** The position after which memory is whole. */
+  #recentFrom = 0
+  #recentBytes = 0
+  #position = 0
+  #oldest = 0
+  /** Positions as they were, with how many bytes had been read by then. */
+  readonly #marks: { at: number; position: number; bytes: number }[] = []
+  #readBytes = 0
+  #inboxId = "0-0"
+  #stopped = false
+  #loop: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: WorkerStreamsOptions) {
+    this.#options = options
+  }
+
+  /** The last position that was read: every session of the worker that is live stands here. */
+  get position(): number {
+    return this.#position
+  }
+
+  /** The earliest position after which the log is whole. */
+  get oldest(): number {
+    return this.#oldest
+  }
+
+  get memoryBytes(): number {
+    return this.#recentBytes
+  }
+
+  start(inboxId: string, logPosition: number): void {
+    this.#inboxId = inboxId
+    this.#position = logPosition
+    this.#oldest = logPosition
+    this.#recentFrom = logPosition
+    this.#loop = this.#read()
+    this.#timer = setInterval(() => this.#mark(), this.#options.markEvery)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#timer)
+    this.#options.blocking.disconnect()
+    await this.#loop
+  }
+
+  /** What lies after a position, as far as memory reaches; undefined when it does not and Redis must be asked. */
+  recentAfter(position: number): readonly LogItem[] | undefined {
+    if (position >= this.#position) return []
+    if (position < this.#recentFrom) return undefined
+    let low = 0
+    let high = this.#recent.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#recent[middle]!.s <= position) low = middle + 1
+      else high = middle
+    }
+    return this.#recent.slice(low)
+  }
+
+  async #read(): Promise<void> {
+    const { blocking, keys, worker, readCount, trouble } = this.#options
+    const inbox = keys.inbox(worker)
+    const log = keys.log(worker)
+    while (!this.#stopped) {
+      try {
+        // The connection's command time-out is the watchdog: a read that does not come back is given up there.
+        const reply = (await blocking.xread("COUNT", readCount, "BLOCK", 2_000, "STREAMS", inbox, log, this.#inboxId, `${this.#position}-0`)) as XRead
+        for (const [key, entries] of reply ?? []) {
+          if (key === inbox) this.#takeMessages(entries)
+          else this.#takeItems(entries)
+        }
+      } catch (error) {
+        if (this.#stopped) return
+        trouble(error)
+        if (blocking.status === "ready") blocking.disconnect(true)
+        await new Promise(resolve => setTimeout(resolve, 50))
+      }
+    }
+  }
+
+  #takeMessages(entries: [id: string, fields: string[]][]): void {
+    for (const [id, fields] of entries) {
+      this.#inboxId = id
+      this.#options.onMessage(fields)
+    }
+  }
+
+  #takeItems(entries: [id: string, fields: string[]][]): void {
+    const items = entries.flatMap(([id, fields]) => itemsOf(id, fields))
+    const { memoryBytes } = this.#options
+    for (const item of items) {
+      this.#recent.push(item)
+      this.#recentBytes += item.bytes
+      this.#readBytes += item.bytes
+    }
+    let dropped = 0
+    while (this.#recentBytes > memoryBytes && dropped < this.#recent.length) this.#recentBytes -= this.#recent[dropped++]!.bytes
+    // Cutting the front moves the rest: done rarely, in large pieces.
+    if (dropped > 0) this.#recentFrom = this.#recent.splice(0, dropped).at(-1)!.s
+    this.#position = items.at(-1)?.s ?? this.#position
+    this.#options.onItems(items)
+  }
+
+  #mark(): void {
+    const { monotonic, keep, maxBytes, redis, keys, worker, trouble } = this.#options
+    const now = monotonic()
+    this.#marks.push({ at: now, position: this.#position, bytes: this.#readBytes })
+    let cut: { position: number } | undefined
+    while (this.#marks.length > 1 && (now - this.#marks[0]!.at > keep || this.#readBytes - this.#marks[0]!.bytes > maxBytes)) cut = this.#marks.shift()!
+    redis.xtrim(keys.inbox(worker), "MINID", "~", this.#inboxId).catch(trouble)
+    if (!cut || cut.position <= this.#oldest) return
+    this.#oldest = cut.position
+    redis.xtrim(keys.log(worker), "MINID", "~", `${cut.position}-0`).catch(trouble)
+  }
+}

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, expect, test } from "vitest"
+import { ConfigError, entries, readConfig } from "./config.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "starling-config-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function file(content: unknown): string {
+  const path = join(folder, `${Math.random()}.json`)
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content))
+  return path
+}
+
+function problems(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  return []
+}
+
+test("an empty environment gives the documented defaults", () => {
+  const config = readConfig({})
+  expect(config).toMatchObject({
+    host: "0.0.0.0",
+    port: 8000,
+    publicUrl: "http://localhost:8000",
+    metricsHost: "127.0.0.1",
+    metricsPort: 9464,
+    logLevel: "info",
+    rateLimits: true,
+    trustedProxies: [],
+  })
+  expect(config.dataDir).toBe(join(process.cwd(), ".data"))
+  expect(config).not.toHaveProperty("workers")
+  expect(config).not.toHaveProperty("databaseUrl")
+  expect(config.policy).toMatchObject({ password_min_length: 12, session_lifetime_hours: 168, age_gate_enabled: false })
+})
+
+test("text of the environment becomes numbers, switches and lists", () => {
+  const config = readConfig({
+    PORT: "9000",
+    WORKERS: "3",
+    RATE_LIMITS: "off",
+    TRUSTED_PROXIES: "10.0.0.0/8, ::1",
+    STARLING_RESERVED_USERNAMES: "Owner,staff",
+    STARLING_CORS_ALLOWED_ORIGINS: "https://chat.example,http://localhost:3000",
+  })
+  expect(config).toMatchObject({
+    port: 9000,
+    publicUrl: "http://localhost:9000",
+    workers: 3,
+    rateLimits: false,
+    trustedProxies: ["10.0.0.0/8", "::1"],
+  })
+  expect(config.policy.reserved_usernames).toEqual(["owner", "staff"])
+  expect(config.policy.cors_allowed_origins).toEqual(["https://chat.example", "http://localhost:3000"])
+})
+
+test("the environment beats the file, the file beats the default", () => {
+  const CONFIG_FILE = file({ minimum_age: 16, sessions_per_user: 4, cors_allowed_origins: ["https://a.example"] })
+  const { policy } = readConfig({ CONFIG_FILE, STARLING_MINIMUM_AGE: "18" })
+  expect(policy).toMatchObject({ minimum_age: 18, sessions_per_user: 4, password_max_length: 128 })
+  expect(policy.cors_allowed_origins).toEqual(["https://a.example"])
+})
+
+test("every problem is listed by its name, all at once", () => {
+  const CONFIG_FILE = file({ minimum_age: "old", colour: "blue", password_require_digit: 1 })
+  const found = problems({
+    CONFIG_FILE,
+    PORT: "70000",
+    WORKERS: "0",
+    LOG_LEVEL: "loud",
+    RATE_LIMITS: "maybe",
+    TRUSTED_PROXIES: "10.0.0.0/99",
+    STARLING_MIN_AGE: "3",
+    STARLING_CORS_ALLOWED_ORIGINS: "*",
+    STARLING_MIN_CLIENT_VERSION: "1.0",
+  })
+  const named = found.map(line => line.replace(`${CONFIG_FILE}: `, "file: "))
+  for (const start of [
+    "PORT: ",
+    "WORKERS: ",
+    "LOG_LEVEL: ",
+    "RATE_LIMITS: ",
+    "TRUSTED_PROXIES: ",
+    'file: unknown key "colour"',
+    "file: minimum_age: ",
+    "file: password_require_digit: ",
+    "STARLING_MIN_AGE: unknown variable",
+    "STARLING_CORS_ALLOWED_ORIGINS: ",
+    "STARLING_MIN_CLIENT_VERSION: ",
+  ])
+    expect(named.filter(line => line.startsWith(start))).toHaveLength(1)
+  expect(found).toHaveLength(11)
+})
+
+test("a refused database URL does not show its password", () => {
+  expect(problems({ DATABASE_URL: "mysql://u:hunter2@db", REDIS_URL: "hunter2" }).join()).not.toContain("hunter2")
+  expect(problems({ DATABASE_URL: "mysql://u:hunter2@db" })).toHaveLength(1)
+})
+
+test("a policy file that is missing, no JSON or no object is refused", () => {
+  expect(problems({ CONFIG_FILE: join(folder, "absent.json") })[0]).toMatch(/^CONFIG_FILE: .*absent\.json/)
+  expect(problems({ CONFIG_FILE: file("{ half") })[0]).toMatch(/^CONFIG_FILE: .*JSON/)
+  expect(problems({ CONFIG_FILE: file("[]") })[0]).toMatch(/^CONFIG_FILE: .*JSON object/)
+  expect(problems({ CONFIG_FILE: file('{"__proto__": 1}') })).toHaveLength(1)
+})
+
+test("password rules that nothing can satisfy are refused", () => {
+  expect(problems({ STARLING_PASSWORD_MIN_LENGTH: "100", STARLING_PASSWORD_MAX_LENGTH: "20" })).toHaveLength(1)
+})
+
+test("an empty variable counts as not set, and the result cannot be changed", () => {
+  const config = readConfig({ WORKERS: "", DATABASE_URL: "", PORT: " " })
+  expect(config.port).toBe(8000)
+  expect(() => Object.assign(config.policy, { minimum_age: 1 })).toThrow(TypeError)
+  expect(Object.isFrozen(config.policy.reserved_usernames)).toBe(true)
+})
+
+test("every entry has a name of its own, and a sentence for the documentation", () => {
+  expect(new Set(entries.map(entry => entry.name)).size).toBe(entries.length)
+  for (const { sentence } of entries) expect(sentence).toMatch(/^.+\.$/)
+})

@@ -1,0 +1,257 @@
+import { readFileSync } from "node:fs"
+import { resolve } from "node:path"
+import { z } from "zod"
+
+/** One setting. `secret` keeps a refused value out of the message about it. */
+interface Setting<S extends z.ZodType = z.ZodType> {
+  schema: S
+  /** A value for `schema`, as it would be written in the file; undefined where there is none. */
+  default: unknown
+  sentence: string
+  secret?: true
+}
+
+const setting = <S extends z.ZodType>(schema: S, fallback: unknown, sentence: string): Setting<S> => ({
+  schema,
+  default: fallback,
+  sentence,
+})
+
+// A value is text in the environment and itself in the file; each of these reads both.
+const integer = (min: number, max: number) => {
+  const expected = `expected a whole number from ${min} to ${max}`
+  return z.preprocess(
+    value => (typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value),
+    z.int(expected).min(min, expected).max(max, expected),
+  )
+}
+
+const flag = z.preprocess(
+  value => ({ true: true, on: true, false: false, off: false })[String(value)] ?? value,
+  z.boolean("expected true or false"),
+)
+
+const list = <T extends z.ZodType>(item: T) =>
+  z.preprocess(
+    value => (typeof value === "string" ? value.split(",").flatMap(part => part.trim() || []) : value),
+    z.array(item),
+  )
+
+const url = (protocol: RegExp, expected: string) =>
+  z.string().refine(text => URL.canParse(text) && protocol.test(new URL(text).protocol), expected)
+
+// "*" is no origin: answers carry credentials.
+const origin = z
+  .string()
+  .refine(text => URL.canParse(text) && new URL(text).origin === text, "expected origins such as https://chat.example")
+
+const address = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], "expected IP addresses or CIDR ranges")
+
+const version = z.string().regex(/^[abcr]\.[1-9]\d{0,8}\.\d{1,9}-[1-9]\d{0,8}$/, "expected a version such as a.1.0-49")
+
+/** Where the program runs and what it is connected to. Each is the environment variable of its name. */
+const environment = {
+  HOST: setting(z.string(), "0.0.0.0", "Address that REST and the gateway listen on."),
+  PORT: setting(integer(0, 65_535), 8000, "Port of REST and the gateway; 0 takes any free one."),
+  PUBLIC_URL: setting(
+    url(/^https?:$/, "expected an http:// or https:// URL")
+      .transform(text => text.replace(/\/+$/, ""))
+      .optional(),
+    undefined,
+    "What clients call this server from outside; links are made with it. Left out, `http://localhost:PORT`.",
+  ),
+  METRICS_HOST: setting(z.string(), "127.0.0.1", "Address that /metrics listens on. It tells a lot: keep it private."),
+  METRICS_PORT: setting(integer(0, 65_535), 9464, "Port of /metrics; 0 takes any free one."),
+  WORKERS: setting(
+    integer(1, 1024).optional(),
+    undefined,
+    "Web workers on this host. Left out, `cluster.config.ts` decides: one per core, at least two.",
+  ),
+  DATA_DIR: setting(
+    z.string().transform(path => resolve(path)),
+    ".data",
+    "Folder of the embedded PostgreSQL and Redis and of local blobs.",
+  ),
+  DATABASE_URL: {
+    ...setting(
+      url(/^postgres(ql)?:$/, "expected a postgres:// URL").optional(),
+      undefined,
+      "PostgreSQL to use. Left out, an embedded one is started.",
+    ),
+    secret: true as const,
+  },
+  REDIS_URL: {
+    ...setting(
+      url(/^rediss?:$/, "expected a redis:// or rediss:// URL").optional(),
+      undefined,
+      "Redis to use. Left out, `redis-server` or `valkey-server` of this machine is started.",
+    ),
+    secret: true as const,
+  },
+  LOG_LEVEL: setting(
+    z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+    "info",
+    "Least severe log line that is written: fatal, error, warn, info, debug, trace or silent.",
+  ),
+  RATE_LIMITS: setting(flag, "on", "`off` lifts every limiter, the gateway's too. For load tests only."),
+  TRUSTED_PROXIES: setting(
+    list(address),
+    "",
+    "Addresses and CIDR ranges, with commas, of proxies whose word about a client's address is believed.",
+  ),
+  CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy entries, see below."),
+}
+
+/** What the operator decides. `min_length` is the key in the file, `STARLING_MIN_LENGTH` the variable. */
+const policy = {
+  server_name: setting(z.string().min(1).max(100), "Starling", "Name of this server, as clients show it."),
+  min_client_version: setting(version, "a.1.0-49", "Oldest client version that is still welcome."),
+  password_min_length: setting(integer(1, 128), 12, "Fewest characters of a password."),
+  password_max_length: setting(integer(1, 1024), 128, "Most characters of a password."),
+  password_require_uppercase: setting(flag, true, "A password needs an upper-case letter."),
+  password_require_lowercase: setting(flag, true, "A password needs a lower-case letter."),
+  password_require_digit: setting(flag, true, "A password needs a digit."),
+  password_require_special: setting(flag, true, "A password needs a character that is no letter, digit or space."),
+  age_gate_enabled: setting(flag, false, "Registration asks for the age."),
+  age_verification_type: setting(
+    z.enum(["boolean", "dob"]),
+    "boolean",
+    "How the age is given: `boolean`, a number or a yes; `dob`, the date of birth.",
+  ),
+  minimum_age: setting(integer(1, 150), 13, "Years that the age gate asks for."),
+  reserved_usernames: setting(
+    list(z.string().transform(name => name.toLowerCase())),
+    ["admin", "administrator", "system", "bot", "api", "root", "null", "undefined"],
+    "Names nobody can register, in any case of letters.",
+  ),
+  alpha_registration: setting(flag, false, "New users get the tier `alpha` and its badge."),
+  session_lifetime_hours: setting(integer(1, 8760), 168, "Hours until a session that is not used expires."),
+  sessions_per_user: setting(integer(1, 1000), 10, "Sessions of one user; one more ends the least recently used."),
+  cors_allowed_origins: setting(list(origin), [], "Origins whose pages may call the REST API from a browser."),
+  gateway_allowed_origins: setting(
+    list(origin),
+    [],
+    "Origins whose pages may open the gateway from a browser. Clients that send no Origin are not asked.",
+  ),
+}
+
+type Values<Table extends Record<string, Setting>> = {
+  readonly [Name in keyof Table]: z.output<Table[Name]["schema"]>
+}
+export type Policy = Values<typeof policy>
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly publicUrl: string
+  readonly metricsHost: string
+  readonly metricsPort: number
+  readonly workers?: number
+  /** Absolute. */
+  readonly dataDir: string
+  readonly databaseUrl?: string
+  readonly redisUrl?: string
+  readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
+  readonly rateLimits: boolean
+  readonly trustedProxies: readonly string[]
+  readonly policy: Policy
+}
+
+/** Every setting, in the order of the documentation that is generated from it. */
+export const entries: readonly { name: string; key?: string; default: unknown; sentence: string }[] = [
+  ...Object.entries(environment).map(([name, entry]) => ({ name, default: entry.default, sentence: entry.sentence })),
+  ...Object.entries(policy).map(([key, entry]) => ({
+    name: variable(key),
+    key,
+    default: entry.default,
+    sentence: entry.sentence,
+  })),
+]
+
+/** Everything that is wrong with the configuration, one line each. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(
+      `The configuration has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}:\n${problems.join("\n")}`,
+    )
+    this.name = "ConfigError"
+    this.problems = problems
+  }
+}
+
+/** The environment beats the file, the file beats the defaults. An empty variable counts as not set. */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const problems: string[] = []
+  const given = (name: string) => env[name]?.trim() || undefined
+
+  const check = (name: string, { schema, secret }: Setting, value: unknown) => {
+    const result = schema.safeParse(value)
+    if (result.success) return result.data
+    const why = [...new Set(result.error.issues.map(issue => issue.message))].join(", ")
+    problems.push(`${name}: ${why}${secret ? "" : `, got ${JSON.stringify(value)}`}`)
+    return undefined
+  }
+
+  const here = Object.fromEntries(
+    Object.entries(environment).map(([name, entry]) => [name, check(name, entry, given(name) ?? entry.default)]),
+  ) as Values<typeof environment>
+
+  const file = here.CONFIG_FILE ? readPolicyFile(here.CONFIG_FILE, problems) : {}
+  for (const key of Object.keys(file))
+    if (!Object.hasOwn(policy, key)) problems.push(`${here.CONFIG_FILE}: unknown key ${JSON.stringify(key)}`)
+  const known = new Set(Object.keys(policy).map(variable))
+  for (const name of Object.keys(env))
+    if (name.startsWith("STARLING_") && !known.has(name)) problems.push(`${name}: unknown variable`)
+
+  const rules = Object.fromEntries(
+    Object.entries(policy).map(([key, entry]) => {
+      // Checked even where the environment beats it: a file that is wrong stays wrong.
+      const fromFile = Object.hasOwn(file, key) ? check(`${here.CONFIG_FILE}: ${key}`, entry, file[key]) : undefined
+      const text = given(variable(key))
+      if (text !== undefined) return [key, check(variable(key), entry, text)]
+      return [key, fromFile ?? entry.schema.parse(entry.default)]
+    }),
+  ) as Policy
+  if (rules.password_min_length > rules.password_max_length)
+    problems.push("STARLING_PASSWORD_MIN_LENGTH: is above STARLING_PASSWORD_MAX_LENGTH, so no password would do")
+
+  if (problems.length > 0) throw new ConfigError(problems)
+  return Object.freeze({
+    host: here.HOST,
+    port: here.PORT,
+    publicUrl: here.PUBLIC_URL ?? `http://localhost:${here.PORT}`,
+    metricsHost: here.METRICS_HOST,
+    metricsPort: here.METRICS_PORT,
+    ...(here.WORKERS !== undefined && { workers: here.WORKERS }),
+    dataDir: here.DATA_DIR,
+    ...(here.DATABASE_URL !== undefined && { databaseUrl: here.DATABASE_URL }),
+    ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
+    logLevel: here.LOG_LEVEL,
+    rateLimits: here.RATE_LIMITS,
+    trustedProxies: Object.freeze(here.TRUSTED_PROXIES),
+    policy: Object.freeze(
+      Object.fromEntries(Object.entries(rules).map(([key, value]) => [key, freezeList(value)])),
+    ) as Policy,
+  })
+}
+
+function variable(key: string): string {
+  return `STARLING_${key.toUpperCase()}`
+}
+
+function readPolicyFile(path: string, problems: string[]): Record<string, unknown> {
+  try {
+    const content: unknown = JSON.parse(readFileSync(path, "utf8"))
+    if (typeof content === "object" && content !== null && !Array.isArray(content)) return { ...content }
+    problems.push(`CONFIG_FILE: ${path} does not hold a JSON object`)
+  } catch (error) {
+    problems.push(`CONFIG_FILE: ${path} could not be read as JSON: ${(error as Error).message}`)
+  }
+  return {}
+}
+
+function freezeList<T>(value: T): T {
+  return Array.isArray(value) ? (Object.freeze(value) as T) : value
+}

@@ -1,0 +1,111 @@
+import { z } from "zod"
+import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
+import { limits } from "./limits.ts"
+import { defineEvent, defineRoute } from "./registry.ts"
+import { PublicUser } from "./users.ts"
+
+export const ChannelType = z.enum(["text", "voice", "category", "announcement", "stage"])
+export type ChannelType = z.infer<typeof ChannelType>
+
+/** Both `type` and `channel_type` name the kind, for clients that read either. `server_id` is "0" for conversations outside servers. */
+export const Channel = z
+  .object({
+    id: Snowflake,
+    server_id: Snowflake,
+    guild_id: Snowflake,
+    name: z.string(),
+    type: z.string(),
+    channel_type: z.string(),
+    topic: z.string().nullable(),
+    position: z.int().nonnegative(),
+    category_id: Snowflake.nullable(),
+    nsfw: z.boolean(),
+    slowmode_seconds: z.int(),
+    read_receipts_enabled: z.boolean(),
+    created_at: Seconds,
+    recipient_id: Snowflake.nullable(),
+    recipient: PublicUser.nullable(),
+  })
+  .meta({ id: "ChannelResponse" })
+export type Channel = z.infer<typeof Channel>
+
+const byServer = z.object({ server_id: Snowflake })
+const byChannel = z.object({ channel_id: Snowflake })
+
+export const listChannels = defineRoute({
+  method: "GET",
+  path: "/servers/:server_id/channels",
+  summary: "The channels of a server that the caller may view, by position",
+  tag: "Channels",
+  auth: "user",
+  limit: { requests: 100, seconds: 60, burst: 20, algorithm: "sliding", scope: "route" },
+  params: byServer,
+  reply: z.array(Channel),
+  fails: ["invalid_server_id", "server_not_found", "access_denied"],
+})
+
+export const ChannelInput = z
+  .object({
+    name: z.string().transform(name => name.trim()).pipe(text(limits.channelName.min, limits.channelName.max)),
+    type: omittable(ChannelType),
+    channel_type: omittable(ChannelType).describe("Alias of `type`; `type` wins"),
+    topic: omittable(text(0, limits.channelTopic)),
+    category_id: omittable(SnowflakeInput),
+    nsfw: omittable(z.boolean()),
+    slowmode_seconds: omittable(z.int().min(0).max(limits.slowmodeSeconds)),
+    read_receipts_enabled: omittable(z.boolean()),
+  })
+  .meta({ id: "ChannelCreateRequest" })
+export type ChannelInput = z.output<typeof ChannelInput>
+
+export const createChannel = defineRoute({
+  method: "POST",
+  path: "/servers/:server_id/channels",
+  summary: "Create a channel at the end of the server's list",
+  tag: "Channels",
+  auth: "user",
+  params: byServer,
+  body: ChannelInput,
+  reply: Channel,
+  fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied", "invalid_category", "channel_limit"],
+})
+
+export const getChannel = defineRoute({
+  method: "GET",
+  path: "/channels/:channel_id",
+  summary: "One channel",
+  tag: "Channels",
+  auth: "user",
+  params: byChannel,
+  reply: Channel,
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied"],
+})
+
+export const startTyping = defineRoute({
+  method: "POST",
+  path: "/channels/:channel_id/typing",
+  summary: "Tell the others that the caller types; shown for 10 seconds",
+  tag: "Channels",
+  auth: "user",
+  params: byChannel,
+  reply: Success,
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+})
+
+export const routes = { listChannels, createChannel, getChannel, startTyping }
+
+export const channelCreate = defineEvent({
+  name: "CHANNEL_CREATE",
+  intent: { server: "GUILDS", dm: null },
+  delivery: "stored",
+  summary: "A channel was created; everybody who may view it gets it",
+  data: Channel,
+})
+
+export const typingStart = defineEvent({
+  name: "TYPING_START",
+  intent: { server: "GUILD_MESSAGE_TYPING", dm: "DIRECT_MESSAGE_TYPING" },
+  delivery: "ephemeral",
+  summary: "Somebody types; everybody who may view the channel gets it, but not the one who types",
+  data: z.object({ channel_id: Snowflake, user_id: Snowflake, username: z.string(), server_id: Snowflake.nullable(), guild_id: Snowflake.nullable() }),
+})

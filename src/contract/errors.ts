@@ -1,0 +1,102 @@
+/**
+ * Every refusal the server can give. `status` is the HTTP status and the `code` of the body; `message` is what a person
+ * reads; `retry` says whether the same request can succeed later without a change by the caller.
+ */
+export const errors = {
+  // The request itself
+  bad_request: { status: 400, message: "Bad request", retry: false },
+  repeated_header: { status: 400, message: "Repeated Content-Length header", retry: false },
+  unsafe_text: { status: 400, message: "Text holds U+0000 or a lone surrogate", retry: false },
+  request_timeout: { status: 408, message: "Request body took too long", retry: true },
+  payload_too_large: { status: 413, message: "Payload too large", retry: false },
+  validation_failed: { status: 422, message: "Validation failed", retry: false },
+  not_found: { status: 404, message: "Not Found", retry: false },
+  method_not_allowed: { status: 405, message: "Method Not Allowed", retry: false },
+  rate_limited: { status: 429, message: "You are being rate limited", retry: true },
+  too_many_failed_tokens: { status: 429, message: "Too many failed authentication attempts", retry: true },
+  internal: { status: 500, message: "Internal server error", retry: true },
+  unavailable: { status: 503, message: "Service temporarily unavailable", retry: true },
+
+  // Who is asking
+  authentication_required: { status: 401, message: "Authentication required", retry: false },
+  invalid_token: { status: 401, message: "Invalid token", retry: false },
+  revoked_token: { status: 401, message: "Invalid/Revoked", retry: false },
+  expired_token: { status: 401, message: "Expired", retry: false },
+  unknown_token_type: { status: 401, message: "Unknown type", retry: false },
+  multiple_authorization: { status: 401, message: "Multiple Authorization headers", retry: false },
+  invalid_credentials: { status: 401, message: "Invalid credentials", retry: false },
+  account_locked: { status: 403, message: "Account locked", retry: true },
+
+  // Register
+  user_exists: { status: 409, message: "Username or email already exists", retry: false },
+  invalid_username: { status: 400, message: "Username may hold only letters, digits and underscores", retry: false },
+  reserved_username: { status: 400, message: "This username is reserved", retry: false },
+  invalid_email: { status: 400, message: "Invalid email", retry: false },
+  weak_password: { status: 400, message: "Weak password", retry: false },
+  age_required: { status: 400, message: "Age is required", retry: false },
+  birth_date_required: { status: 400, message: "Date of birth is required", retry: false },
+  invalid_birth_date: { status: 400, message: "Date of birth must be a day in the form YYYY-MM-DD", retry: false },
+  too_young: { status: 400, message: "You do not meet the minimum age", retry: false },
+
+  // Ids in paths
+  invalid_id: { status: 400, message: "Invalid ID", retry: false },
+  invalid_user_id: { status: 400, message: "Invalid user ID", retry: false },
+  invalid_server_id: { status: 400, message: "Invalid server ID", retry: false },
+  invalid_channel_id: { status: 400, message: "Invalid channel ID", retry: false },
+  invalid_message_id: { status: 400, message: "Invalid message ID", retry: false },
+
+  // Things that are not there
+  user_not_found: { status: 404, message: "User not found", retry: false },
+  server_not_found: { status: 404, message: "Server not found", retry: false },
+  channel_not_found: { status: 404, message: "Channel not found", retry: false },
+  message_not_found: { status: 404, message: "Message not found", retry: false },
+  invite_not_found: { status: 404, message: "Invite not found or expired", retry: false },
+
+  // Not allowed
+  access_denied: { status: 403, message: "Access denied", retry: false },
+  permission_denied: { status: 403, message: "Permission denied", retry: false },
+  not_owner: { status: 403, message: "Not owner", retry: false },
+  owner_cannot_leave: { status: 403, message: "Owners cannot leave", retry: false },
+  banned: { status: 403, message: "You are banned from this server", retry: false },
+  not_author: { status: 403, message: "Can only edit own messages", retry: false },
+  cannot_delete_message: { status: 403, message: "Cannot delete this message", retry: false },
+
+  // Servers, channels, invites
+  server_limit: { status: 400, message: "Server limit", retry: false },
+  channel_limit: { status: 400, message: "Channel limit", retry: false },
+  member_limit: { status: 400, message: "Member limit", retry: false },
+  invalid_category: { status: 400, message: "category_id is not a category of this server", retry: false },
+  already_member: { status: 409, message: "Already a member of this server", retry: false },
+
+  // Messages
+  empty_message: { status: 400, message: "Empty message", retry: false },
+  invalid_content: { status: 400, message: "Invalid message content", retry: false },
+  not_a_text_channel: { status: 400, message: "Messages live in text channels", retry: false },
+  slowmode: { status: 429, message: "Slow mode is on", retry: true },
+
+  // Versions
+  invalid_version_format: { status: 400, message: "Invalid version format", retry: false },
+  version_outdated: { status: 426, message: "Client update required", retry: false },
+} as const satisfies Record<string, { status: number; message: string; retry: boolean }>
+
+export type ErrorCode = keyof typeof errors
+
+/** Facts that make a refusal precise. `message` replaces the table's text; `retry_after` is in seconds; the rest goes into the body's `error`. */
+export interface FailureDetails { message?: string; permission?: string; retry_after?: number; extra?: Record<string, unknown>; issues?: ValidationIssue[] }
+export interface ValidationIssue { loc: (string | number)[]; msg: string; type: string }
+
+/** An expected refusal. It crosses the bus as `{ code, details }` and becomes a response in one place per door. */
+export class Failure extends Error {
+  readonly code: ErrorCode
+  readonly details: FailureDetails
+  constructor(code: ErrorCode, details: FailureDetails = {}, options?: ErrorOptions) {
+    super(details.message ?? (details.permission ? `Missing required permission: ${details.permission}` : errors[code].message), options)
+    this.code = code
+    this.details = details
+  }
+}
+
+export const fail = (code: ErrorCode, details?: FailureDetails, options?: ErrorOptions) => new Failure(code, details, options)
+
+/** The refusal that says "not now": nothing was decided, or the outcome is unknown; the same request may be sent again. */
+export const unavailable = (why: string, retryAfter = 1, options?: ErrorOptions) => fail("unavailable", { retry_after: retryAfter, extra: { reason: why } }, options)

@@ -1,0 +1,56 @@
+import { z } from "zod"
+import { Snowflake } from "./fields.ts"
+import { defaultIntents, largestIntents } from "./intents.ts"
+import { defineEvent } from "./registry.ts"
+
+/** `d` of IDENTIFY (op 2). Unknown keys are ignored. */
+export const Identify = z.object({
+  token: z.string(),
+  intents: z.int().min(0).max(largestIntents).default(defaultIntents),
+  properties: z.record(z.string(), z.unknown()).optional(),
+})
+
+/** `d` of RESUME (op 6). */
+export const Resume = z.object({ token: z.string().min(1), session_id: z.string().min(1), seq: z.int().nonnegative().default(0) })
+
+/** `d` of TYPING_START (op 40). */
+export const Typing = z.object({ channel_id: z.union([z.string(), z.int()]).transform(String).pipe(Snowflake) })
+
+export const ready = defineEvent({
+  name: "READY",
+  intent: null,
+  delivery: "ephemeral",
+  summary: "First dispatch of a connection that identified",
+  data: z.object({
+    v: z.literal(10),
+    user: z.object({
+      id: Snowflake,
+      username: z.string(),
+      discriminator: z.literal("0"),
+      avatar: z.null(),
+      avatar_url: z.string().nullable(),
+      badges: z.array(z.string()),
+      bot: z.boolean(),
+    }),
+    guilds: z.array(z.object({ id: Snowflake, name: z.string(), unavailable: z.boolean() })),
+    session_id: z.string(),
+    resume_gateway_url: z.string(),
+    application: z.object({ id: Snowflake, flags: z.literal(0) }),
+  }),
+})
+
+export const resumed = defineEvent({
+  name: "RESUMED",
+  intent: null,
+  delivery: "ephemeral",
+  summary: "The session goes on; what was missed follows. `s` is the `seq` that the client sent",
+  data: z.object({}),
+})
+
+export const sessionPosition = defineEvent({
+  name: "SESSION_POSITION",
+  intent: null,
+  delivery: "ephemeral",
+  summary: "Comes with a heartbeat's answer when nothing else moved `s` for 30 seconds, so that a quiet session can be resumed",
+  data: z.object({}),
+})

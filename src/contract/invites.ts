@@ -1,0 +1,79 @@
+import { z } from "zod"
+import { omittable, Seconds, Snowflake, Success } from "./fields.ts"
+import { limits } from "./limits.ts"
+import { defineRoute } from "./registry.ts"
+
+/** 12 letters and digits, case matters. */
+export const InviteCode = z.string().min(1).max(64)
+
+export const Invite = z
+  .object({
+    code: z.string(),
+    channel_id: Snowflake.nullable(),
+    server_id: Snowflake,
+    inviter_id: Snowflake.nullable(),
+    max_age: z.int().describe("Seconds; 0: for ever"),
+    max_uses: z.int().describe("0: without limit"),
+    temporary: z.boolean(),
+    uses: z.int(),
+    created_at: Seconds,
+    expires_at: Seconds.nullable(),
+  })
+  .meta({ id: "InviteResponse" })
+export type Invite = z.infer<typeof Invite>
+
+export const createInvite = defineRoute({
+  method: "POST",
+  path: "/channels/:channel_id/invites",
+  summary: "Create an invite to the channel's server",
+  tag: "Channels",
+  auth: "user",
+  params: z.object({ channel_id: Snowflake }),
+  body: z
+    .object({
+      max_age: omittable(z.int().min(0).max(31_536_000)).describe(`Seconds; 0: for ever; default ${limits.inviteDefaultAge}`),
+      max_uses: omittable(z.int().min(0).max(1_000_000)),
+      temporary: omittable(z.boolean()),
+    })
+    .meta({ id: "InviteCreateRequest" }),
+  bodyOptional: true,
+  reply: Invite,
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+})
+
+export const InviteFacts = z
+  .object({
+    code: z.string(),
+    server_id: Snowflake,
+    server_name: z.string(),
+    channel_id: Snowflake.nullable(),
+    inviter_id: Snowflake.nullable(),
+    uses: z.int(),
+    max_uses: z.int(),
+    expires_at: Seconds.nullable(),
+  })
+  .meta({ id: "InviteInfoResponse" })
+
+export const getInvite = defineRoute({
+  method: "GET",
+  path: "/channels/invites/:invite_code",
+  summary: "What an invite leads to",
+  tag: "Channels",
+  auth: "user",
+  params: z.object({ invite_code: InviteCode }),
+  reply: InviteFacts,
+  fails: ["invite_not_found"],
+})
+
+export const joinByInvite = defineRoute({
+  method: "POST",
+  path: "/channels/invites/:invite_code",
+  summary: "Join the invite's server",
+  tag: "Channels",
+  auth: "user",
+  params: z.object({ invite_code: InviteCode }),
+  reply: Success.extend({ server_id: Snowflake }),
+  fails: ["invite_not_found", "already_member", "banned", "member_limit"],
+})
+
+export const routes = { createInvite, getInvite, joinByInvite }

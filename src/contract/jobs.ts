@@ -1,0 +1,24 @@
+import { z } from "zod"
+import { Snowflake } from "./fields.ts"
+import { defineJob } from "./registry.ts"
+
+export const expireInvite = defineJob({
+  name: "expireInvite",
+  summary: "Delete an invite at the end of its time",
+  data: z.object({ server_id: Snowflake, code: z.string() }),
+})
+
+export const expireSession = defineJob({
+  name: "expireSession",
+  summary: "End a session at the end of its time, unless activity has extended it; its gateway connections close with 4004",
+  data: z.object({ user_id: Snowflake, session_id: Snowflake }),
+})
+
+export const purgeMessages = defineJob({
+  name: "purgeMessages",
+  summary: "Delete the messages of channels that are gone",
+  data: z.object({ channel_ids: z.array(Snowflake) }),
+})
+
+export const jobs = { expireInvite, expireSession, purgeMessages }
+export type JobName = keyof typeof jobs

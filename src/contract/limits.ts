@@ -1,0 +1,33 @@
+import type { RateLimit } from "./registry.ts"
+
+/** Fixed limits of the interface, in characters (code points), items or seconds. */
+export const limits = {
+  messageCharacters: 4000,
+  nonceCharacters: 64,
+  pageSize: 100,
+  defaultPageSize: 50,
+  serverName: { min: 2, max: 100 },
+  serverDescription: 1000,
+  channelName: { min: 1, max: 100 },
+  channelTopic: 1024,
+  slowmodeSeconds: 21_600,
+  username: { min: 3, max: 32 },
+  channelsPerServer: 500,
+  membersPerServer: 250_000,
+  /** Servers one user may own, of the standard tier. */
+  ownedServers: 100,
+  inviteDefaultAge: 86_400,
+  typingSeconds: 10,
+  embedsPerMessage: 10,
+  attachmentsPerMessage: 10,
+} as const
+
+/** Buckets that every counted request meets; a route may declare one of its own beside them. */
+export const commonRateLimits = {
+  global: { requests: 50, seconds: 1, burst: 10, algorithm: "token", scope: "user" },
+  user: { requests: 70, seconds: 60, burst: 20, algorithm: "sliding", scope: "user" },
+  ip: { requests: 70, seconds: 60, burst: 10, algorithm: "sliding", scope: "ip" },
+} as const satisfies Record<string, RateLimit>
+
+/** Failed token checks of one address. */
+export const failedTokenLimit = { requests: 100, seconds: 60 } as const

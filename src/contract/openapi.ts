@@ -1,0 +1,402 @@
+import { z } from "zod"
+import { routes } from "./contract.ts"
+import { type ErrorCode, errors } from "./errors.ts"
+import { commonRateLimits } from "./limits.ts"
+import type { RateLimit, Route } from "./registry.ts"
+
+type Json = Record<string, unknown>
+type Ref = { $ref: string }
+
+interface Parameter {
+  name: string
+  in: "path" | "query"
+  required: boolean
+  description?: string
+  schema: Json
+}
+interface Response {
+  description: string
+  headers?: Record<string, Ref>
+  content: { "application/json": { schema: Json; examples?: Record<string, { value: unknown }> } }
+}
+interface Operation {
+  operationId: string
+  summary: string
+  description?: string
+  tags: string[]
+  security: Record<string, string[]>[]
+  parameters?: Parameter[]
+  requestBody?: { required: boolean; content: { "application/json": { schema: Json } } }
+  responses: Record<string, Response | Ref>
+  "x-ratelimit"?: RateLimit
+}
+export interface OpenApiDocument {
+  openapi: "3.1.0"
+  info: { title: string; version: string; description: string }
+  servers: { url: string; description: string }[]
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: {
+    schemas: Record<string, Json>
+    responses: Record<string, Response>
+    headers: Record<string, { description: string; schema: Json }>
+    securitySchemes: Record<string, Json>
+  }
+  "x-ratelimit": Record<string, RateLimit>
+}
+
+// What a refusal looks like on the wire. Every body may carry more keys than are named here.
+
+const ErrorDetail = z
+  .object({
+    code: z.int().describe("The HTTP status"),
+    message: z.string(),
+    retry_after: z.number().optional().describe("Seconds"),
+  })
+  .meta({ id: "ErrorDetail" })
+
+const ErrorResponse = z.object({ error: ErrorDetail }).meta({ id: "ErrorResponse" })
+
+const VersionErrorDetail = z
+  .object({
+    code: z.enum(["VERSION_OUTDATED", "INVALID_VERSION_FORMAT"]),
+    message: z.string(),
+    client_version: z.string().nullable(),
+    min_version: z.string().nullish(),
+    server_version: z.string().nullish(),
+    update_url: z.string().nullish(),
+  })
+  .meta({ id: "VersionErrorDetail" })
+
+const VersionErrorResponse = z.object({ error: VersionErrorDetail }).meta({ id: "VersionErrorResponse" })
+
+const ValidationError = z
+  .object({
+    loc: z.array(z.union([z.string(), z.int()])).describe("Where: `body`, `query` or `path`, then keys and positions"),
+    msg: z.string(),
+    type: z.string(),
+  })
+  .meta({ id: "ValidationError" })
+
+const HTTPValidationError = z
+  .object({ detail: z.array(ValidationError), error: ErrorDetail })
+  .meta({ id: "HTTPValidationError" })
+
+const RateLimitResponse = z
+  .object({
+    message: z.string(),
+    retry_after: z.number().describe("Seconds"),
+    global: z.boolean().describe("The bucket of all the caller's requests refused"),
+    scope: z.string().describe("Which bucket refused: global, user, ip, route or resource"),
+    error: ErrorDetail,
+  })
+  .meta({ id: "RateLimitResponse" })
+
+const errorSchemas = [ErrorResponse, VersionErrorResponse, HTTPValidationError, RateLimitResponse]
+
+/**
+ * A zod schema as JSON Schema (draft 2020-12), as a client sends it (`input`) or receives it (`output`). Named schemas
+ * become `#/$defs/…`.
+ */
+export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: "any",
+    override({ zodSchema, jsonSchema: json }) {
+      const { def } = zodSchema._zod
+      // Replies may gain keys and unknown ones in requests are ignored, so nothing is closed unless its schema says so.
+      if (def.type === "object" && def.catchall === undefined) delete json.additionalProperties
+      // Every z.int() has the bounds of a safe integer; they would bury those that somebody chose.
+      if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
+      if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
+      // Text that is read as something else (a number in a query, a trimmed name): the bounds stand behind the reading.
+      if (io === "input" && def.type === "pipe" && def.out._zod.def.type !== "transform" && json.$ref === undefined) {
+        delete json.pattern
+        Object.assign(json, jsonSchema(def.out as z.ZodType, io))
+      }
+      if (json.example !== undefined) {
+        json.examples = [json.example]
+        delete json.example
+      }
+    },
+  })
+  return json
+}
+
+/** Collects named schemas, so that each stands once in the document. */
+class Components {
+  readonly schemas: Record<string, Json> = {}
+
+  /** The schema with its names pointing into the document. */
+  add(schema: z.ZodType, io: "input" | "output"): Json {
+    const { $defs = {}, ...json } = inDocument(jsonSchema(schema, io)) as Json & { $defs?: Record<string, Json> }
+    for (const [name, definition] of Object.entries($defs)) {
+      const known = this.schemas[name]
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition))
+        throw new Error(`the schema ${name} has two meanings: sent and received it differs, or two schemas bear its id`)
+      this.schemas[name] = definition
+    }
+    return json
+  }
+}
+
+const inDocument = (json: Json): Json =>
+  JSON.parse(JSON.stringify(json).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json
+
+const names = (schema: z.ZodType): Ref => ({ $ref: `#/components/schemas/${schema.meta()?.id}` })
+
+const rateLimitHeaders = {
+  "X-RateLimit-Limit": { description: "Capacity of the bucket: requests and burst", schema: { type: "integer" } },
+  "X-RateLimit-Remaining": { description: "Requests left in it", schema: { type: "integer" } },
+  "X-RateLimit-Reset": { description: "Unix time in seconds at which it is full again", schema: { type: "number" } },
+  "X-RateLimit-Reset-After": { description: "Seconds until then", schema: { type: "number" } },
+  "X-RateLimit-Bucket": { description: "Names the bucket", schema: { type: "string" } },
+  "X-RateLimit-Scope": {
+    description: "What the bucket counts by",
+    schema: { type: "string", enum: ["global", "user", "ip", "route", "resource", "webhook", "bypass"] },
+  },
+}
+const headers = {
+  ...rateLimitHeaders,
+  "X-RateLimit-Global": {
+    description: "`true` when the bucket of all the caller's requests refused",
+    schema: { type: "string", const: "true" },
+  },
+  "Retry-After": { description: "Whole seconds to wait", schema: { type: "integer" } },
+}
+const headerRefs = (headerNames: string[]) =>
+  Object.fromEntries(headerNames.map(name => [name, { $ref: `#/components/headers/${name}` }]))
+const countedHeaders = headerRefs(Object.keys(rateLimitHeaders))
+
+const isCounted = (route: Route) => route.limit !== "none"
+const hasInput = (route: Route) => [route.params, route.query, route.body].some(schema => schema !== undefined)
+
+/** What may refuse a request beside the route itself, in groups that share a status. */
+const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode[] }> = {
+  UnreadableBody: { when: route => route.body !== undefined, codes: ["repeated_header", "unsafe_text"] },
+  Unauthorized: {
+    when: route => route.auth === "user",
+    codes: [
+      "authentication_required",
+      "invalid_token",
+      "revoked_token",
+      "expired_token",
+      "unknown_token_type",
+      "multiple_authorization",
+    ],
+  },
+  RequestTimeout: { when: route => route.body !== undefined, codes: ["request_timeout"] },
+  PayloadTooLarge: { when: route => route.body !== undefined, codes: ["payload_too_large"] },
+  ValidationFailed: { when: hasInput, codes: ["validation_failed"] },
+  RateLimited: { when: route => isCounted(route) && route.auth === "public", codes: ["rate_limited"] },
+  RateLimitedCaller: {
+    when: route => isCounted(route) && route.auth !== "public",
+    codes: ["rate_limited", "too_many_failed_tokens"],
+  },
+  Unavailable: { when: () => true, codes: ["unavailable"] },
+}
+const sharedResponses = Object.fromEntries(
+  Object.entries(shared).map(([name, { codes }]) => [name, refusal(codes)]),
+) as Record<string, Response>
+
+/** The body of a refusal: which schema, and what it looks like. */
+function bodyOf(code: ErrorCode): { schema: z.ZodType; value: unknown } {
+  const { status, message } = errors[code]
+  const error = { code: status, message }
+  switch (code) {
+    case "validation_failed":
+      return {
+        schema: HTTPValidationError,
+        value: {
+          detail: [{ loc: ["body", "content"], msg: "Field required", type: "missing" }],
+          error: { code: status, message: "Invalid content: Field required" },
+        },
+      }
+    case "rate_limited": {
+      const retry = { message, retry_after: 1.25 }
+      return {
+        schema: RateLimitResponse,
+        value: { ...retry, global: false, scope: "resource", error: { code: status, ...retry } },
+      }
+    }
+    case "version_outdated":
+      return {
+        schema: VersionErrorResponse,
+        value: {
+          error: {
+            code: "VERSION_OUTDATED",
+            message,
+            client_version: "a.1.0-12",
+            min_version: "a.1.0-49",
+            server_version: "a.1.0-49",
+            update_url: null,
+          },
+        },
+      }
+    case "invalid_version_format":
+      return {
+        schema: VersionErrorResponse,
+        value: { error: { code: "INVALID_VERSION_FORMAT", message, client_version: "1.0" } },
+      }
+    case "slowmode":
+      return { schema: ErrorResponse, value: { error: { ...error, retry_after: 5 } } }
+    default:
+      return { schema: ErrorResponse, value: { error } }
+  }
+}
+
+/** One answer for all the codes that share a status. */
+function refusal(codes: readonly ErrorCode[]): Response {
+  const bodies = codes.map(bodyOf)
+  const schemas = [...new Set(bodies.map(body => body.schema))].map(names)
+  const limited = codes.includes("rate_limited")
+  const waits = codes.some(code => errors[code].status === 429 || code === "unavailable")
+  return {
+    description:
+      codes.length === 1
+        ? `${errors[codes[0]!].message} (\`${codes[0]}\`)`
+        : `One of\n\n${codes.map(code => `- ${errors[code].message} (\`${code}\`)`).join("\n")}`,
+    ...((limited || waits) && {
+      headers: {
+        ...(limited && { ...countedHeaders, ...headerRefs(["X-RateLimit-Global"]) }),
+        ...(waits && headerRefs(["Retry-After"])),
+      },
+    }),
+    content: {
+      "application/json": {
+        schema: schemas.length === 1 ? schemas[0]! : { anyOf: schemas },
+        examples: Object.fromEntries(codes.map((code, i) => [code, { value: bodies[i]!.value }])),
+      },
+    },
+  }
+}
+
+function refusals(route: Route): [string, Response | Ref][] {
+  const ofRoute = Object.values(shared).flatMap(({ when, codes }) => (when(route) ? codes : []))
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of new Set([...route.fails, ...ofRoute])) {
+    const { status } = errors[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  return [...byStatus].map(([status, codes]) => {
+    const name = Object.keys(shared).find(name => shared[name]!.codes.join() === codes.join())
+    return [String(status), name === undefined ? refusal(codes) : { $ref: `#/components/responses/${name}` }]
+  })
+}
+
+function parameters(components: Components, schema: z.ZodObject | undefined, place: "path" | "query"): Parameter[] {
+  if (schema === undefined) return []
+  const { properties, required = [] } = components.add(schema, "input") as {
+    properties: Record<string, Json & { description?: string }>
+    required?: string[]
+  }
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    ...(description !== undefined && { description }),
+    schema,
+  }))
+}
+
+const scopeWords: Record<RateLimit["scope"], string> = {
+  route: "caller on this route",
+  resource: "caller and resource",
+  user: "user",
+  ip: "address",
+}
+
+function limitSentence({ requests, seconds, burst, scope }: RateLimit): string {
+  return `At most ${requests} requests in ${seconds} s${burst > 0 ? ` and ${burst} in a burst` : ""} per ${scopeWords[scope]}`
+}
+
+function operation(components: Components, operationId: string, route: Route): Operation {
+  const counted = isCounted(route)
+  const given = [...parameters(components, route.params, "path"), ...parameters(components, route.query, "query")]
+  return {
+    operationId,
+    summary: route.summary,
+    ...(typeof route.limit === "object" && { description: `${limitSentence(route.limit)}.` }),
+    tags: [route.tag],
+    security: route.auth === "user" ? [{ bearer: [] }, { bot: [] }] : [],
+    ...(given.length > 0 && { parameters: given }),
+    ...(route.body !== undefined && {
+      requestBody: {
+        required: !route.bodyOptional,
+        content: { "application/json": { schema: components.add(route.body, "input") } },
+      },
+    }),
+    responses: Object.fromEntries([
+      [
+        "200",
+        {
+          description: "Done",
+          ...(counted && { headers: countedHeaders }),
+          content: { "application/json": { schema: components.add(route.reply, "output") } },
+        },
+      ],
+      ...refusals(route),
+    ]) as Record<string, Response | Ref>,
+    ...(typeof route.limit === "object" && { "x-ratelimit": route.limit }),
+  }
+}
+
+const description = `JSON over HTTP. Ids are 64-bit integers in decimal strings, times are Unix seconds, unknown keys are ignored, \`null\` for an optional key means "not sent".
+
+Requests are made by a person, \`Authorization: Bearer <token>\`, or by a bot, \`Authorization: Bot <token>\`.
+
+Every refusal has the body \`{"error": {"code": <HTTP status>, "message": <text>}}\`; some carry more.
+
+Every counted request meets these limits beside those of its route; the answer's \`X-RateLimit-*\` headers tell about the tightest one.
+
+${Object.entries(commonRateLimits)
+  .map(([name, limit]) => `- ${name}: ${limitSentence(limit).toLowerCase()}`)
+  .join("\n")}
+
+Events come over the WebSocket gateway, which has a description of its own.`
+
+/** Every place at which the route is served, with the operation id it has there. */
+const places = (name: string, { path, mount }: Route) => [
+  ...(mount === "root" ? [] : [{ path: `/api/v1${path}`, operationId: name }]),
+  ...(mount === "api" ? [] : [{ path, operationId: mount === "both" ? `${name}AtRoot` : name }]),
+]
+
+/**
+ * The OpenAPI 3.1 description of the REST interface. `version` is the wire version; `publicUrl`, without a slash at its
+ * end, is listed as a second server beside the host that the document came from.
+ */
+export function openapiDocument(about: { title: string; publicUrl?: string; version: string }): OpenApiDocument {
+  const components = new Components()
+  for (const schema of errorSchemas) components.add(schema, "output")
+
+  const paths: OpenApiDocument["paths"] = {}
+  const tags = new Set<string>()
+  for (const [name, route] of Object.entries<Route>(routes)) {
+    tags.add(route.tag)
+    for (const { path, operationId } of places(name, route)) {
+      const item = (paths[path.replaceAll(/:(\w+)/g, "{$1}")] ??= {})
+      item[route.method.toLowerCase()] = operation(components, operationId, route)
+    }
+  }
+
+  return {
+    openapi: "3.1.0",
+    info: { title: about.title, version: about.version, description },
+    servers: [
+      { url: "/", description: "The host that this document came from" },
+      ...(about.publicUrl === undefined ? [] : [{ url: about.publicUrl, description: "The public address" }]),
+    ],
+    tags: [...tags].map(name => ({ name })),
+    paths,
+    components: {
+      schemas: Object.fromEntries(Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
+      responses: sharedResponses,
+      headers,
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "The token of a session, from login or register" },
+        bot: { type: "apiKey", in: "header", name: "Authorization", description: "`Bot <token>`" },
+      },
+    },
+    "x-ratelimit": { ...commonRateLimits },
+  }
+}

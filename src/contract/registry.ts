@@ -1,0 +1,142 @@
+import type { z } from "zod"
+import type { ErrorCode } from "./errors.ts"
+import type { Intent } from "./intents.ts"
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+/**
+ * Who may call: `public` needs no token; `user` needs `Authorization: Bearer` or `Bot`.
+ */
+export type Auth = "public" | "user"
+
+/** One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the caller makes the key. */
+export interface RateLimit {
+  requests: number
+  seconds: number
+  burst: number
+  algorithm: "token" | "sliding" | "fixed"
+  scope: "route" | "resource" | "user" | "ip"
+}
+
+export interface Route<
+  P extends z.ZodObject | undefined = z.ZodObject | undefined,
+  Q extends z.ZodObject | undefined = z.ZodObject | undefined,
+  B extends z.ZodType | undefined = z.ZodType | undefined,
+  R extends z.ZodType = z.ZodType,
+  A extends Auth = Auth,
+> {
+  readonly method: Method
+  /** Parameters are written `:name`. */
+  readonly path: string
+  /** `api`: under `/api/v1`; `root`: at the host root; `both`. */
+  readonly mount: "api" | "root" | "both"
+  readonly summary: string
+  readonly tag: string
+  readonly auth: A
+  /** The route's own bucket beside the global, user and address buckets. `none`: the limiter leaves the path out. */
+  readonly limit?: RateLimit | "none"
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  /** A body may be missing altogether. */
+  readonly bodyOptional: boolean
+  readonly reply: R
+  /** Beyond these: validation, authentication, limits and "unavailable", which every route shares. */
+  readonly fails: readonly ErrorCode[]
+}
+
+/** Declares one REST route: from it come validation, the handler's type, `/openapi.json`, the client's method and the tests that hold us to it. */
+export function defineRoute<
+  R extends z.ZodType,
+  A extends Auth,
+  P extends z.ZodObject | undefined = undefined,
+  Q extends z.ZodObject | undefined = undefined,
+  B extends z.ZodType | undefined = undefined,
+>(route: {
+  method: Method
+  path: string
+  mount?: "api" | "root" | "both"
+  summary: string
+  tag: string
+  auth: A
+  limit?: RateLimit | "none"
+  params?: P
+  query?: Q
+  body?: B
+  bodyOptional?: boolean
+  reply: R
+  fails: readonly ErrorCode[]
+}): Route<P, Q, B, R, A> {
+  return {
+    ...route,
+    mount: route.mount ?? "api",
+    params: route.params as P,
+    query: route.query as Q,
+    body: route.body as B,
+    bodyOptional: route.bodyOptional ?? false,
+  }
+}
+
+type Output<T> = T extends z.ZodType ? z.output<T> : undefined
+type Input<T> = T extends z.ZodType ? z.input<T> : unknown
+
+/** What a handler receives, after validation. */
+export type ParamsOf<R extends Route> = Output<R["params"]>
+export type QueryOf<R extends Route> = Output<R["query"]>
+export type BodyOf<R extends Route> = Output<R["body"]>
+export type ReplyOf<R extends Route> = z.output<R["reply"]>
+
+/** What a client sends: parameters, query and body in one flat object, as the typed client and the tests use it. */
+export type CallOf<R extends Route> = Input<R["params"]> & Input<R["query"]> & Input<R["body"]>
+
+/** `stored`: committed with its cause and replayed on resume. `ephemeral`: sent at most once, may be lost (typing, presence). */
+export type Delivery = "stored" | "ephemeral"
+
+export interface EventDefinition<N extends string = string, D extends z.ZodType = z.ZodType> {
+  readonly name: N
+  /** Which intent bit lets it through; null: always. An event of a DM may need another bit than the same event of a server. */
+  readonly intent: { readonly server: Intent | null; readonly dm: Intent | null } | null
+  readonly delivery: Delivery
+  readonly summary: string
+  readonly data: D
+  /** The event, on its way to somebody. `except` names users who do not get it. */
+  to<A>(audience: A, data: z.output<D>, options?: { except?: readonly string[] }): Dispatch<A>
+}
+
+/** An event with its audience: what an actor's turn publishes. */
+export interface Dispatch<A = unknown> {
+  readonly kind: "event"
+  readonly event: EventDefinition
+  readonly audience: A
+  readonly data: unknown
+  readonly except: readonly string[]
+}
+
+/** Declares one gateway event (op 0). From it come its type, the AsyncAPI document, the class of sessions that receive it, and the check of every frame in the tests. */
+export function defineEvent<N extends string, D extends z.ZodType>(event: {
+  name: N
+  intent: Intent | null | { server: Intent | null; dm: Intent | null }
+  delivery: Delivery
+  summary: string
+  data: D
+}): EventDefinition<N, D> {
+  const definition: EventDefinition<N, D> = {
+    ...event,
+    intent: typeof event.intent === "string" ? { server: event.intent, dm: event.intent } : event.intent,
+    to: (audience, data, options) => ({ kind: "event", event: definition, audience, data, except: options?.except ?? [] }),
+  }
+  return definition
+}
+
+/** Work that may happen later: a BullMQ job, fed from the outbox. Its payload is small and names rows; its effect has a unique key. */
+export interface JobDefinition<N extends string = string, D extends z.ZodType = z.ZodType> {
+  readonly name: N
+  readonly summary: string
+  readonly data: D
+  at(data: z.output<D>, options: { key: string; runAtMs?: number }): JobRequest
+}
+export interface JobRequest { readonly kind: "job"; readonly job: string; readonly data: unknown; readonly key: string; readonly runAtMs: number }
+
+export function defineJob<N extends string, D extends z.ZodType>(job: { name: N; summary: string; data: D }): JobDefinition<N, D> {
+  return { ...job, at: (data, { key, runAtMs = 0 }) => ({ kind: "job", job: job.name, data, key, runAtMs }) }
+}

@@ -1,0 +1,14 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { Permission } from "../contract/permissions.ts"
+
+/** Who an event is for. It is computed where the sessions are, from what the log says of members, roles and overrides. */
+export type Audience =
+  | { readonly kind: "members"; readonly server: Snowflake }
+  | { readonly kind: "holders"; readonly server: Snowflake; readonly permission: Permission }
+  | { readonly kind: "viewers"; readonly server: Snowflake; readonly channel: Snowflake }
+  | { readonly kind: "user"; readonly user: Snowflake }
+
+export const membersOf = (server: Snowflake): Audience => ({ kind: "members", server })
+export const holdersOf = (server: Snowflake, permission: Permission): Audience => ({ kind: "holders", server, permission })
+export const viewersOf = (server: Snowflake, channel: Snowflake): Audience => ({ kind: "viewers", server, channel })
+export const userOnly = (user: Snowflake): Audience => ({ kind: "user", user })

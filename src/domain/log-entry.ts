@@ -1,0 +1,38 @@
+import type { Audience } from "./audience.ts"
+
+/**
+ * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
+ *   e  an event: shard, number, home, audience, event name, users who do not get it. Its data is `d`, ready to send.
+ *   x  an ephemeral event: the same without a number
+ *   c  a control entry: shard, number, home, audience. Its data is a `Control`.
+ *   g  a gap: events of this shard are missing before this point
+ *   m  a join marker: the log whose events are mapped in here, the first position there, how many positions
+ */
+export type LogHeader =
+  | readonly ["e", shard: number, number: number, home: string, audience: Audience, name: string, except: readonly string[]]
+  | readonly ["x", shard: number, number: 0, home: string, audience: Audience, name: string, except: readonly string[]]
+  | readonly ["c", shard: number, number: number, home: string, audience: Audience]
+  | readonly ["g", shard: number, number: number]
+  | readonly ["m", log: string, first: number, length: number]
+  | readonly ["b"]
+
+/** One piece of a delivery log with its position. */
+export interface LogItem {
+  readonly s: number
+  readonly header: LogHeader
+  readonly data: string
+  readonly bytes: number
+}
+
+/** The pieces of one stream entry: the entry's id is the position of its last piece. */
+export function itemsOf(id: string, fields: readonly string[]): LogItem[] {
+  const last = Number(id.slice(0, id.indexOf("-")))
+  const count = fields.length / 2
+  const items: LogItem[] = []
+  for (let i = 0; i < count; i++) {
+    const header = fields[2 * i]!
+    const data = fields[2 * i + 1]!
+    items.push({ s: last - count + 1 + i, header: JSON.parse(header) as LogHeader, data, bytes: header.length + data.length })
+  }
+  return items
+}

@@ -1,0 +1,114 @@
+import type { ChannelType } from "../contract/channels.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { Permission } from "../contract/permissions.ts"
+
+/** What a server's home keeps in memory: settings, roles, channels; members and the like only as far as commands needed them. */
+export interface ServerState {
+  id: Snowflake
+  name: string
+  description: string | null
+  icon_url: string | null
+  owner_id: Snowflake
+  member_count: number
+  default_channel_id: Snowflake | null
+  verification_level: number
+  default_message_notifications: number
+  public: boolean
+  category: string | null
+  roles: Map<Snowflake, RoleState>
+  channels: Map<Snowflake, ChannelState>
+  /** Facts that commands asked for; null: known not to be there. */
+  members: Map<Snowflake, MemberState | null>
+  bans: Map<Snowflake, true | null>
+  invites: Map<string, InviteState | null>
+  messages: Map<Snowflake, MessageState | null>
+  nonces: Map<string, MessageState | null>
+  /** When an author last posted in a channel, in Unix milliseconds; asked for where slow mode is on. */
+  lastPosts: Map<string, number | null>
+  deleted: boolean
+}
+
+export interface RoleState {
+  id: Snowflake
+  name: string
+  color: string
+  position: number
+  hoist: boolean
+  mentionable: boolean
+  permissions: ReadonlySet<Permission>
+}
+
+export interface ChannelState {
+  id: Snowflake
+  server_id: Snowflake
+  name: string
+  channel_type: ChannelType
+  topic: string | null
+  position: number
+  category_id: Snowflake | null
+  nsfw: boolean
+  slowmode_seconds: number
+  read_receipts_enabled: boolean
+  created_at: number
+}
+
+export interface MemberState {
+  user_id: Snowflake
+  joined_at: number
+  nickname: string | null
+  /** Assigned roles, without `@everyone`. */
+  roles: readonly Snowflake[]
+}
+
+export interface InviteState {
+  code: string
+  server_id: Snowflake
+  channel_id: Snowflake | null
+  inviter_id: Snowflake | null
+  max_age: number
+  max_uses: number
+  temporary: boolean
+  uses: number
+  created_at: number
+  expires_at: number | null
+}
+
+export interface MessageState {
+  id: Snowflake
+  channel_id: Snowflake
+  server_id: Snowflake | null
+  author_id: Snowflake
+  author_username: string
+  author_badges: readonly string[]
+  content: string | null
+  edited_at: number | null
+  reply_to_id: Snowflake | null
+  nonce: string | null
+  pinned: boolean
+  deleted?: boolean
+}
+
+/** What a user's home keeps in memory. */
+export interface UserState {
+  id: Snowflake
+  username: string
+  email: string | null
+  badges: readonly string[]
+  sessions: Map<Snowflake, SessionState>
+}
+
+export interface SessionState {
+  id: Snowflake
+  /** SHA-256 of the token's secret, in hex. */
+  token_hash: string
+  created_at: number
+  expires_at: number
+  last_activity: number
+}
+
+/** Who acts, as the door knows him. */
+export interface Actor {
+  id: Snowflake
+  username: string
+  badges: readonly string[]
+}

@@ -1,0 +1,194 @@
+import { createHash } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+
+/**
+ * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from local files.
+ * Redoc stays at 2.x: 3.x needs Node 22 and reports to its maker. Of each package only the finished bundle is served.
+ */
+
+export interface Page {
+  readonly contentType: string
+  readonly body: Buffer
+  /** Beside `Content-Type`, `Content-Length` and `ETag`. */
+  readonly headers: Readonly<Record<string, string>>
+  /** With its quotes, as it stands in `ETag` and `If-None-Match`. */
+  readonly etag: string
+}
+
+const require = createRequire(import.meta.url)
+
+const javascript = "text/javascript; charset=utf-8"
+const css = "text/css; charset=utf-8"
+
+/** The inline styles that Redoc makes, by hash. */
+const redocStyles = [
+  // styled-components opens an empty <style> and fills it through the CSSOM.
+  "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
+  // The scroll bars of redoc 2.5.4. With another version the browser's console names the new hash.
+  "'sha256-QMIg+bpjm3JdElJ388KYke01izlUW0UoNOeKjpMxdgc='",
+].join(" ")
+
+/** No inline script, nothing from elsewhere. Requests may go to the servers that the document names ("Try it out"). */
+function contentSecurityPolicy(servers: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' ${redocStyles}`,
+    "img-src 'self' data:",
+    `connect-src ${["'self'", ...servers].join(" ")}`,
+    // Redoc searches in a worker that it makes itself.
+    "worker-src blob:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+  ].join("; ")
+}
+
+const swaggerStart = `
+SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#page",
+  deepLinking: true,
+  displayRequestDuration: true,
+  filter: true,
+  defaultModelsExpandDepth: 0,
+  // The default sends the document to a validator on the internet.
+  validatorUrl: null,
+  oauth2RedirectUrl: location.origin + "/docs/oauth2-redirect",
+})
+`
+
+const swaggerStyle = `
+body { margin: 0; background: #fafafa }
+.swagger-ui .info { margin: 30px 0 }
+.swagger-ui .scheme-container { padding: 16px 0 }
+`
+
+const redocStart = `
+Redoc.init(
+  "/openapi.json",
+  {
+    expandResponses: "200",
+    hideDownloadButton: false,
+    nativeScrollbars: true,
+    requiredPropsFirst: true,
+    theme: {
+      typography: {
+        fontFamily: "system-ui, sans-serif",
+        headings: { fontFamily: "system-ui, sans-serif" },
+        code: { fontFamily: "ui-monospace, monospace" },
+      },
+    },
+  },
+  document.getElementById("page"),
+)
+`
+
+const redocStyle = `
+body { margin: 0 }
+`
+
+// Redoc's menu ends in a picture that would be fetched from its maker; an empty one stands in for it.
+const withoutRemotePicture = (redoc: Buffer) =>
+  redoc
+    .toString()
+    .replace(
+      "https://cdn.redoc.ly/redoc/logo-mini.svg",
+      "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/%3E",
+    )
+
+const escaped = (text: string) =>
+  text.replace(/[&<>"]/g, character => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[character]!)
+
+/**
+ * What the documentation paths answer, by path. Files are read here, so call it once at start. `openapi` is the document
+ * as JSON text.
+ */
+export function documentationPages({ openapi, title }: { openapi: string; title: string }): Map<string, Page> {
+  const pages = new Map<string, Page>()
+
+  const add = (path: string, contentType: string, content: string | Buffer, headers: Record<string, string>) => {
+    const body = Buffer.from(content)
+    pages.set(path, { contentType, body, headers, etag: `"${digest(body)}"` })
+  }
+
+  /** Adds a file whose name tells its content, so that it is fetched once and for all. Returns its path. */
+  const asset = (name: string, contentType: string, content: string | Buffer) => {
+    const path = `/docs/assets/${name.replace(/(?=\.\w+$)/, `.${digest(content).slice(0, 10)}`)}`
+    add(path, contentType, content, { "Cache-Control": "public, max-age=31536000, immutable" })
+    return path
+  }
+
+  const html = (path: string, heading: string, scripts: readonly string[], styles: readonly string[], text = "") =>
+    add(
+      path,
+      "text/html; charset=utf-8",
+      `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(heading)}</title>
+<link rel="icon" href="data:,">
+${styles.map(style => `<link rel="stylesheet" href="${style}">`).join("\n")}
+</head>
+<body>
+<div id="page">${text}</div>
+<noscript>This page needs JavaScript. The interface is described in <a href="/openapi.json">openapi.json</a>.</noscript>
+${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
+</body>
+</html>
+`,
+      { "Cache-Control": "no-cache", "Content-Security-Policy": policy },
+    )
+
+  const { servers = [] } = JSON.parse(openapi) as { servers?: { url: string }[] }
+  const policy = contentSecurityPolicy(
+    servers.filter(server => URL.canParse(server.url)).map(server => new URL(server.url).origin),
+  )
+
+  add("/openapi.json", "application/json", openapi, { "Cache-Control": "no-cache" })
+
+  const swagger = asset(
+    "swagger-ui-bundle.js",
+    javascript,
+    readFileSync(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+  )
+  const swaggerLook = asset("swagger-ui.css", css, readFileSync(require.resolve("swagger-ui-dist/swagger-ui.css")))
+  html(
+    "/docs",
+    `${title}: REST interface`,
+    [swagger, asset("docs.js", javascript, swaggerStart)],
+    [swaggerLook, asset("docs.css", css, swaggerStyle)],
+  )
+
+  // Where an authorization server sends the browser back to; the script hands the answer to the window of /docs.
+  const redirect = asset(
+    "oauth2-redirect.js",
+    javascript,
+    readFileSync(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
+  )
+  html(
+    "/docs/oauth2-redirect",
+    `${title}: authorization`,
+    [redirect],
+    [],
+    "This window hands the authorization to the page that asked for it.",
+  )
+
+  const redoc = asset(
+    "redoc.standalone.js",
+    javascript,
+    withoutRemotePicture(readFileSync(require.resolve("redoc/bundles/redoc.standalone.js"))),
+  )
+  html(
+    "/redoc",
+    `${title}: REST reference`,
+    [redoc, asset("redoc.js", javascript, redocStart)],
+    [asset("redoc.css", css, redocStyle)],
+  )
+  return pages
+}
+
+const digest = (content: string | Buffer) => createHash("sha256").update(content).digest("hex").slice(0, 32)

@@ -1,0 +1,331 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { Registry } from "prom-client"
+import type { ErrorCode } from "../contract/errors.ts"
+import { closeCodes, opcodes } from "../contract/gateway-codes.ts"
+import { declareIn, type Counter, type Histogram } from "./instruments.ts"
+
+/**
+ * What one process counts, by area. Two bounds hold:
+ *   M1  A process never shows 2,000 series, whatever clients send: every open label has a `most`, the rest is "other".
+ *   M2  Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
+ * Durations are seconds, sizes bytes.
+ */
+export function createMetrics() {
+  const registry = new Registry()
+  const declare = declareIn(registry)
+  const loop = watchEventLoop()
+
+  const metrics = {
+    registry,
+    http: httpMetrics(declare),
+    gateway: gatewayMetrics(declare),
+
+    homes: {
+      loaded: declare.gauge("starling_homes_loaded", "Homes in memory"),
+      activations: declare.counter("starling_homes_activations_total", "Homes loaded from PostgreSQL"),
+      sleeps: declare.counter("starling_homes_sleeps_total", "Homes dropped from memory, idle or after a failed write"),
+      /** Keep `turns.of(actor, command)` beside the command. */
+      turns: declare.counterFamily<[actor: string, command: string]>(
+        "starling_homes_turns_total",
+        "Turns that decided something, by actor and command",
+        ["actor", "command"],
+        { most: 250 },
+      ),
+      turnSeconds: declare.histogram(
+        "starling_homes_turn_duration_seconds",
+        "Time of one synchronous turn",
+        [0.000_02, 0.000_1, 0.000_5, 0.002, 0.01, 0.05],
+      ),
+      refusals: declare.counterFamily<[code: ErrorCode]>(
+        "starling_homes_refusals_total",
+        "Commands refused by a rule, by error code",
+        ["code"],
+        { most: 120 },
+      ),
+      mailboxFull: declare.counter(
+        "starling_homes_mailbox_full_total",
+        "Commands turned away because a bound was reached",
+      ),
+    },
+
+    lanes: {
+      batches: declare.counter("starling_lanes_batches_total", "Group commits that succeeded"),
+      batchTurns: declare.histogram(
+        "starling_lanes_batch_turns",
+        "Turns in one group commit",
+        [1, 2, 5, 10, 20, 50, 100, 200],
+      ),
+      commitSeconds: declare.histogram(
+        "starling_lanes_commit_duration_seconds",
+        "Time from sending a batch to its commit",
+        [0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2],
+      ),
+      refusedWrites: declare.counter(
+        "starling_lanes_refused_writes_total",
+        "Batches refused by the fence: this worker's generation was over",
+      ),
+      guiltyTurns: declare.counter("starling_lanes_guilty_turns_total", "Turns whose rows made a batch fail"),
+      unknownOutcomes: declare.counter(
+        "starling_lanes_unknown_outcomes_total",
+        "Batches whose connection was lost in the commit",
+      ),
+    },
+
+    outbox: {
+      written: declare.counter("starling_outbox_written_rows_total", "Outbox rows committed"),
+      republished: declare.counter(
+        "starling_outbox_republished_rows_total",
+        "Outbox rows published again after a take-over",
+      ),
+      confirmed: declare.counter(
+        "starling_outbox_confirmed_rows_total",
+        "Outbox rows of which everything is published",
+      ),
+      deleted: declare.counter("starling_outbox_deleted_rows_total", "Outbox rows deleted"),
+      unconfirmed: declare.gauge("starling_outbox_unconfirmed_rows", "Outbox rows committed and not yet confirmed"),
+    },
+
+    bus: {
+      asks: declare.counters("starling_bus_asks_total", "Asks to other workers, by how they ended", "outcome", [
+        "answered",
+        "refused",
+        "moved",
+        "timed_out",
+        "failed",
+      ]),
+      localAsks: declare.counter("starling_bus_local_asks_total", "Asks answered on the worker that asked"),
+      askSeconds: declare.histogram(
+        "starling_bus_ask_duration_seconds",
+        "Time from asking another worker to its answer",
+        [0.000_5, 0.001, 0.002_5, 0.01, 0.05, 0.25, 1, 5],
+      ),
+      tells: declare.counter("starling_bus_tells_total", "Tells appended to another worker's inbox"),
+      pending: declare.gauge("starling_bus_pending_asks", "Asks waiting for an answer"),
+      inboxLag: declare.gauge("starling_bus_inbox_lag_seconds", "Age of the inbox entry read last, when it was read"),
+    },
+
+    shards: {
+      owned: declare.gauge("starling_shards_owned", "Shards this worker owns"),
+      takeOvers: declare.counter("starling_shards_take_overs_total", "Shards taken that had no living owner"),
+      handOvers: declare.counters(
+        "starling_shards_hand_overs_total",
+        "Shards handed between living workers",
+        "direction",
+        ["in", "out"],
+      ),
+    },
+
+    /** The delivery logs: appends as an owner, reads as a listener. */
+    log: {
+      appends: declare.counter("starling_log_appends_total", "Calls of the append script"),
+      appendedEvents: declare.counter("starling_log_appended_events_total", "Events appended to delivery logs"),
+      /** Per shard of a call. `stale` is an append under an epoch that is over. */
+      answers: declare.counters(
+        "starling_log_append_answers_total",
+        "Answers of the append script, one per shard",
+        "answer",
+        ["ok", "dup", "link", "stale", "nolog"],
+      ),
+      readEvents: declare.counter("starling_log_read_events_total", "Events read from the own delivery log"),
+      memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of the own delivery log kept in memory"),
+      lag: declare.gauge("starling_log_position_lag_seconds", "How far the reader is behind the head of its log"),
+    },
+
+    pools: {
+      queries: declare.counters(
+        "starling_postgres_queries_total",
+        "Queries sent to PostgreSQL, by pool",
+        "pool",
+        pools,
+      ),
+      inFlight: declare.gauges(
+        "starling_postgres_queries_in_flight",
+        "Queries sent and not yet answered, by pool",
+        "pool",
+        pools,
+      ),
+      errors: declare.counters("starling_postgres_errors_total", "Queries that failed, by pool", "pool", pools),
+      redisErrors: declare.counterFamily<[connection: string]>(
+        "starling_redis_errors_total",
+        "Redis commands and connections that failed, by connection",
+        ["connection"],
+        { most: 10 },
+      ),
+    },
+
+    jobs: {
+      done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "failed"]>(
+        "starling_jobs_total",
+        "Job runs, by how they ended",
+        ["job", "outcome"],
+        { most: 90 },
+      ),
+      seconds: declare.histogramFamily<[job: string]>(
+        "starling_jobs_duration_seconds",
+        "Time of one job run",
+        ["job"],
+        [0.01, 0.1, 1, 10],
+        { most: 30 },
+      ),
+      waiting: declare.gauge("starling_jobs_waiting", "Jobs that could run and wait for a worker"),
+    },
+
+    /** Releases the event-loop monitor. */
+    close: () => loop.disable(),
+  }
+
+  processMetrics(declare, loop)
+  return metrics
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+type Declare = ReturnType<typeof declareIn>
+
+/** Plain reads, transactions, and the lanes' own connections. */
+const pools = ["read", "transaction", "lane"] as const
+
+/** What the http room keeps beside each of its routes. */
+export interface RouteMetrics {
+  /** `status` 0: the client was gone before the reply. */
+  observe(status: number, seconds: number): void
+}
+
+const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const
+
+function httpMetrics(declare: Declare) {
+  const requests = declare.counterFamily<[route: string, method: string, status: string]>(
+    "starling_http_requests_total",
+    "Requests answered, by route template, method and class of status",
+    ["route", "method", "status"],
+    { most: 400 },
+  )
+  const durations = declare.histogramFamily<[route: string, method: string]>(
+    "starling_http_request_duration_seconds",
+    "Time from a request's first byte to its reply",
+    ["route", "method"],
+    [0.005, 0.02, 0.1, 0.5, 2.5],
+    { most: 90 },
+  )
+  return {
+    /** Once per route, when the routes are built. `template` as declared (`/channels/:channel_id`), never with ids in it. */
+    route(method: string, template: string): RouteMetrics {
+      // Children are made at the first request: of 260 routes most never see one, and M1 has to hold for the rest.
+      const byClass: Counter[] = []
+      let duration: Histogram | undefined
+      return {
+        observe(status, seconds) {
+          const at = Math.trunc(status / 100)
+          const counter = (byClass[at] ??= requests.of(template, method, statusClasses[at] ?? "other"))
+          counter.inc()
+          duration ??= durations.of(template, method)
+          duration.observe(seconds)
+        },
+      }
+    },
+    inFlight: declare.gauge("starling_http_requests_in_flight", "Requests read and not yet answered"),
+    /** Scope is the bucket that was empty: global, ip, user, route, … */
+    refused: declare.counterFamily<[scope: string]>(
+      "starling_http_refused_total",
+      "Requests refused by a rate limit, by the limit's scope",
+      ["scope"],
+      { most: 12 },
+    ),
+  }
+}
+
+function gatewayMetrics(declare: Declare) {
+  const frameCodes = Object.values(opcodes).map(({ op }) => op)
+  const endings = [1005, 1006, ...Object.values(closeCodes).map(({ code }) => code)]
+  return {
+    connections: declare.gauge("starling_gateway_connections", "Open WebSocket connections"),
+    sessions: declare.gauges(
+      "starling_gateway_sessions",
+      "Identified sessions, by how they get their events",
+      "state",
+      ["live", "reading", "detached"],
+    ),
+    framesIn: declare.counterFamily<[op: number]>(
+      "starling_gateway_frames_in_total",
+      "Frames received, by op",
+      ["op"],
+      {
+        most: 40,
+        only: frameCodes,
+      },
+    ),
+    framesSent: declare.counter("starling_gateway_frames_sent_total", "Frames sent to one socket each"),
+    publishes: declare.counter(
+      "starling_gateway_publishes_total",
+      "Calls of publish(), one per event and class of listeners",
+    ),
+    deliveries: declare.counter(
+      "starling_gateway_deliveries_total",
+      "Events handed to a session's socket, published or sent",
+    ),
+    sentBytes: declare.counter("starling_gateway_sent_bytes_total", "Payload bytes handed to sockets"),
+    identifies: declare.counter("starling_gateway_identifies_total", "Sessions begun with IDENTIFY"),
+    resumes: declare.counters("starling_gateway_resumes_total", "RESUMEs, by where the session had lived", "outcome", [
+      "same_worker",
+      "other_worker_alive",
+      "dead_worker",
+      "invalid",
+    ]),
+    invalidSessions: declare.counter("starling_gateway_invalid_sessions_total", "INVALID_SESSION frames sent"),
+    closes: declare.counterFamily<[code: number]>(
+      "starling_gateway_closes_total",
+      "Connections closed, by close code",
+      ["code"],
+      {
+        most: 40,
+        only: endings,
+      },
+    ),
+    gaps: declare.counter("starling_gateway_gaps_total", "Broken links in the own delivery log"),
+    fallenToReading: declare.counter(
+      "starling_gateway_fallen_to_reading_total",
+      "Live sessions that went over their socket budget",
+    ),
+    publishSeconds: declare.histogram(
+      "starling_gateway_publish_duration_seconds",
+      "Time of one slice of publishing, within one turn of the event loop",
+      [0.000_1, 0.000_5, 0.002, 0.005, 0.02, 0.1],
+    ),
+  }
+}
+
+/** Milliseconds between two looks at the event loop; a delay shorter than this is seen only now and then. */
+const loopResolution = 20
+
+function watchEventLoop() {
+  const loop = monitorEventLoopDelay({ resolution: loopResolution })
+  loop.enable()
+  return loop
+}
+
+function processMetrics(declare: Declare, loop: ReturnType<typeof watchEventLoop>) {
+  // The monitor records the time between two looks, its own pause included, and NaN before the first.
+  const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolution / 1e3) || 0
+  const loopDelay = declare.gauges(
+    "starling_event_loop_delay_seconds",
+    "How late the event loop was since the last scrape",
+    "statistic",
+    ["p50", "p99", "max"],
+  )
+  loopDelay.p50.from(() => delay(loop.percentile(50)))
+  loopDelay.p99.from(() => delay(loop.percentile(99)))
+  // Read last of the three, so it ends the period.
+  loopDelay.max.from(() => {
+    const max = loop.count > 0 ? delay(loop.max) : 0
+    loop.reset()
+    return max
+  })
+  declare.counter("starling_process_cpu_seconds_total", "User and system CPU time of the process").from(() => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1e6
+  })
+  declare
+    .gauge("starling_process_resident_memory_bytes", "Resident memory of the process")
+    .from(() => process.memoryUsage.rss())
+  declare.gauge("starling_process_heap_used_bytes", "JavaScript heap in use").from(() => process.memoryUsage().heapUsed)
+}

@@ -1,0 +1,76 @@
+import postgres from "postgres"
+
+export type Sql = postgres.Sql
+/** What a statement can be built on: the pool, or the transaction that is open. */
+export type Statements = postgres.Sql | postgres.TransactionSql
+export type Statement = postgres.PendingQuery<postgres.Row[]>
+
+export interface PoolOptions {
+  url: string
+  connections: number
+  statementTimeout: number
+  connectTimeout: number
+  name: string
+  /** Ends a transaction whose process was paused, so that it cannot hold row locks. */
+  idleInTransactionTimeout?: number
+}
+
+/** bigint columns hold ids (strings, exact) or seconds (numbers by contract); ids are far above 2^53, seconds far below. */
+const bigints = {
+  to: 20,
+  from: [20],
+  serialize: (value: unknown) => String(value),
+  parse: (digits: string) => (digits.length < 15 ? Number(digits) : digits),
+}
+
+/**
+ * A pool of connections. One pool never serves both transactions and plain queries: postgres.js 3.4.9 can send a BEGIN on
+ * a connection that it did not reserve when the two share one.
+ */
+export function openPool(options: PoolOptions): Sql {
+  return postgres(options.url, {
+    max: options.connections,
+    connect_timeout: options.connectTimeout / 1000,
+    idle_timeout: 0,
+    max_lifetime: null,
+    backoff: attempt => Math.min(0.05 * 2 ** attempt, 1),
+    types: { bigint: bigints as never },
+    onnotice: () => {},
+    connection: {
+      application_name: options.name,
+      statement_timeout: options.statementTimeout,
+      ...(options.idleInTransactionTimeout
+        ? { idle_in_transaction_session_timeout: options.idleInTransactionTimeout }
+        : {}),
+    },
+  })
+}
+
+/** Whether PostgreSQL refused the statement because of its rows, so that the same statement would be refused again. */
+export function isDataError(error: unknown): error is postgres.PostgresError {
+  if (!(error instanceof postgres.PostgresError)) return false
+  return /^(22|23|21)/.test(error.code)
+}
+
+/** Whether the outcome of a commit that ended like this is unknown: the answer was lost, not the statement refused. */
+export function isLostAnswer(error: unknown): boolean {
+  if (error instanceof postgres.PostgresError) return /^(08|57P|58|53|XX)/.test(error.code)
+  return true
+}
+
+/** Bounds a query that has no deadline of its own on the client's side. */
+export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${what}: no answer within ${milliseconds} ms`)), milliseconds)
+    promise.then(
+      value => {
+        clearTimeout(timer)
+        resolve(value)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        reject(error instanceof Error ? error : new Error(String(error)))
+      },
+    )
+  })
+}

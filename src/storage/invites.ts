@@ -1,0 +1,51 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { InviteState } from "../domain/states.ts"
+import type { Sql } from "./database.ts"
+import { column, defineWrite } from "./write.ts"
+
+export const insertInvite = defineWrite<InviteState>(
+  "insertInvite",
+  (sql, rows) => sql`
+    INSERT INTO invites (code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at)
+    SELECT * FROM unnest(${column(rows, "code")}::text[], ${column(rows, "server_id")}::bigint[], ${column(rows, "channel_id")}::bigint[],
+      ${column(rows, "inviter_id")}::bigint[], ${column(rows, "max_age")}::int[], ${column(rows, "max_uses")}::int[], ${column(rows, "temporary")}::boolean[],
+      ${column(rows, "uses")}::int[], ${column(rows, "created_at")}::bigint[], ${column(rows, "expires_at")}::bigint[])`,
+)
+
+export const setInviteUses = defineWrite<{ code: string; uses: number }>("setInviteUses", (sql, rows) => {
+  const last = [...new Map(rows.map(row => [row.code, row])).values()]
+  return sql`
+    UPDATE invites SET uses = t.uses FROM unnest(${column(last, "code")}::text[], ${column(last, "uses")}::int[]) AS t (code, uses)
+    WHERE invites.code = t.code`
+})
+
+export const deleteInvite = defineWrite<{ code: string }>(
+  "deleteInvite",
+  (sql, rows) => sql`DELETE FROM invites WHERE code = ANY(${column(rows, "code")}::text[])`,
+)
+
+export const invitesStorage = (sql: Sql) => ({
+  async find(code: string): Promise<InviteState | undefined> {
+    const [row] = await sql<InviteState[]>`SELECT * FROM invites WHERE code = ${code}`
+    return row
+  },
+
+  async withServer(code: string): Promise<(InviteState & { server_name: string }) | undefined> {
+    const [row] = await sql<(InviteState & { server_name: string })[]>`
+      SELECT i.*, s.name AS server_name FROM invites i JOIN servers s ON s.id = i.server_id WHERE i.code = ${code}`
+    return row
+  },
+
+  async ofServer(server: Snowflake, codes: readonly string[]): Promise<Map<string, InviteState>> {
+    const rows = await sql<
+      InviteState[]
+    >`SELECT * FROM invites WHERE server_id = ${server} AND code = ANY(${[...codes]}::text[])`
+    return new Map(rows.map(row => [row.code, row]))
+  },
+
+  async expired(now: number, limit: number): Promise<{ code: string; server_id: Snowflake }[]> {
+    return sql<
+      { code: string; server_id: Snowflake }[]
+    >`SELECT code, server_id FROM invites WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`
+  },
+})

@@ -1,0 +1,88 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { openPool, type PoolOptions, type Sql } from "./database.ts"
+import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
+import { groupWrites, type Write } from "./write.ts"
+
+/** A row of the outbox: what one batch publishes for one shard. */
+export interface OutboxRow {
+  shard: number
+  number: number
+  last_id: Snowflake
+  body: string
+}
+
+export interface Batch {
+  turns: readonly { home: string; writes: readonly Write[] }[]
+  outbox: readonly OutboxRow[]
+}
+
+/** Somebody declared this worker dead and raised its generation: nothing of the batch was written. */
+export class Fenced extends Error {
+  constructor() {
+    super("the lane's generation is over")
+  }
+}
+
+const insertMessageKind = insertMessage({ channel_id: "0", id: "0", server_id: null, author_id: "0", content: null, reply_to_id: null, nonce: null }).kind
+
+/**
+ * One connection on which a worker's batches are committed, one at a time. It keeps:
+ *   L1  A batch is written whole or not at all.
+ *   L2  A batch is written only while the lane's generation stands: the row lock makes whoever raises it wait for the
+ *       batch in flight, and refuses every later one.
+ */
+export class Lane {
+  readonly #sql: Sql
+  readonly #incarnation: string
+  readonly #lane: number
+  #generation: number
+
+  constructor(options: PoolOptions & { incarnation: string; lane: number; generation: number }) {
+    this.#sql = openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
+    this.#incarnation = options.incarnation
+    this.#lane = options.lane
+    this.#generation = options.generation
+  }
+
+  async commit(batch: Batch): Promise<void> {
+    const groups = groupWrites(batch.turns)
+    const [first] = groups
+    if (groups.length === 1 && first!.kind === insertMessageKind) return this.#commitMessages(first!.rows as MessageRow[], batch.outbox)
+    await this.#sql.begin(async sql => {
+      // Sent together: the fence's answer is looked at before COMMIT.
+      const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
+      const statements = groups.map(({ kind, rows }) => kind.statement(sql, rows))
+      const outbox = sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`
+      const [standing] = await Promise.all([fence, ...statements, outbox])
+      if (standing.length === 0) throw new Fenced()
+    })
+  }
+
+  /** A batch of nothing but new messages is one statement, without BEGIN. */
+  async #commitMessages(rows: readonly MessageRow[], outbox: readonly OutboxRow[]): Promise<void> {
+    const sql = this.#sql
+    const [fence] = await sql<{ standing: number }[]>`
+      WITH lane AS MATERIALIZED (
+             SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE),
+           sent AS (INSERT INTO messages (${sql.unsafe(messageColumns)}) SELECT t.* FROM lane, ${messageArrays(sql, rows)} AS t),
+           kept AS (INSERT INTO outbox (shard, number, last_id, body) SELECT t.* FROM lane, ${outboxArrays(sql, outbox)} AS t)
+      SELECT count(*)::int AS standing FROM lane`
+    if (fence!.standing === 0) throw new Fenced()
+  }
+
+  /** After an outcome that nobody knows: whatever was in flight is over when this returns, and nothing of it can come later. */
+  async raise(): Promise<void> {
+    const [row] = await this.#sql<{ generation: number }[]>`
+      UPDATE lanes SET generation = generation + 1 WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation}
+      RETURNING generation`
+    if (!row) throw new Fenced()
+    this.#generation = row.generation
+  }
+
+  async close(): Promise<void> {
+    await this.#sql.end({ timeout: 1 })
+  }
+}
+
+const outboxArrays = (sql: Parameters<typeof messageArrays>[0], rows: readonly OutboxRow[]) => sql`
+  unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[], ${rows.map(row => row.last_id)}::bigint[], ${rows.map(row => row.body)}::text[])`

@@ -1,0 +1,86 @@
+import type { OutboxRow } from "./lanes.ts"
+import type { Sql } from "./database.ts"
+
+export interface ShardRow {
+  shard: number
+  owner: string | null
+  epoch: number
+}
+
+export interface IncarnationRow {
+  id: string
+  host: string
+  slot: number
+  role: string
+}
+
+/** Who is a member, who owns which shard, and what each shard has still to publish: the part of the cluster that only PostgreSQL decides. */
+export const placementStorage = (sql: Sql) => ({
+  /** Makes a new incarnation with its lanes; an id is never used twice. */
+  async enrol(row: IncarnationRow, lanes: number): Promise<void> {
+    await sql`
+      WITH born AS (INSERT INTO incarnations (id, host, slot, role) VALUES (${row.id}, ${row.host}, ${row.slot}, ${row.role}) RETURNING id)
+      INSERT INTO lanes (incarnation, lane) SELECT id, generate_series(0, ${lanes - 1}::int) FROM born`
+  },
+
+  async isDead(incarnation: string): Promise<boolean> {
+    const [row] = await sql<{ dead: boolean }[]>`SELECT died_at IS NOT NULL AS dead FROM incarnations WHERE id = ${incarnation}`
+    return row?.dead ?? true
+  },
+
+  async living(): Promise<IncarnationRow[]> {
+    return sql<IncarnationRow[]>`SELECT id, host, slot, role FROM incarnations WHERE died_at IS NULL`
+  },
+
+  /**
+   * Declares an incarnation dead, for ever. Raising its generations waits for the batch in flight, whose transaction is
+   * bounded by its idle time-out, and refuses all that come later.
+   * @returns whether this call was the one that did it
+   */
+  async declareDead(incarnation: string): Promise<boolean> {
+    const rows = await sql`
+      WITH fenced AS (UPDATE lanes SET generation = generation + 1 WHERE incarnation = ${incarnation} RETURNING 1),
+           counted AS (SELECT count(*) FROM fenced)
+      UPDATE incarnations SET died_at = now() FROM counted WHERE id = ${incarnation} AND died_at IS NULL RETURNING id`
+    return rows.length > 0
+  },
+
+  async shards(only?: readonly number[]): Promise<ShardRow[]> {
+    return only
+      ? sql<ShardRow[]>`SELECT shard, owner, epoch FROM shards WHERE shard = ANY(${[...only]}::smallint[])`
+      : sql<ShardRow[]>`SELECT shard, owner, epoch FROM shards`
+  },
+
+  /** Takes those of the shards that nobody living owns. The caller must be living itself. */
+  async take(shards: readonly number[], taker: string): Promise<ShardRow[]> {
+    return sql<ShardRow[]>`
+      UPDATE shards SET owner = ${taker}, epoch = epoch + 1
+      WHERE shard = ANY(${[...shards]}::smallint[])
+        AND NOT EXISTS (SELECT 1 FROM incarnations i WHERE i.id = shards.owner AND i.died_at IS NULL)
+        AND EXISTS (SELECT 1 FROM incarnations i WHERE i.id = ${taker} AND i.died_at IS NULL)
+      RETURNING shard, owner, epoch`
+  },
+
+  /** The owner's own decision, after it has finished with the shards: they are the taker's from now on. */
+  async handOver(shards: readonly number[], owner: string, taker: string): Promise<ShardRow[]> {
+    return sql<ShardRow[]>`
+      UPDATE shards SET owner = CASE WHEN EXISTS (SELECT 1 FROM incarnations i WHERE i.id = ${taker} AND i.died_at IS NULL) THEN ${taker} END, epoch = epoch + 1
+      WHERE shard = ANY(${[...shards]}::smallint[]) AND owner = ${owner} RETURNING shard, owner, epoch`
+  },
+
+  /** What the shards' former owners may not have published, in order; the newest row of a shard is always among it. */
+  async outbox(shards: readonly number[]): Promise<OutboxRow[]> {
+    return sql<OutboxRow[]>`SELECT shard, number, last_id, body FROM outbox WHERE shard = ANY(${[...shards]}::smallint[]) ORDER BY shard, number`
+  },
+
+  /** Forgets published rows by their exact keys. */
+  async sweep(rows: readonly { shard: number; number: number }[]): Promise<void> {
+    await sql`
+      DELETE FROM outbox USING unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[]) AS t (shard, number)
+      WHERE outbox.shard = t.shard AND outbox.number = t.number`
+  },
+
+  async ping(): Promise<void> {
+    await sql`SELECT 1`
+  },
+})

@@ -1,0 +1,87 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { SessionState } from "../domain/states.ts"
+import type { Sql } from "./database.ts"
+import { column, defineWrite } from "./write.ts"
+
+export type Session = SessionState
+
+export interface SessionRow extends SessionState {
+  user_id: Snowflake
+  ip_address: string
+  user_agent: string
+}
+
+/** A session with what the door needs to know of its user. */
+export interface KnownSession {
+  session_id: Snowflake
+  user_id: Snowflake
+  username: string
+  badges: string[]
+  tier: string
+  bot: boolean
+  token_hash: string
+  expires_at: number
+}
+
+export const insertSession = defineWrite<SessionRow>(
+  "insertSession",
+  (sql, rows) => sql`
+    INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
+    SELECT * FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "token_hash")}::text[],
+      ${column(rows, "ip_address")}::text[], ${column(rows, "user_agent")}::text[], ${column(rows, "created_at")}::bigint[],
+      ${column(rows, "expires_at")}::bigint[], ${column(rows, "last_activity")}::bigint[])`,
+)
+
+export const deleteSession = defineWrite<{ id: Snowflake }>(
+  "deleteSession",
+  (sql, rows) => sql`DELETE FROM sessions WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+)
+
+export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; last_activity: number }>(
+  "touchSession",
+  (sql, rows) => sql`
+    UPDATE sessions SET expires_at = t.expires_at, last_activity = t.last_activity
+    FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "expires_at")}::bigint[], ${column(rows, "last_activity")}::bigint[])
+      AS t (id, expires_at, last_activity)
+    WHERE sessions.id = t.id`,
+)
+
+export const sessionsStorage = (sql: Sql) => ({
+  async find(id: Snowflake): Promise<KnownSession | undefined> {
+    const [row] = await sql<KnownSession[]>`
+      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at
+      FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = ${id}`
+    return row
+  },
+
+  /** Sessions that are over, for the sweep that catches what no job ended. */
+  async expired(now: number, limit: number): Promise<{ id: Snowflake; user_id: Snowflake }[]> {
+    return sql<
+      { id: Snowflake; user_id: Snowflake }[]
+    >`SELECT id, user_id FROM sessions WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`
+  },
+
+  /** Until when a name is locked after failed sign-ins; 0 when it is not. */
+  async lockedUntil(name: string): Promise<number> {
+    const [row] = await sql<
+      { locked_until: number }[]
+    >`SELECT locked_until FROM failed_logins WHERE name = lower(${name})`
+    return row?.locked_until ?? 0
+  },
+
+  /** Counts a failed sign-in, of a name that exists or not. The count starts anew after a lock or a quiet time. */
+  async countFailure(name: string, now: number, allowed: number, lockSeconds: number): Promise<void> {
+    await sql`
+      INSERT INTO failed_logins AS f (name, failures, last_at, locked_until)
+      VALUES (lower(${name}), 1, ${now}, CASE WHEN ${allowed}::int <= 1 THEN ${now + lockSeconds}::bigint ELSE 0 END)
+      ON CONFLICT (name) DO UPDATE SET
+        failures = CASE WHEN f.last_at < ${now - lockSeconds} OR (f.locked_until > 0 AND f.locked_until <= ${now}) THEN 1 ELSE f.failures + 1 END,
+        locked_until = CASE WHEN f.last_at >= ${now - lockSeconds} AND f.failures + 1 >= ${allowed} AND (f.locked_until = 0 OR f.locked_until > ${now})
+                            THEN ${now + lockSeconds}::bigint ELSE 0 END,
+        last_at = ${now}`
+  },
+
+  async clearFailures(names: readonly string[]): Promise<void> {
+    await sql`DELETE FROM failed_logins WHERE name = ANY(${names.map(name => name.toLowerCase())}::text[])`
+  },
+})

@@ -1,0 +1,30 @@
+import { channelsStorage } from "./channels.ts"
+import { openPool, type PoolOptions } from "./database.ts"
+import { invitesStorage } from "./invites.ts"
+import { Lane } from "./lanes.ts"
+import { messagesStorage } from "./messages.ts"
+import { placementStorage } from "./placement.ts"
+import { serversStorage } from "./servers.ts"
+import { sessionsStorage } from "./sessions.ts"
+import { usersStorage } from "./users.ts"
+
+export type StorageOptions = Omit<PoolOptions, "connections"> & { readConnections: number }
+
+/** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
+export function openStorage(options: StorageOptions) {
+  const sql = openPool({ ...options, connections: options.readConnections })
+  return {
+    users: usersStorage(sql),
+    sessions: sessionsStorage(sql),
+    servers: serversStorage(sql),
+    channels: channelsStorage(sql),
+    invites: invitesStorage(sql),
+    messages: messagesStorage(sql),
+    placement: placementStorage(sql),
+    openLane: (incarnation: string, lane: number, generation: number) =>
+      new Lane({ ...options, connections: 1, incarnation, lane, generation, name: `${options.name} lane ${lane}` }),
+    close: () => sql.end({ timeout: 1 }),
+  }
+}
+
+export type Storage = ReturnType<typeof openStorage>

@@ -1,0 +1,51 @@
+import type { ErrorCode } from "../contract/errors.ts"
+import type { Statement, Statements } from "./database.ts"
+
+/** One row's change, decided by a turn and committed with whatever else is waiting. */
+export interface Write<Row = unknown> {
+  readonly kind: WriteKind<Row>
+  readonly row: Row
+}
+
+/** Rows of one kind go out in one statement. `conflicts` translates a violated constraint into what the caller is told. */
+export interface WriteKind<Row = unknown> {
+  readonly name: string
+  readonly statement: (sql: Statements, rows: readonly Row[]) => Statement
+  readonly conflicts: Readonly<Record<string, ErrorCode>>
+}
+
+export function defineWrite<Row>(
+  name: string,
+  statement: (sql: Statements, rows: readonly Row[]) => Statement,
+  conflicts: Record<string, ErrorCode> = {},
+): (row: Row) => Write {
+  const kind: WriteKind<Row> = { name, statement, conflicts }
+  return row => ({ kind, row }) as unknown as Write
+}
+
+/** The values of one column, as a parameter for `unnest`. */
+export const column = <Row, Key extends keyof Row>(rows: readonly Row[], key: Key): NonNullable<Row[Key]>[] =>
+  rows.map(row => row[key] ?? null) as NonNullable<Row[Key]>[]
+
+/**
+ * Puts writes into as few statements as their homes' orders allow: a write joins the latest group of its kind unless a
+ * later group already holds a write of the same home.
+ */
+export function groupWrites(
+  turns: readonly { home: string; writes: readonly Write[] }[],
+): { kind: WriteKind; rows: unknown[] }[] {
+  const groups: { kind: WriteKind; rows: unknown[] }[] = []
+  const newestOfKind = new Map<WriteKind, number>()
+  const newestOfHome = new Map<string, number>()
+  for (const { home, writes } of turns)
+    for (const { kind, row } of writes) {
+      let at = newestOfKind.get(kind)
+      if (at === undefined || at < (newestOfHome.get(home) ?? 0)) {
+        at = groups.push({ kind, rows: [] }) - 1
+        newestOfKind.set(kind, at)
+      }
+      groups[at]!.rows.push(row)
+      newestOfHome.set(home, at)
+    }
+  return groups
+}
