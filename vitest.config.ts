@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config"
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
+    include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
     globalSetup: "tests/kit/global-setup.ts",
     pool: "forks", // uWebSockets.js and sharp are native modules
     maxWorkers: 3,

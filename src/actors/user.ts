@@ -102,6 +102,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
     },
 
     membershipChanged: {
+      forListeners: true,
       turn: ({ state: user }, { server, member }) => ({
         publish: [control(userOnly(user.id), { type: "membershipsChanged", user: user.id, server, member })],
         reply: undefined,

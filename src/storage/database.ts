@@ -46,16 +46,10 @@ export function openPool(options: PoolOptions): Sql {
   })
 }
 
-/** Whether PostgreSQL refused the statement because of its rows, so that the same statement would be refused again. */
+/** Whether PostgreSQL refused the statement for what it says or for its rows: asked again, it would refuse again. */
 export function isDataError(error: unknown): error is postgres.PostgresError {
   if (!(error instanceof postgres.PostgresError)) return false
-  return /^(22|23|21)/.test(error.code)
-}
-
-/** Whether the outcome of a commit that ended like this is unknown: the answer was lost, not the statement refused. */
-export function isLostAnswer(error: unknown): boolean {
-  if (error instanceof postgres.PostgresError) return /^(08|57P|58|53|XX)/.test(error.code)
-  return true
+  return /^(0A|21|22|23|42)/.test(error.code)
 }
 
 /** Bounds a query that has no deadline of its own on the client's side. */

@@ -8,7 +8,7 @@ export const insertInvite = defineWrite<InviteState>(
   (sql, rows) => sql`
     INSERT INTO invites (code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at)
     SELECT * FROM unnest(${column(rows, "code")}::text[], ${column(rows, "server_id")}::bigint[], ${column(rows, "channel_id")}::bigint[],
-      ${column(rows, "inviter_id")}::bigint[], ${column(rows, "max_age")}::int[], ${column(rows, "max_uses")}::int[], ${column(rows, "temporary")}::boolean[],
+      ${column(rows, "inviter_id")}::bigint[], ${column(rows, "max_age")}::int[], ${column(rows, "max_uses")}::int[], ${column(rows, "temporary")}::text[]::boolean[],
       ${column(rows, "uses")}::int[], ${column(rows, "created_at")}::bigint[], ${column(rows, "expires_at")}::bigint[])`,
 )
 

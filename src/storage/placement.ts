@@ -73,6 +73,12 @@ export const placementStorage = (sql: Sql) => ({
     return sql<OutboxRow[]>`SELECT shard, number, last_id, body FROM outbox WHERE shard = ANY(${[...shards]}::smallint[]) ORDER BY shard, number`
   },
 
+  /** Whether a row was ever written: rows are numbered without a hole, and the newest is never deleted. */
+  async wasWritten(shard: number, number: number): Promise<boolean> {
+    const [row] = await sql<{ last: number | null }[]>`SELECT max(number) AS last FROM outbox WHERE shard = ${shard}`
+    return (row?.last ?? 0) >= number
+  },
+
   /** Forgets published rows by their exact keys. */
   async sweep(rows: readonly { shard: number; number: number }[]): Promise<void> {
     await sql`

@@ -38,7 +38,7 @@ export const insertRole = defineWrite<RoleState & { server_id: Snowflake }>(
     INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions)
     SELECT r.id, r.server_id, r.name, r.color, r.position, r.hoist, r.mentionable, ARRAY(SELECT jsonb_array_elements_text(r.permissions::jsonb))
     FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "name")}::text[], ${column(rows, "color")}::text[],
-      ${column(rows, "position")}::int[], ${column(rows, "hoist")}::boolean[], ${column(rows, "mentionable")}::boolean[],
+      ${column(rows, "position")}::int[], ${column(rows, "hoist")}::text[]::boolean[], ${column(rows, "mentionable")}::text[]::boolean[],
       ${rows.map(row => JSON.stringify([...row.permissions]))}::text[]) AS r (id, server_id, name, color, position, hoist, mentionable, permissions)`,
 )
 

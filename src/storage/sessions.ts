@@ -21,6 +21,7 @@ export interface KnownSession {
   bot: boolean
   token_hash: string
   expires_at: number
+  last_activity: number
 }
 
 export const insertSession = defineWrite<SessionRow>(
@@ -49,7 +50,7 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
 export const sessionsStorage = (sql: Sql) => ({
   async find(id: Snowflake): Promise<KnownSession | undefined> {
     const [row] = await sql<KnownSession[]>`
-      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at
+      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at, s.last_activity
       FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = ${id}`
     return row
   },

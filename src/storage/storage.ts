@@ -6,6 +6,7 @@ import { messagesStorage } from "./messages.ts"
 import { placementStorage } from "./placement.ts"
 import { serversStorage } from "./servers.ts"
 import { sessionsStorage } from "./sessions.ts"
+import { tellsStorage } from "./tells.ts"
 import { usersStorage } from "./users.ts"
 
 export type StorageOptions = Omit<PoolOptions, "connections"> & { readConnections: number }
@@ -21,6 +22,7 @@ export function openStorage(options: StorageOptions) {
     invites: invitesStorage(sql),
     messages: messagesStorage(sql),
     placement: placementStorage(sql),
+    tells: tellsStorage(sql),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...options, connections: 1, incarnation, lane, generation, name: `${options.name} lane ${lane}` }),
     close: () => sql.end({ timeout: 1 }),

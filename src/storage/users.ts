@@ -44,8 +44,8 @@ export const insertUser = defineWrite<UserRow>(
     SELECT u.id, u.username, u.email, u.password_hash, u.created_at, u.email_verified, u.age_verified,
            ARRAY(SELECT jsonb_array_elements_text(u.badges::jsonb)), u.tier
     FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "username")}::text[], ${column(rows, "email")}::text[],
-                ${column(rows, "password_hash")}::text[], ${column(rows, "created_at")}::bigint[], ${column(rows, "email_verified")}::boolean[],
-                ${column(rows, "age_verified")}::boolean[], ${rows.map(row => JSON.stringify(row.badges))}::text[], ${column(rows, "tier")}::text[])
+                ${column(rows, "password_hash")}::text[], ${column(rows, "created_at")}::bigint[], ${column(rows, "email_verified")}::text[]::boolean[],
+                ${column(rows, "age_verified")}::text[]::boolean[], ${rows.map(row => JSON.stringify(row.badges))}::text[], ${column(rows, "tier")}::text[])
       AS u (id, username, email, password_hash, created_at, email_verified, age_verified, badges, tier)`,
   { users_username: "user_exists", users_email: "user_exists" },
 )

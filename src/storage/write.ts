@@ -23,9 +23,15 @@ export function defineWrite<Row>(
   return row => ({ kind, row }) as unknown as Write
 }
 
-/** The values of one column, as a parameter for `unnest`. */
-export const column = <Row, Key extends keyof Row>(rows: readonly Row[], key: Key): NonNullable<Row[Key]>[] =>
-  rows.map(row => row[key] ?? null) as NonNullable<Row[Key]>[]
+/**
+ * The values of one column, as a parameter for `unnest`. Flags go as text (`::text[]::boolean[]`): postgres.js takes an
+ * array whose first element is a boolean for a boolean.
+ */
+export const column = <Row, Key extends keyof Row>(rows: readonly Row[], key: Key): string[] =>
+  rows.map(row => {
+    const value = row[key]
+    return (typeof value === "boolean" ? String(value) : (value ?? null)) as string
+  })
 
 /**
  * Puts writes into as few statements as their homes' orders allow: a write joins the latest group of its kind unless a

@@ -1,0 +1,336 @@
+import { Failure, fail, unavailable } from "../../contract/errors.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { Moved } from "../../cluster/bus.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { shardOf } from "../../domain/snowflake.ts"
+import type { LogHeader } from "../../domain/log-entry.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Storage } from "../../storage/storage.ts"
+import type { Write } from "../../storage/write.ts"
+import { markTell } from "../../storage/tells.ts"
+import type { ActorKind, Command, Creation, Effects, HomeKind, Need, Publication } from "./actor.ts"
+import { Again, Home } from "./home.ts"
+import type { LaneQueue } from "./lane-queue.ts"
+import type { Outbox, SentTell } from "./outbox.ts"
+import { toItem } from "./row.ts"
+import type { Shard } from "./shard.ts"
+
+// Inside the host the kinds of actors, homes and commands have lost their types; the doors' `ask` has checked them.
+type AnyActor = ActorKind<unknown, unknown, Record<string, never>>
+type AnyCommand = Command<unknown, unknown, unknown, unknown> | Creation<unknown, unknown, unknown>
+
+/** One command on its way to its turn. */
+export interface Commission {
+  readonly actor: string
+  /** Absent when the command makes its home. */
+  readonly id: Snowflake | undefined
+  readonly command: string
+  readonly input: unknown
+  /** Named when another worker asked: repeats are answered with the first answer. */
+  readonly requestId?: string | undefined
+  /** Monotonic milliseconds after which nobody waits for the answer. */
+  readonly deadline: number
+  readonly tell?: SentTell
+}
+
+export interface HostOptions {
+  readonly actors: readonly AnyActor[]
+  readonly storage: Storage
+  readonly lane: () => LaneQueue
+  readonly outbox: () => Outbox
+  /** At most once, to whoever is interested now. */
+  readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
+  /** Whether this worker's last renewal is young enough to decide anything. */
+  readonly serving: () => boolean
+  readonly bounds: { readonly mailbox: number; readonly homes: number; readonly inFlight: number; readonly sleepAfter: number; readonly answerKeep: number }
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/**
+ * The actors of this worker: loads their homes, gives each command its turn, and hands what was decided to the lane. It keeps:
+ *   A1  A turn sees everything that earlier turns of its home have applied.
+ *   A2  Nobody is told what may yet fail: an answer that only read waits until all it saw is committed.
+ *   A3  Nothing is decided unless the worker may serve and owns the shard.
+ */
+export class Host {
+  readonly #options: HostOptions
+  readonly #actors: ReadonlyMap<string, AnyActor>
+  readonly #shards = new Map<number, Shard>()
+  readonly #homes = new Map<string, Home>()
+  readonly #loading = new Map<string, Promise<Home | undefined>>()
+  /** Homes of actors that are not homes themselves. An actor never moves to another home. */
+  readonly #homeIds = new Map<string, Snowflake>()
+  readonly #sweeper: NodeJS.Timeout
+  #inFlight = 0
+
+  constructor(options: HostOptions) {
+    this.#options = options
+    this.#actors = new Map(options.actors.map(actor => [actor.kind, actor]))
+    this.#sweeper = setInterval(() => this.#sweep(), 1_000)
+    options.metrics.homes.loaded.from(() => this.#homes.size)
+    options.metrics.shards.owned.from(() => this.#shards.size)
+  }
+
+  shard(number: number): Shard | undefined {
+    return this.#shards.get(number)
+  }
+
+  get shards(): ReadonlyMap<number, Shard> {
+    return this.#shards
+  }
+
+  addShard(shard: Shard): void {
+    this.#shards.set(shard.number, shard)
+  }
+
+  /** The shard is another's: whatever of it is in memory is worth nothing. */
+  removeShard(shard: Shard): void {
+    if (this.#shards.get(shard.number) === shard) this.#shards.delete(shard.number)
+    shard.closing = true
+    for (const home of this.#homes.values()) if (home.shard === shard) this.drop(home)
+  }
+
+  stop(): void {
+    clearInterval(this.#sweeper)
+  }
+
+  /** Takes a command to its turn. Rejects with a `Failure`, or with `Moved` when the shard is not here. */
+  async perform(commission: Commission, onShard?: number): Promise<unknown> {
+    const { clock, bounds } = this.#options
+    for (;;) {
+      if (!this.#options.serving()) throw unavailable("worker is not serving") // A3
+      const shard = this.#shards.get(onShard ?? shardOf(commission.id!))
+      if (!shard || shard.closing) throw new Moved()
+      if (this.#inFlight >= bounds.inFlight) throw unavailable("worker is full")
+      this.#inFlight++
+      shard.running++
+      try {
+        return await this.#once(shard, commission)
+      } catch (error) {
+        if (!(error instanceof Again)) throw error
+        if (clock.monotonic() >= commission.deadline) throw unavailable("home was loaded anew")
+      } finally {
+        this.#inFlight--
+        shard.running--
+      }
+    }
+  }
+
+  /** Resolves when all that the host has decided by now is committed and stands in the logs. */
+  barrier(committed: () => void = () => {}): Promise<void> {
+    return new Promise((resolve, reject) => this.#options.lane().add({ committed, barrier: resolve, reject }))
+  }
+
+  drop(home: Home): void {
+    if (this.#homes.get(home.id) === home) this.#homes.delete(home.id)
+    home.drop()
+  }
+
+  /** Repeats of another worker's request share one answer. */
+  #once(shard: Shard, commission: Commission): Promise<unknown> {
+    const { requestId } = commission
+    if (requestId === undefined) return this.#attempt(shard, commission)
+    const known = shard.answered.get(requestId)
+    if (known) return known.reply
+    const reply = this.#attempt(shard, commission)
+    shard.answered.set(requestId, { reply, at: this.#options.clock.monotonic() })
+    // A refusal decided nothing: asked again, it is decided again.
+    reply.catch(() => shard.answered.delete(requestId))
+    return reply
+  }
+
+  #attempt(shard: Shard, commission: Commission): Promise<unknown> {
+    const actor = this.#actors.get(commission.actor)
+    const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[commission.command]
+    if (!command) return Promise.reject(new Error(`no command ${commission.actor}.${commission.command}`))
+    this.#options.metrics.homes.turns.of(commission.actor, commission.command).inc()
+    return "create" in command ? this.#create(shard, actor, command, commission) : this.#find(shard, actor, command, commission)
+  }
+
+  #create(shard: Shard, actor: AnyActor, command: Creation<unknown, unknown, unknown>, commission: Commission): Promise<unknown> {
+    const { clock } = this.#options
+    const now = clock.now()
+    const id = shard.newId(now)
+    const effects = command.create({ id, now, newId: () => shard.newId(now) }, commission.input)
+    const home = new Home(id, shard, effects.home, clock.monotonic())
+    this.#homes.set(id, home)
+    this.#options.metrics.homes.activations.inc()
+    return this.#decide(home, actor, effects, commission)
+  }
+
+  async #find(shard: Shard, actor: AnyActor, command: Command<unknown, unknown, unknown, unknown>, commission: Commission): Promise<unknown> {
+    const id = commission.id!
+    const homeId = actor.homeOf ? (this.#homeIds.get(id) ?? (await this.#homeIdOf(actor, id))) : id
+    if (homeId === undefined) throw fail(actor.missing)
+    if (command.forListeners && !shard.interests.has(homeId)) return undefined
+    const home = this.#homes.get(homeId) ?? (await this.#load(shard, actor.home, homeId))
+    if (home === undefined) throw fail(actor.missing)
+    if (home.waiting >= this.#options.bounds.mailbox) {
+      this.#options.metrics.homes.mailboxFull.inc()
+      throw unavailable("home is full")
+    }
+    home.usedAt = this.#options.clock.monotonic()
+    home.waiting++
+    try {
+      return await this.#turn(home, actor, command, commission, id)
+    } finally {
+      home.waiting--
+    }
+  }
+
+  async #turn(home: Home, actor: AnyActor, command: Command<unknown, unknown, unknown, unknown>, commission: Commission, id: Snowflake): Promise<unknown> {
+    const { storage, clock } = this.#options
+    for (;;) {
+      if (home.dropped) throw new Again()
+      const state = actor.find(home.state, id)
+      if (state === undefined) return this.#afterCommit(home, () => { throw fail(actor.missing) })
+      const needs = command.needs?.(commission.input, { id, state })
+      const loads = needs && home.loadMissing(needs as readonly Need<never>[], storage)
+      if (loads) {
+        await loads
+        continue
+      }
+      if (!this.#options.serving()) throw unavailable("worker is not serving") // A3
+      const now = clock.now()
+      let effects: Effects<unknown, unknown>
+      try {
+        effects = command.turn({ state, home: home.state as object, now, newId: () => home.shard.newId(now) } as never, commission.input)
+      } catch (error) {
+        if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
+        return this.#afterCommit(home, () => { throw error })
+      }
+      return this.#decide(home, actor, effects, commission)
+    }
+  }
+
+  /** A2 */
+  async #afterCommit<T>(home: Home, answer: () => T): Promise<T> {
+    if (!home.clean) await home.whenClean()
+    return answer()
+  }
+
+  #decide(home: Home, _actor: AnyActor, effects: Omit<Effects<unknown, unknown>, "apply"> & Pick<Effects<unknown, unknown>, "apply">, commission: Commission): Promise<unknown> {
+    const publish = effects.publish ?? []
+    const stored = publish.filter(isStored)
+    for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
+    if (stored.length < publish.length) this.#sendEphemeral(home, publish)
+    const writes: Write[] = [...(effects.write ?? [])]
+    if (commission.tell) writes.push(markTell({ ...commission.tell.source, home: home.id, shard: home.shard.number, source: commission.tell.source.shard }))
+    if (writes.length === 0 && stored.length === 0) return this.#afterCommit(home, () => effects.reply) // A2
+    effects.apply?.(home.state)
+    home.applied()
+    return new Promise((resolve, reject) =>
+      this.#options.lane().add({
+        home,
+        shard: home.shard,
+        writes,
+        items: stored.map(publication => toItem(home.id, publication)),
+        requestId: commission.requestId,
+        reply: effects.reply,
+        resolve,
+        reject,
+      }),
+    )
+  }
+
+  /** From now on a worker's log takes a home's events; saved with the next flush. */
+  #addInterest(shard: Shard, home: Snowflake, worker: string): void {
+    shard.addInterest(home, worker)
+    this.#options.outbox().touch(shard)
+  }
+
+  /**
+   * Makes a worker interested in homes of a shard.
+   * @returns the number of the shard's row from which on its log holds everything, once all before it is committed and appended
+   */
+  async register(worker: string, homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[]): Promise<[shard: number, number: number][]> {
+    if (!this.#options.serving()) throw unavailable("worker is not serving")
+    const shards = homes.map(([number]) => {
+      const shard = this.#shards.get(number)
+      if (!shard || shard.closing) throw new Moved()
+      return shard
+    })
+    for (const [i, [, ids]] of homes.entries()) for (const id of ids) this.#addInterest(shards[i]!, id, worker)
+    for (const shard of shards) shard.running++
+    let from: [number, number][] = []
+    try {
+      await this.barrier(() => {
+        from = shards.map(shard => [shard.number, shard.lastRow])
+      })
+    } finally {
+      for (const shard of shards) shard.running--
+    }
+    return from
+  }
+
+  workersOf(home: Snowflake): string[] {
+    const shard = this.#shards.get(shardOf(home))
+    if (!shard || shard.closing) throw new Moved()
+    return [...(shard.interests.get(home)?.keys() ?? [])]
+  }
+
+  #sendEphemeral(home: Home, publish: readonly Publication[]): void {
+    for (const publication of publish) {
+      if (isStored(publication) || publication.kind !== "event") continue
+      const header: LogHeader = ["x", home.shard.number, 0, home.id, publication.audience, publication.event.name, publication.except]
+      const fields = [JSON.stringify(header), JSON.stringify(publication.data)]
+      for (const worker of home.shard.interests.get(home.id)?.keys() ?? []) this.#options.appendEphemeral(worker, fields)
+    }
+  }
+
+  async #homeIdOf(actor: AnyActor, id: Snowflake): Promise<Snowflake | undefined> {
+    const homeId = await actor.homeOf!(id, this.#options.storage)
+    if (homeId === undefined) return undefined
+    if (this.#homeIds.size >= 4 * this.#options.bounds.homes) this.#homeIds.clear()
+    this.#homeIds.set(id, homeId)
+    return homeId
+  }
+
+  #load(shard: Shard, kind: HomeKind<unknown>, id: Snowflake): Promise<Home | undefined> {
+    let loading = this.#loading.get(id)
+    if (!loading) {
+      loading = this.#wake(shard, kind, id).finally(() => this.#loading.delete(id))
+      this.#loading.set(id, loading)
+    }
+    return loading
+  }
+
+  async #wake(shard: Shard, kind: HomeKind<unknown>, id: Snowflake): Promise<Home | undefined> {
+    const { bounds, clock, metrics, storage } = this.#options
+    if (this.#homes.size >= bounds.homes) this.#sleep(0)
+    if (this.#homes.size >= bounds.homes) throw unavailable("too many homes")
+    const state = await kind.load(id, storage)
+    if (state === undefined) return undefined
+    if (this.#shards.get(shard.number) !== shard) throw new Moved()
+    const home = new Home(id, shard, state, clock.monotonic())
+    this.#homes.set(id, home)
+    metrics.homes.activations.inc()
+    return home
+  }
+
+  /** Homes that nobody has used for a while go back to PostgreSQL, and old answers are forgotten. */
+  #sweep(): void {
+    const { bounds, clock } = this.#options
+    this.#sleep(bounds.sleepAfter)
+    const before = clock.monotonic() - bounds.answerKeep
+    for (const shard of this.#shards.values())
+      for (const [requestId, { at }] of shard.answered) {
+        if (at > before) break
+        shard.answered.delete(requestId)
+      }
+  }
+
+  #sleep(unusedFor: number): void {
+    const before = this.#options.clock.monotonic() - unusedFor
+    for (const home of this.#homes.values())
+      if (home.idle && home.usedAt <= before) {
+        this.drop(home)
+        this.#options.metrics.homes.sleeps.inc()
+      }
+  }
+}
+
+const isStored = (publication: Publication) => publication.kind !== "event" || publication.event.delivery === "stored"

@@ -1,0 +1,270 @@
+import { Bus } from "../../cluster/bus.ts"
+import { DeliveryLogs } from "../../cluster/delivery-log.ts"
+import { Directory, type ShardOwner } from "../../cluster/directory.ts"
+import { Interests } from "../../cluster/interests.ts"
+import type { JobQueue } from "../../cluster/job-queue.ts"
+import type { RedisKeys } from "../../cluster/keys.ts"
+import { Membership, type Member } from "../../cluster/members.ts"
+import { openBlockingRedis, openRedis } from "../../cluster/redis.ts"
+import { WorkerStreams } from "../../cluster/worker-streams.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { LogItem } from "../../domain/log-entry.ts"
+import { epochMs } from "../../domain/snowflake.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Lane } from "../../storage/lanes.ts"
+import type { Storage } from "../../storage/storage.ts"
+import { channelActor } from "../channel.ts"
+import { serverActor } from "../server.ts"
+import { userActor } from "../user.ts"
+import type { Ask, Create } from "./actor.ts"
+import { Host } from "./host.ts"
+import { LaneQueue } from "./lane-queue.ts"
+import { Outbox } from "./outbox.ts"
+import { Router } from "./router.ts"
+import { ShardKeeper } from "./shard-keeper.ts"
+
+export interface NodeTopology {
+  readonly membership: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
+  readonly handover: { readonly shardsAtATime: number; readonly rebalanceEvery: number }
+  readonly bus: { readonly askTimeout: number; readonly maxPendingAsks: number }
+  readonly actors: {
+    readonly mailbox: number
+    readonly homes: number
+    readonly inFlight: number
+    readonly sleepAfter: number
+    readonly batch: number
+    readonly unpublishedBatches: number
+    readonly outboxKeep: number
+    readonly outboxSweepEvery: number
+  }
+  readonly log: { readonly keep: number; readonly maxBytes: number; readonly memoryBytes: number; readonly markEvery: number; readonly readCount: number }
+  readonly resumeWindow: number
+}
+
+export interface NodeOptions {
+  readonly self: Member
+  readonly redisUrl: string
+  readonly keys: RedisKeys
+  readonly storage: Storage
+  readonly jobs: JobQueue
+  readonly revoke: (sessions: readonly string[]) => Promise<void>
+  readonly topology: NodeTopology
+  /** New pieces of this worker's delivery log, in order. */
+  readonly onItems: (items: readonly LogItem[]) => void
+  readonly onDeath: (worker: string) => void
+  /** The worker must end: it is dead for the others, or its log is gone. */
+  readonly onOver: (why: string) => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** One worker as a part of the cluster: what the doors need of actors, logs and the other workers. */
+export interface ClusterNode {
+  readonly ask: Ask
+  readonly create: Create
+  readonly router: Router
+  readonly bus: Bus
+  readonly logs: DeliveryLogs
+  readonly streams: WorkerStreams
+  readonly membership: Membership
+  /** Takes part: reads its streams, shows itself, takes its shards. */
+  start(): Promise<void>
+  /** Whether it shows itself and its log is being read. */
+  check(): void
+  /** Gives away its shards, with nothing unfinished. */
+  leave(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function openNode(options: NodeOptions): Promise<ClusterNode> {
+  const { self, redisUrl, keys, storage, topology, clock, log, metrics } = options
+  const trouble = (name: string) => (error: unknown) => {
+    metrics.pools.redisErrors.of(name).inc()
+    log.debug({ err: error, connection: name }, "redis trouble")
+  }
+  // Liveness has a connection of its own: nothing that queues may delay it.
+  const renewing = openRedis(redisUrl, `${self.id} membership`, trouble("membership"), { commandTimeout: 1_000 })
+  const sending = openRedis(redisUrl, `${self.id} bus`, trouble("bus"))
+  const appending = openRedis(redisUrl, `${self.id} log`, trouble("log"))
+  const blocking = openBlockingRedis(redisUrl, `${self.id} streams`, trouble("streams"))
+  const connections = [renewing, sending, appending, blocking]
+  await Promise.all(connections.map(connection => connection.connect()))
+
+  const bus = new Bus({ redis: sending, keys, self: self.id, monotonic: () => clock.monotonic(), maxPending: topology.bus.maxPendingAsks, trouble: trouble("bus") })
+  metrics.bus.pending.from(() => bus.pending)
+  const logs = new DeliveryLogs(appending, keys)
+  const interests = new Interests(appending, keys)
+  const directory = new Directory(shards => storage.placement.shards(shards))
+  const over = (why: string) => {
+    lane?.end()
+    options.onOver(why)
+  }
+
+  const streams = new WorkerStreams({
+    blocking,
+    redis: sending,
+    keys,
+    worker: self.id,
+    ...topology.log,
+    monotonic: () => clock.monotonic(),
+    onMessage: fields => bus.receive(fields),
+    onItems: items => {
+      metrics.log.readEvents.inc(items.length)
+      options.onItems(items)
+    },
+    trouble: trouble("streams"),
+  })
+  metrics.log.memoryBytes.from(() => streams.memoryBytes)
+
+  let lane: LaneQueue | undefined
+  let commits: Lane | undefined
+  const host: Host = new Host({
+    actors: [serverActor, channelActor, userActor] as never,
+    storage,
+    lane: () => lane!,
+    outbox: () => outbox,
+    appendEphemeral: (worker, fields) => {
+      logs.appendEphemeral(worker, fields).catch(trouble("log"))
+    },
+    serving: () => membership.serving,
+    bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
+    clock,
+    log,
+    metrics,
+  })
+  const outbox: Outbox = new Outbox({
+    logs,
+    saveInterests: (shard, list) => interests.add(shard, list),
+    dropInterest: (shard, worker) => keeper.dropInterest(shard, worker),
+    isForgotten: worker => keeper.isForgotten(worker),
+    tell: tell => router.tell(tell),
+    addJob: job => options.jobs.add(job),
+    revoke: options.revoke,
+    readRows: shards => storage.placement.outbox(shards),
+    sweep: rows => storage.placement.sweep(rows),
+    onStale: shard => {
+      log.warn({ shard: shard.number }, "append refused: somebody else owns the shard")
+      host.removeShard(shard)
+    },
+    onProgress: () => lane?.wake(),
+    timing: { keep: topology.actors.outboxKeep, sweepEvery: topology.actors.outboxSweepEvery },
+    clock,
+    log,
+    metrics,
+  })
+  metrics.outbox.unconfirmed.from(() => outbox.unconfirmed)
+  const router = new Router({
+    host,
+    bus,
+    directory,
+    self: self.id,
+    askTimeout: topology.bus.askTimeout,
+    wasSeen: tell => storage.tells.wasSeen(tell),
+    clock,
+    metrics,
+  })
+  const others = () => membership.members().filter(member => member.id !== self.id)
+  const announce = (rows: readonly ShardOwner[]) => {
+    for (const member of others()) bus.notify(member.id, "owners", rows)
+  }
+  const keeper: ShardKeeper = new ShardKeeper({
+    self,
+    host,
+    outbox,
+    directory,
+    store: storage.placement,
+    loadInterests: shards => interests.load(shards),
+    removeInterest: (shard, list) => interests.remove(shard, list),
+    logPositions: worker => logs.positions(worker),
+    dropLog: worker => logs.drop(worker),
+    announce,
+    members: () => membership.members(),
+    isLiving: worker => membership.isLiving(worker),
+    timing: { ...topology.handover, resumeWindow: topology.resumeWindow },
+    clock,
+    log,
+    metrics,
+  })
+  bus.onNotice<ShardOwner[]>("owners", rows => (self.role === "web" ? keeper.noteOwners(rows) : directory.learn(rows)))
+  bus.onNotice<string>("death", worker => membership.noteDeath(worker))
+  const membership: Membership = new Membership({
+    redis: renewing,
+    keys,
+    self,
+    timing: topology.membership,
+    monotonic: () => clock.monotonic(),
+    living: () => storage.placement.living() as Promise<Member[]>,
+    declareDead: async id => {
+      if (await storage.placement.declareDead(id)) log.warn({ member: id }, "member declared dead")
+      for (const member of others()) if (member.id !== id) bus.notify(member.id, "death", id)
+    },
+    onChange: () => {
+      if (self.role === "web") keeper.balance().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
+    },
+    onDeath: worker => {
+      bus.forget(worker)
+      keeper.noteDeath(worker)
+      options.onDeath(worker)
+    },
+    onOver: over,
+    trouble: trouble("membership"),
+  })
+
+  return {
+    ask: router.ask,
+    create: router.create,
+    router,
+    bus,
+    logs,
+    streams,
+    membership,
+    async start() {
+      // Whoever had this place before is over: its successor has come.
+      for (const former of await storage.placement.living())
+        if (former.host === self.host && former.slot === self.slot && former.role === self.role) await storage.placement.declareDead(former.id)
+      await storage.placement.enrol(self, 1)
+      const now = Math.max(0, clock.now() - epochMs) * 4096
+      const inboxId = await bus.open()
+      await logs.create(self.id, now)
+      streams.start(inboxId, now)
+      commits = storage.openLane(self.id, 0, 1)
+      lane = new LaneQueue({
+        lane: commits,
+        publisher: outbox,
+        bounds: topology.actors,
+        wasWritten: (shard, number) => storage.placement.wasWritten(shard, number),
+        dropHome: home => host.drop(home),
+        onFenced: () => over("declared dead"),
+        clock,
+        log,
+        metrics,
+      })
+      await membership.start()
+      await directory.loadAll()
+      if (self.role === "web") await keeper.start()
+    },
+    check() {
+      if (!membership.serving) throw new Error("not renewed in time")
+    },
+    async leave() {
+      if (self.role === "web") await keeper.leave()
+    },
+    async stop() {
+      keeper.stop()
+      lane?.end()
+      outbox.stop()
+      router.stop()
+      host.stop()
+      await membership.leave().catch(() => {})
+      await storage.placement.declareDead(self.id).catch(() => {})
+      for (const member of others()) bus.notify(member.id, "death", self.id)
+      await new Promise(resolve => setTimeout(resolve, 20))
+      bus.close()
+      await streams.stop()
+      await commits?.close()
+      for (const connection of connections) connection.disconnect()
+    },
+  }
+}

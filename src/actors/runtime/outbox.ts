@@ -1,0 +1,324 @@
+import type { JobRequest } from "../../contract/registry.ts"
+import { Failure } from "../../contract/errors.ts"
+import type { AppendAnswer, LogPart } from "../../cluster/delivery-log.ts"
+import type { Interest } from "../../cluster/interests.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { LogHeader } from "../../domain/log-entry.ts"
+import { shardOf } from "../../domain/snowflake.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { OutboxRow } from "../../storage/lanes.ts"
+import type { Publisher } from "./lane-queue.ts"
+import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
+import type { Shard } from "./shard.ts"
+
+/** The delivery logs of all workers, as the outbox writes to them. */
+export interface LogAppends {
+  append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]>
+}
+
+/** A tell on its way, named by where it stands: receivers drop what they have seen. */
+export interface SentTell {
+  readonly actor: string
+  readonly id: string
+  readonly command: string
+  readonly input: unknown
+  readonly source: { readonly shard: number; readonly number: number; readonly item: number }
+  /** It may have been sent before. */
+  readonly again: boolean
+}
+
+export interface OutboxOptions {
+  readonly logs: LogAppends
+  readonly saveInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  readonly dropInterest: (shard: Shard, worker: string) => void
+  /** Whether a worker is known to be dead and its log not wanted by anybody. */
+  readonly isForgotten: (worker: string) => boolean
+  /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
+  readonly tell: (tell: SentTell) => Promise<void>
+  readonly addJob: (job: JobRequest) => Promise<void>
+  readonly revoke: (sessions: readonly string[]) => Promise<void>
+  /** Rows that memory no longer holds. */
+  readonly readRows: (shards: readonly number[]) => Promise<OutboxRow[]>
+  readonly sweep: (rows: readonly { shard: number; number: number }[]) => Promise<void>
+  /** Another worker has appended under a higher epoch: this one is not the owner any more. */
+  readonly onStale: (shard: Shard) => void
+  readonly onProgress: () => void
+  readonly timing: { readonly keep: number; readonly sweepEvery: number }
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+interface Flush {
+  readonly rows: readonly Row[]
+  readonly published: () => void
+}
+
+/**
+ * Publishes what was committed. It keeps:
+ *   O1  Rows of a shard reach each log in order, each once, or the log is told of a gap.
+ *   O2  A caller is answered after the append and after his revocations stand.
+ *   O3  A row is forgotten only when everything in it is confirmed and nobody can ask for its answers any more.
+ */
+export class Outbox implements Publisher {
+  readonly #options: OutboxOptions
+  #waiting: Flush[] = []
+  #running: Promise<void> | undefined
+  #stopped = false
+  #unconfirmed = 0
+  readonly #confirmed: { row: Row; at: number }[] = []
+  readonly #tells = new Map<string, Promise<void>>()
+  /** Shards with interest that is not saved yet. */
+  readonly #touched = new Set<Shard>()
+  readonly #sweeper: NodeJS.Timeout
+
+  constructor(options: OutboxOptions) {
+    this.#options = options
+    this.#sweeper = setInterval(() => {
+      this.#sweep().catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
+    }, options.timing.sweepEvery)
+  }
+
+  get behind(): number {
+    return this.#waiting.length
+  }
+
+  get unconfirmed(): number {
+    return this.#unconfirmed
+  }
+
+  publish(rows: readonly Row[], published: () => void): void {
+    this.#unconfirmed += rows.length
+    this.#waiting.push({ rows, published })
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+    })
+  }
+
+  /** Rows of a former owner, in order, before anything of this one. */
+  republish(shard: Shard, rows: readonly OutboxRow[]): void {
+    if (rows.length === 0) return
+    this.#options.metrics.outbox.republished.inc(rows.length)
+    this.publish(
+      rows.map(row => ({ shard, number: row.number, items: readRowBody(row.body).items, again: true })),
+      () => {},
+    )
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearInterval(this.#sweeper)
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0 && !this.#stopped) {
+      // What was committed while the last flush was out goes together.
+      const flushes = this.#waiting
+      this.#waiting = []
+      const rows = flushes.flatMap(flush => flush.rows)
+      await this.#flush(rows)
+      for (const flush of flushes) flush.published()
+      this.#options.onProgress()
+      for (const row of rows) this.#sendElsewhere(row)
+    }
+  }
+
+  async #flush(rows: readonly Row[]): Promise<void> {
+    const shards = new Set(rows.map(row => row.shard))
+    for (const shard of this.#touched) shards.add(shard)
+    this.#touched.clear()
+    const saved = this.#saveInterests(shards)
+    const revoked = rows.flatMap(row => row.items.filter(item => item[0] === "r").flatMap(item => item[1]))
+    const byWorker = this.#partsOf(rows)
+    // Interest stands before the append that relies on it: a next owner must know whom the log belongs to.
+    await saved
+    await Promise.all([
+      ...[...byWorker].map(([worker, parts]) => this.#append(worker, parts)),
+      revoked.length > 0 ? this.#untilDone("revocation", () => this.#options.revoke(revoked)) : undefined, // O2
+    ])
+  }
+
+  /** The shard has interest to save even if nothing of it is published. */
+  touch(shard: Shard): void {
+    this.#touched.add(shard)
+  }
+
+  async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
+    for (const shard of shards) {
+      const unsaved = shard.takeUnsaved()
+      if (unsaved.length > 0) await this.#untilDone("saving interest", () => this.#options.saveInterests(shard.number, unsaved))
+    }
+  }
+
+  /** What each interested worker's log gets of the rows, chained to what it got before. */
+  #partsOf(rows: readonly Row[]): Map<string, { part: LogPart; shard: Shard }[]> {
+    const byWorker = new Map<string, { part: LogPart; shard: Shard }[]>()
+    for (const row of rows) {
+      const fields = new Map<string, string[]>()
+      for (const item of row.items) {
+        const workers = item[0] === "e" || item[0] === "c" ? row.shard.interests.get(item[1]) : undefined
+        if (!workers) continue
+        const pair = logFields(row, item)!
+        for (const [worker, from] of workers) {
+          if (row.again && row.number <= from) continue
+          const mine = fields.get(worker)
+          if (mine) mine.push(...pair)
+          else fields.set(worker, [...pair])
+        }
+      }
+      for (const [worker, mine] of fields) {
+        const before = row.shard.sent.get(worker) ?? 0
+        if (row.number <= before) continue
+        row.shard.sent.set(worker, row.number)
+        const part: LogPart = { shard: row.shard.number, epoch: row.shard.epoch, number: row.number, before, fields: mine }
+        const parts = byWorker.get(worker)
+        if (parts) parts.push({ part, shard: row.shard })
+        else byWorker.set(worker, [{ part, shard: row.shard }])
+      }
+    }
+    return byWorker
+  }
+
+  /** O1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
+  async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
+    const { logs, metrics, isForgotten, dropInterest, onStale } = this.#options
+    let left = parts
+    for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
+      if (isForgotten(worker)) return
+      let answers: AppendAnswer[]
+      try {
+        answers = await logs.append(worker, left.map(({ part }) => part))
+      } catch (error) {
+        this.#options.log.warn({ err: error, to: worker }, "append failed")
+        await this.#options.clock.sleep(Math.min(20 * 2 ** attempt, 500))
+        continue
+      }
+      metrics.log.appends.inc()
+      const again: { part: LogPart; shard: Shard }[] = []
+      const broken = new Map<Shard, number>()
+      for (const [i, answer] of answers.entries()) {
+        const { part, shard } = left[i]!
+        metrics.log.answers[answer.is].inc()
+        if (answer.is === "ok") metrics.log.appendedEvents.inc(part.fields.length / 2)
+        else if (answer.is === "nolog") dropInterest(shard, worker)
+        else if (answer.is === "stale") onStale(shard)
+        else if (answer.is === "link") {
+          if (!broken.has(shard)) broken.set(shard, answer.position)
+          again.push(left[i]!)
+        }
+      }
+      for (const [shard, position] of broken) again.unshift(...(await this.#mend(worker, shard, position, again)))
+      left = again
+    }
+  }
+
+  /** The log stands elsewhere than we thought: what lies between comes from the outbox, or the log is told that it is missing. */
+  async #mend(worker: string, shard: Shard, position: number, again: { part: LogPart; shard: Shard }[]): Promise<{ part: LogPart; shard: Shard }[]> {
+    const firstOwn = again.findIndex(entry => entry.shard === shard)
+    const first = again[firstOwn]!
+    const rechain = (before: number | null) => {
+      again[firstOwn] = { ...first, part: { ...first.part, before } }
+    }
+    const expected = first.part.before ?? 0
+    if (position >= expected) {
+      rechain(position)
+      return []
+    }
+    const rows = await this.#untilDone("reading the outbox", () => this.#options.readRows([shard.number]))
+    const between = rows.filter(row => row.number > position && row.number < first.part.number)
+    const whole = between.length === first.part.number - 1 - position
+    const lost: { part: LogPart; shard: Shard }[] = []
+    let before = position
+    if (whole)
+      for (const row of between) {
+        const fields = readRowBody(row.body).items.flatMap(item => this.#fieldsFor(worker, shard, row.number, item))
+        if (fields.length === 0) continue
+        lost.push({ shard, part: { shard: shard.number, epoch: shard.epoch, number: row.number, before, fields } })
+        before = row.number
+      }
+    else {
+      this.#options.log.warn({ shard: shard.number, to: worker, position, number: first.part.number }, "gap declared")
+      const gap: LogHeader = ["g", shard.number, first.part.number - 1]
+      lost.push({ shard, part: { shard: shard.number, epoch: shard.epoch, number: first.part.number - 1, before: null, fields: [JSON.stringify(gap), ""] } })
+      before = first.part.number - 1
+    }
+    rechain(before)
+    return lost
+  }
+
+  #fieldsFor(worker: string, shard: Shard, number: number, item: RowItem): string[] {
+    const wanted = (item[0] === "e" || item[0] === "c") && shard.interests.get(item[1])?.has(worker)
+    return (wanted && logFields({ shard, number }, item)) || []
+  }
+
+  /** Tells and jobs go out beside the stream; the row is confirmed when all have arrived. */
+  #sendElsewhere(row: Row): void {
+    const errands = row.items.flatMap((item, i) =>
+      item[0] === "t" ? [this.#tell(row, item, i)] : item[0] === "j" ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))] : [],
+    )
+    Promise.all(errands).then(
+      () => this.#confirm(row),
+      (error: unknown) => this.#options.log.error({ err: error, shard: row.shard.number, number: row.number }, "row not confirmed"),
+    )
+  }
+
+  /** Tells to one home go one after another, in the order in which they were told. */
+  #tell(row: Row, [, actor, id, command, input]: Extract<RowItem, readonly ["t", ...unknown[]]>, item: number): Promise<void> {
+    const { tell, metrics, clock, log } = this.#options
+    const send = async () => {
+      for (let attempt = 0; !this.#stopped; attempt++) {
+        try {
+          await tell({ actor, id, command, input, source: { shard: row.shard.number, number: row.number, item }, again: row.again || attempt > 0 })
+          metrics.bus.tells.inc()
+          return
+        } catch (error) {
+          if (error instanceof Failure && error.code !== "unavailable") return log.warn({ err: error, command, home: id }, "tell refused")
+          await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
+        }
+      }
+    }
+    const key = `${row.shard.number}>${shardOf(id)}`
+    const sent = (this.#tells.get(key) ?? Promise.resolve()).then(send)
+    this.#tells.set(key, sent)
+    return sent.finally(() => {
+      if (this.#tells.get(key) === sent) this.#tells.delete(key)
+    })
+  }
+
+  #confirm(row: Row): void {
+    this.#unconfirmed--
+    this.#options.metrics.outbox.confirmed.inc()
+    this.#confirmed.push({ row, at: this.#options.clock.monotonic() })
+  }
+
+  /** O3; the newest row of a shard stays: it names the last id. */
+  async #sweep(): Promise<void> {
+    const { clock, timing, sweep, metrics } = this.#options
+    const before = clock.monotonic() - timing.keep
+    const old: Row[] = []
+    const kept: { row: Row; at: number }[] = []
+    for (const entry of this.#confirmed) {
+      if (entry.row.shard.closing) continue
+      if (entry.at > before || entry.row.number === entry.row.shard.lastRow) kept.push(entry)
+      else old.push(entry.row)
+    }
+    this.#confirmed.splice(0, this.#confirmed.length, ...kept)
+    if (old.length === 0) return
+    await sweep(old.map(({ shard, number }) => ({ shard: shard.number, number })))
+    metrics.outbox.deleted.inc(old.length)
+  }
+
+  /** What must happen is tried until it does, or until this worker ends and the next owner does it. */
+  async #untilDone<T>(what: string, action: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await action()
+      } catch (error) {
+        if (this.#stopped) throw error
+        this.#options.log.warn({ err: error }, `${what} failed`)
+        await this.#options.clock.sleep(Math.min(20 * 2 ** attempt, 500))
+      }
+    }
+  }
+}

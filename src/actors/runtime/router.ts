@@ -1,0 +1,185 @@
+import { randomInt } from "node:crypto"
+import { unavailable } from "../../contract/errors.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { Gone, Moved, type Bus } from "../../cluster/bus.ts"
+import type { Directory } from "../../cluster/directory.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { shardCount, shardOf } from "../../domain/snowflake.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { ActorKind, Ask, AskOptions, Create } from "./actor.ts"
+import type { Host } from "./host.ts"
+import type { SentTell } from "./outbox.ts"
+
+interface AskMessage {
+  readonly actor: string
+  readonly id?: Snowflake
+  readonly shard: number
+  readonly command: string
+  readonly input: unknown
+}
+
+export interface RouterOptions {
+  readonly host: Host
+  readonly bus: Bus
+  readonly directory: Directory
+  readonly self: string
+  readonly askTimeout: number
+  readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/**
+ * Finds the owner of an actor and asks it: here when it is here, else through the owner's inbox. When the owner has changed
+ * or is gone the same request goes to the next one, under the same id, until the deadline.
+ */
+export class Router {
+  readonly #options: RouterOptions
+  readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
+  readonly #sweeper: NodeJS.Timeout
+
+  constructor(options: RouterOptions) {
+    this.#options = options
+    const { bus, host, clock } = options
+    bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeout) =>
+      host.perform({ ...message, id: message.id, requestId, deadline: clock.monotonic() + timeout }, message.shard),
+    )
+    bus.handle<SentTell, true>("tell", async tell => {
+      await this.#receive(tell)
+      return true
+    })
+    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", ({ homes }, from) => host.register(from, homes))
+    bus.handle<{ home: Snowflake }, string[]>("workersOf", async ({ home }) => host.workersOf(home))
+    this.#sweeper = setInterval(() => this.#sweep(), 100)
+  }
+
+  stop(): void {
+    clearInterval(this.#sweeper)
+  }
+
+  readonly ask: Ask = (actor, id, { type, ...input }, options) =>
+    this.#perform(shardOf(id), { actor: (actor as ActorKind<unknown, unknown, object>).kind, id, shard: shardOf(id), command: type, input }, options) as never
+
+  readonly create: Create = (actor, { type, ...input }, options) => {
+    const shard = randomInt(shardCount)
+    return this.#perform(shard, { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input }, options) as never
+  }
+
+  /** Delivers a tell; resolves when the home's owner has committed it. */
+  tell(tell: SentTell): Promise<void> {
+    const shard = shardOf(tell.id)
+    return this.#bounded(this.#options.askTimeout, deadline =>
+      this.#atOwner(shard, deadline, {
+        here: () => this.#receive(tell),
+        there: async (owner, left) => {
+          await this.#options.bus.request<true>(owner, "tell", tell, left)
+        },
+      }),
+    )
+  }
+
+  /** Makes a worker (this one, unless told otherwise) interested in homes of one shard. @returns from which row on its log holds them */
+  register(shard: number, homes: readonly Snowflake[]): Promise<number> {
+    const request: [number, Snowflake[]][] = [[shard, [...homes]]]
+    return this.#bounded(this.#options.askTimeout, async deadline => {
+      const [held] = await this.#atOwner(shard, deadline, {
+        here: () => this.#options.host.register(this.#options.self, request),
+        there: (owner, left) => this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
+      })
+      return held![1]
+    })
+  }
+
+  /** The workers that take a home's events: of a user, those that hold his gateway sessions. */
+  workersOf(home: Snowflake): Promise<string[]> {
+    return this.#bounded(this.#options.askTimeout, deadline =>
+      this.#atOwner(shardOf(home), deadline, {
+        here: async () => this.#options.host.workersOf(home),
+        there: (owner, left) => this.#options.bus.request<string[]>(owner, "workersOf", { home }, left),
+      }),
+    )
+  }
+
+  #perform(shard: number, message: AskMessage, { requestId, timeout = this.#options.askTimeout }: AskOptions = {}): Promise<unknown> {
+    const { host, bus, metrics } = this.#options
+    const id = requestId ?? bus.newId()
+    return this.#bounded(timeout, deadline =>
+      this.#atOwner(shard, deadline, {
+        here: () => {
+          metrics.bus.localAsks.inc()
+          return host.perform({ ...message, id: message.id, deadline }, shard)
+        },
+        there: (owner, left) => bus.request(owner, "ask", message, left, id),
+      }),
+    )
+  }
+
+  async #atOwner<T>(
+    shard: number,
+    deadline: number,
+    way: { readonly here: () => Promise<T>; readonly there: (owner: string, left: number) => Promise<T> },
+  ): Promise<T> {
+    const { directory, self, clock, metrics } = this.#options
+    for (;;) {
+      const left = deadline - clock.monotonic()
+      if (left <= 0) throw unavailable("no owner")
+      const owner = directory.ownerOf(shard)
+      if (owner == null) {
+        await directory.changed(Math.min(left, 100))
+        if (directory.ownerOf(shard) == null) await directory.refresh(shard)
+        continue
+      }
+      const startedAt = clock.monotonic()
+      try {
+        if (owner === self) return await way.here()
+        const reply = await way.there(owner, left)
+        metrics.bus.asks.answered.inc()
+        metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
+        return reply
+      } catch (error) {
+        if (!(error instanceof Moved) && !(error instanceof Gone)) throw error
+        metrics.bus.asks.moved.inc()
+        // Whoever follows needs a moment to take over; until then the map still names the old one.
+        await directory.changed(Math.min(25, Math.max(left, 1)))
+        if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
+      }
+    }
+  }
+
+  /** Every ask ends: what has no answer at its deadline is refused as "not now", though it may still happen. */
+  #bounded<T>(timeout: number, action: (deadline: number) => Promise<T>): Promise<T> {
+    const expiresAt = this.#options.clock.monotonic() + timeout
+    return new Promise<T>((resolve, reject) => {
+      const waiting = { expiresAt, reject }
+      this.#waiting.add(waiting)
+      action(expiresAt).then(
+        reply => {
+          this.#waiting.delete(waiting)
+          resolve(reply)
+        },
+        (error: unknown) => {
+          this.#waiting.delete(waiting)
+          reject(error as Error)
+        },
+      )
+    })
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.monotonic()
+    for (const waiting of this.#waiting)
+      if (waiting.expiresAt <= now) {
+        this.#waiting.delete(waiting)
+        this.#options.metrics.bus.asks.timed_out.inc()
+        waiting.reject(unavailable("no answer in time"))
+      }
+  }
+
+  /** A tell that may have come before is looked up; one that is new cannot have. */
+  async #receive(tell: SentTell): Promise<void> {
+    const { host, clock, askTimeout, wasSeen } = this.#options
+    const { shard: source, number, item } = tell.source
+    if (tell.again && (await wasSeen({ shard: shardOf(tell.id), source, number, item }))) return
+    await host.perform({ actor: tell.actor, id: tell.id, command: tell.command, input: tell.input, deadline: clock.monotonic() + askTimeout, tell })
+  }
+}

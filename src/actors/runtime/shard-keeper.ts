@@ -1,0 +1,220 @@
+import type { Directory, ShardOwner } from "../../cluster/directory.ts"
+import type { Interest } from "../../cluster/interests.ts"
+import type { Member } from "../../cluster/members.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { wantedPlace } from "../../domain/placement.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { OutboxRow } from "../../storage/lanes.ts"
+import type { Host } from "./host.ts"
+import type { Outbox } from "./outbox.ts"
+import { readRowBody } from "./row.ts"
+import { Shard } from "./shard.ts"
+
+export interface ShardKeeperOptions {
+  readonly self: Member
+  readonly host: Host
+  readonly outbox: Outbox
+  readonly directory: Directory
+  readonly store: {
+    readonly shards: () => Promise<readonly ShardOwner[]>
+    readonly take: (shards: readonly number[], taker: string) => Promise<readonly ShardOwner[]>
+    readonly handOver: (shards: readonly number[], owner: string, taker: string) => Promise<readonly ShardOwner[]>
+    readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
+  }
+  readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, readonly Interest[]>>
+  readonly removeInterest: (shard: number, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
+  readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
+  readonly dropLog: (worker: string) => Promise<void>
+  /** Tells every other member who owns what now. */
+  readonly announce: (rows: readonly ShardOwner[]) => void
+  readonly members: () => readonly Member[]
+  readonly isLiving: (worker: string) => boolean
+  readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number; readonly resumeWindow: number }
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/**
+ * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
+ *   K1  A shard without a living owner is taken by compare-and-set; a living owner alone decides to release.
+ *   K2  A new owner first reads where the logs stand, then publishes what it inherits, then decides anything of its own.
+ *   K3  A shard is handed over with nothing of it unfinished.
+ */
+export class ShardKeeper {
+  readonly #options: ShardKeeperOptions
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> | undefined
+  #leaving = false
+  /** Something has changed since the map of owners was last read. */
+  #look = true
+  #lookedAt = -Infinity
+  readonly #deathNoted = new Map<string, number>()
+
+  constructor(options: ShardKeeperOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    await this.balance()
+    this.#timer = setInterval(() => this.#again().catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed")), this.#options.timing.rebalanceEvery)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** Takes what should be here and nobody living holds, gives away what should be elsewhere. Rounds never overlap. */
+  balance(): Promise<void> {
+    this.#look = true
+    return this.#again()
+  }
+
+  #again(): Promise<void> {
+    this.#round ??= this.#balance().finally(() => {
+      this.#round = undefined
+    })
+    return this.#round
+  }
+
+  /** Gives everything away, to whoever should have it without this worker. */
+  async leave(): Promise<void> {
+    this.#leaving = true
+    clearInterval(this.#timer)
+    await this.#round?.catch(() => {})
+    await this.#giveAway()
+  }
+
+  /** Somebody's notice: shards are ours now, or another's. */
+  noteOwners(rows: readonly ShardOwner[]): void {
+    this.#options.directory.learn(rows)
+    if (rows.some(row => row.owner === this.#options.self.id && !this.#options.host.shard(row.shard)))
+      this.balance()
+        .then(() => this.balance())
+        .catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed"))
+  }
+
+  /** The interest of a dead worker, and its log, live for the resume window and go together. */
+  noteDeath(worker: string): void {
+    if (!this.#deathNoted.has(worker)) this.#deathNoted.set(worker, this.#options.clock.monotonic())
+  }
+
+  /** Whether nobody can come back for a worker's log any more. */
+  isForgotten(worker: string): boolean {
+    const diedAt = this.#deathNoted.get(worker)
+    return diedAt !== undefined && this.#options.clock.monotonic() - diedAt > this.#options.timing.resumeWindow
+  }
+
+  dropInterest(shard: Shard, worker: string): void {
+    const dropped: { home: string; worker: string }[] = []
+    for (const home of shard.interests.keys()) if (shard.removeInterest(home, worker)) dropped.push({ home, worker })
+    this.#options
+      .removeInterest(shard.number, dropped)
+      .catch((error: unknown) => this.#options.log.warn({ err: error, shard: shard.number }, "interest not removed"))
+  }
+
+  async #balance(): Promise<void> {
+    const { directory, self, store, host, members, isLiving, announce, clock } = this.#options
+    this.#forgetTheDead()
+    if (this.#leaving || (!this.#look && clock.monotonic() - this.#lookedAt < 5_000)) return
+    this.#look = false
+    this.#lookedAt = clock.monotonic()
+    const rows = await directory.loadAll()
+    const places = members().filter(member => member.role === "web")
+    const wanted = (shard: number) => wantedPlace(shard, places)?.id
+
+    // What PostgreSQL says is ours and is not here yet: handed over by its former owner, or taken before an error.
+    const given = rows.filter(row => row.owner === self.id && !host.shard(row.shard))
+    const free = rows.filter(row => row.owner !== self.id && (row.owner === null || !isLiving(row.owner)) && wanted(row.shard) === self.id).map(row => row.shard)
+    const taken = free.length > 0 ? await store.take(free, self.id) : []
+    if (given.length + taken.length > 0) {
+      await this.#open([...given, ...taken])
+      if (taken.length > 0) announce(taken)
+      directory.learn([...given, ...taken])
+      this.#options.metrics.shards.takeOvers.inc(taken.length)
+      this.#options.metrics.shards.handOvers.in.inc(given.length)
+    }
+    await this.#giveAway()
+  }
+
+  /** K2 */
+  async #open(owned: readonly ShardOwner[]): Promise<void> {
+    const { store, loadInterests, logPositions, host, outbox, isLiving, log } = this.#options
+    const numbers = owned.map(row => row.shard)
+    const [rows, interests] = await Promise.all([store.outbox(numbers), loadInterests(numbers)])
+    const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
+    const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
+    for (const worker of workers) positions.set(worker, await logPositions(worker))
+    for (const worker of workers) if (!isLiving(worker)) this.noteDeath(worker)
+
+    const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
+    for (const row of rows) rowsOf.get(row.shard)!.push(row)
+    for (const { shard: number, epoch } of owned) {
+      const mine = rowsOf.get(number)!
+      const newest = mine.at(-1)
+      const shard = new Shard({
+        number,
+        epoch,
+        lastId: newest?.last_id,
+        lastRow: newest?.number ?? 0,
+        interests: interests.get(number) ?? [],
+        positions: new Map([...positions].flatMap(([worker, at]) => (at?.has(number) ? [[worker, at.get(number)!]] : []))),
+      })
+      for (const row of mine)
+        for (const [requestId, reply] of readRowBody(row.body).answers)
+          shard.answered.set(requestId, { reply: Promise.resolve(reply), at: this.#options.clock.monotonic() })
+      outbox.republish(shard, mine)
+      host.addShard(shard)
+    }
+    log.info({ shards: owned.length, rows: rows.length }, "shards opened")
+  }
+
+  async #giveAway(): Promise<void> {
+    const { self, host, members, timing } = this.#options
+    const places = members().filter(member => member.role === "web" && !(this.#leaving && member.id === self.id))
+    if (places.length === 0) return
+    const leaving = new Map<string, number[]>()
+    for (const number of host.shards.keys()) {
+      const taker = wantedPlace(number, places)!.id
+      if (taker === self.id) continue
+      const list = leaving.get(taker)
+      if (list) list.push(number)
+      else leaving.set(taker, [number])
+    }
+    for (const [taker, shards] of leaving)
+      for (let i = 0; i < shards.length; i += timing.shardsAtATime) await this.#handOver(shards.slice(i, i + timing.shardsAtATime), taker)
+  }
+
+  /** K3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
+  async #handOver(numbers: readonly number[], taker: string): Promise<void> {
+    const { host, store, self, clock, directory, announce, metrics, log } = this.#options
+    const shards = numbers.flatMap(number => host.shard(number) ?? [])
+    for (const shard of shards) shard.closing = true
+    const deadline = clock.monotonic() + 2_000
+    while (shards.some(shard => shard.running > 0) && clock.monotonic() < deadline) await clock.sleep(2)
+    let rows: readonly ShardOwner[]
+    try {
+      await host.barrier()
+      rows = await store.handOver(numbers, self.id, taker)
+    } catch (error) {
+      for (const shard of shards) shard.closing = false
+      throw error
+    }
+    for (const shard of shards) host.removeShard(shard)
+    directory.learn(rows)
+    announce(rows)
+    metrics.shards.handOvers.out.inc(rows.length)
+    log.info({ shards: rows.length, taker }, "shards handed over")
+  }
+
+  #forgetTheDead(): void {
+    for (const worker of this.#deathNoted.keys()) {
+      if (!this.isForgotten(worker)) continue
+      for (const shard of this.#options.host.shards.values()) this.dropInterest(shard, worker)
+      this.#deathNoted.delete(worker)
+      this.#options.dropLog(worker).catch((error: unknown) => this.#options.log.warn({ err: error, of: worker }, "log not dropped"))
+    }
+  }
+}
+

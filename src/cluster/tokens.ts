@@ -1,0 +1,174 @@
+import { hash, randomBytes, timingSafeEqual } from "node:crypto"
+import type { Redis } from "ioredis"
+import { unavailable } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limitPercent } from "../domain/tiers.ts"
+import type { RedisKeys } from "./keys.ts"
+import { defineScript } from "./redis.ts"
+
+/**
+ * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. What the
+ * doors need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
+ *   K1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
+ *       was under way, and a fill never replaces anything.
+ *   K2  What the database says differently is noticed after `cacheSeconds` at the latest.
+ */
+export interface AccessSession {
+  session_id: Snowflake
+  user_id: Snowflake
+  username: string
+  badges: string[]
+  tier: string
+  bot: boolean
+  token_hash: string
+  expires_at: number
+  last_activity: number
+}
+
+export interface PresentedToken {
+  readonly session_id: Snowflake
+  readonly token_hash: string
+}
+
+export const newSecret = (): string => randomBytes(32).toString("base64url")
+export const hashSecret = (secret: string): string => hash("sha256", secret, "hex")
+
+const shape = /^(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})$/
+const otherKinds = /^(2fa|email|bot|webhook)\./
+
+/** Reads a session token. `unknown` is a token that belongs elsewhere. */
+export function parseToken(token: string): PresentedToken | "malformed" | "unknown" {
+  const parts = shape.exec(token)
+  if (!parts) return otherKinds.test(token) ? "unknown" : "malformed"
+  const session_id = parts[1]!
+  if (session_id.length === 19 && session_id > "9223372036854775807") return "malformed"
+  return { session_id, token_hash: hashSecret(parts[2]!) }
+}
+
+const cacheSeconds = 300
+const markSeconds = 60
+/** A load that took longer fills nothing; far below the life of a mark (K1). */
+const slowestLoad = 20_000
+/** `last_activity` is written at most this often. */
+const touchEvery = 60
+const revoked = "revoked"
+
+/*
+ * A cached session: `<SHA-256, 64> <last activity, 10> <expiry, 10> <percent of limits> <user id> <the rest as JSON>`.
+ * admit.lua reads the first five at these places.
+ */
+const lastActivityAt = 65
+const expiryAt = 76
+
+const tenDigits = (seconds: number) => String(seconds).padStart(10, "0")
+
+function encode({ token_hash, last_activity, ...rest }: AccessSession): string {
+  const percent = limitPercent(rest.tier, rest.bot)
+  return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${JSON.stringify(rest)}`
+}
+
+/** The session in an answer of admit.lua: what the cache holds as JSON. */
+export type CachedSession = Omit<AccessSession, "token_hash" | "last_activity">
+
+function decode(value: string): AccessSession {
+  const cached = JSON.parse(value.slice(value.indexOf("{"))) as CachedSession
+  return {
+    ...cached,
+    token_hash: value.slice(0, 64),
+    last_activity: Number(value.slice(lastActivityAt, lastActivityAt + 10)),
+    expires_at: Number(value.slice(expiryAt, expiryAt + 10)),
+  }
+}
+
+export interface TokensOptions {
+  /** A connection for plain commands. */
+  redis: Redis
+  keys: Pick<RedisKeys, "accessSession">
+  /** What the database knows of a session. */
+  load: (session: Snowflake) => Promise<AccessSession | undefined>
+  /** Unix milliseconds. */
+  clock: () => number
+}
+
+export function createTokens({ redis, keys, load, clock }: TokensOptions) {
+  defineScript(redis, "amend-session", 1)
+  const scripts = redis as unknown as { "amend-session"(key: string, lastActivity: string): Promise<number> }
+  const loads = new Map<Snowflake, Promise<boolean>>()
+
+  async function loadOnce(session: Snowflake): Promise<boolean> {
+    const startedAt = clock()
+    const found = await load(session)
+    if (!found) return false
+    if (clock() - startedAt > slowestLoad) throw unavailable("session look-up took too long")
+    await orUnavailable(redis.set(keys.accessSession(session), encode(found), "EX", cacheSeconds, "NX"))
+    return true
+  }
+
+  /** Brings a session into the cache; false when there is none. Askers at the same time share one look. */
+  function fill(session: Snowflake): Promise<boolean> {
+    const under = loads.get(session)
+    if (under) return under
+    const loading = loadOnce(session).finally(() => loads.delete(session))
+    loads.set(session, loading)
+    return loading
+  }
+
+  async function find(presented: PresentedToken): Promise<AccessSession | "revoked" | "expired"> {
+    const key = keys.accessSession(presented.session_id)
+    let value = await orUnavailable(redis.get(key))
+    // Asked again after the fill: a mark set meanwhile is what counts.
+    if (value === null && (await fill(presented.session_id))) value = await orUnavailable(redis.get(key))
+    if (value === null || value === revoked) return "revoked"
+    const session = decode(value)
+    if (!timingSafeEqual(Buffer.from(session.token_hash), Buffer.from(presented.token_hash))) return "revoked"
+    return session.expires_at * 1000 > clock() ? session : "expired"
+  }
+
+  return {
+    fill,
+
+    /** The session that a token is for. Throws `unavailable` when nobody can say. */
+    async verify(token: string): Promise<AccessSession | "malformed" | "revoked" | "expired"> {
+      const presented = parseToken(token)
+      return typeof presented === "string" ? "malformed" : find(presented)
+    },
+
+    find,
+
+    /** Whether the time has come to write `last_activity`; who is told so has to do it. */
+    async touch(session: AccessSession): Promise<boolean> {
+      const now = Math.floor(clock() / 1000)
+      if (now - session.last_activity < touchEvery) return false
+      return (await orUnavailable(scripts["amend-session"](keys.accessSession(session.session_id), tenDigits(now)))) === 1
+    },
+
+    /** Sessions that have ended (K1). Rejects when Redis did not confirm: then ask again. */
+    async revoke(sessions: readonly Snowflake[]): Promise<void> {
+      await Promise.all(
+        sessions.map(session => orUnavailable(redis.set(keys.accessSession(session), revoked, "EX", markSeconds))),
+      )
+    },
+
+    /** Sessions whose facts changed (expiry, tier, name): the next look-up loads them. */
+    async invalidate(sessions: readonly Snowflake[]): Promise<void> {
+      await Promise.all(
+        sessions.map(session => orUnavailable(scripts["amend-session"](keys.accessSession(session), ""))),
+      )
+    },
+  }
+}
+
+export type Tokens = ReturnType<typeof createTokens>
+
+/** What Redis answers when it cannot serve now; anything else that it refuses is a fault of ours. */
+const notNow = /^(LOADING|OOM|READONLY|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS)\b/
+
+/** A command's answer; `unavailable` when Redis is away, late or unable. */
+export async function orUnavailable<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer
+  } catch (error) {
+    if (error instanceof Error && error.name === "ReplyError" && !notNow.test(error.message)) throw error
+    throw unavailable("redis", 1, { cause: error })
+  }
+}

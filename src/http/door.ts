@@ -1,0 +1,345 @@
+import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
+import { userActor } from "../actors/user.ts"
+import { routeBucket, type Admission, type Caller, type RouteBucket } from "../cluster/admission.ts"
+import { routes } from "../contract/contract.ts"
+import { fail, type ErrorCode } from "../contract/errors.ts"
+import type { Route } from "../contract/registry.ts"
+import { addressOf, clientAddress, formatAddress, limitedAddress, trustedProxies, type Address } from "../domain/client-address.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
+import { auth } from "./auth.ts"
+import { channels } from "./channels.ts"
+import { createCors } from "./cors.ts"
+import { Exchange, type ExchangeSurroundings } from "./exchange.ts"
+import { failureReply, isBug, toFailure } from "./failures.ts"
+import type { Call, Handlers, Http } from "./handlers.ts"
+import { invites } from "./invites.ts"
+import { messages } from "./messages.ts"
+import type { Page } from "./pages.ts"
+import { rateLimitHeaders } from "./rate-limit-headers.ts"
+import type { RequestBody } from "./request-body.ts"
+import { servers } from "./servers.ts"
+import { system } from "./system.ts"
+import { users } from "./users.ts"
+import { invalid, isId, pathParameters, readBody, readParams, readQuery, type PathParameter } from "./validation.ts"
+
+export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
+  admission: Admission
+  /** Static answers by path, from `documentationPages`. */
+  pages: ReadonlyMap<string, Page>
+  /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly string[]
+  /** Bytes, milliseconds, levels. */
+  bounds: { bodyBytes: number; bodyTimeout: number; bodyDepth: number }
+  log: Log
+  metrics: Pick<Metrics, "http">
+}
+
+/** A route with everything that can be known before a request comes. */
+interface Prepared {
+  readonly label: string
+  readonly route: Route
+  readonly handler: (call: Call) => unknown
+  readonly parameters: readonly PathParameter[]
+  readonly counted: boolean
+  readonly bucket: RouteBucket | undefined
+  readonly metrics: RouteMetrics
+}
+
+const json = "application/json"
+const apiRoot = "/api/v1"
+const authorizationShape = /^(?:Bearer|Bot) [A-Za-z0-9._-]+$/
+const idempotencyShape = /^[\x20-\x7e]{1,64}$/
+/** uWebSockets.js drops a connection on which nothing came for 8 to 12 s; the answer has to be out before. */
+const longestBodyTimeout = 7_000
+const sweepEvery = 500
+/** A session with less than this left is extended when it is used, in seconds. */
+const extendBelow = 24 * 3600
+/** Paths that nobody answers and no limiter counts. */
+const uncounted = /^\/(?:docs|redoc)/
+const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
+
+/**
+ * The REST door: every route of the contract, and the documentation pages, on an app that the gateway shares. Gates stand
+ * in this order: who asks, the limits, the shape of the request; then the handler. A request that fails at one of them
+ * gets no further.
+ */
+export function createHttpDoor(options: HttpDoorOptions) {
+  const { admission, pages, bounds, log, metrics, policy, clock } = options
+  const http: Http = { ...options, hasDocs: pages.has("/docs") }
+  const handlers: Handlers<typeof routes> = {
+    ...system(http),
+    ...auth(http),
+    ...users(http),
+    ...servers(http),
+    ...channels(http),
+    ...invites(http),
+    ...messages(http),
+  }
+  const cors = createCors(policy.cors_allowed_origins)
+  const proxies = trustedProxies(options.trustedProxies)
+  const bodyTimeout = Math.min(bounds.bodyTimeout, longestBodyTimeout)
+  const reading = new Set<RequestBody>()
+  let idle: (() => void) | undefined
+  let inFlight = 0
+  const surroundings: ExchangeSurroundings & { closing: boolean } = {
+    closing: false,
+    inFlight: {
+      inc() {
+        inFlight++
+        metrics.http.inFlight.inc()
+      },
+      dec() {
+        inFlight--
+        metrics.http.inFlight.dec()
+        if (inFlight === 0) idle?.()
+      },
+    },
+  }
+
+  const sweep = setInterval(() => {
+    const tooOld = performance.now() - bodyTimeout
+    for (const body of reading)
+      if (body.settled) reading.delete(body)
+      else if (body.startedAt < tooOld) body.expire()
+  }, sweepEvery)
+  sweep.unref()
+
+  /** Answers with whatever was thrown. */
+  function refuse(exchange: Exchange, error: unknown): void {
+    const failure = toFailure(error)
+    if (isBug(failure))
+      log.error({ err: failure.cause, request_id: exchange.requestId, path: exchange.url }, "request failed")
+    const { status, body, headers } = failureReply(failure, exchange.requestId)
+    exchange.headers += headers
+    exchange.reply(status, json, JSON.stringify(body))
+  }
+
+  /** Opens the exchange and goes on without waiting; nothing that happens on the way is thrown at uWebSockets.js. */
+  function open(
+    res: HttpResponse,
+    req: HttpRequest,
+    parameters: number,
+    observed: RouteMetrics,
+    go: (exchange: Exchange) => void | Promise<void>,
+  ): void {
+    const exchange = new Exchange(res, req, parameters, observed, surroundings)
+    try {
+      if (exchange.origin !== undefined) exchange.headers = cors.headersFor(exchange.origin)
+      if (exchange.repeatedContentLength) throw fail("repeated_header")
+      const going = go(exchange)
+      if (going) going.catch((error: unknown) => refuse(exchange, error))
+    } catch (error) {
+      refuse(exchange, error)
+    }
+  }
+
+  const addressIn = (exchange: Exchange): Address => {
+    const peer = addressOf(new Uint8Array(exchange.res.getRemoteAddress()))
+    return exchange.forwardedFor === undefined ? peer : clientAddress(peer, exchange.forwardedFor, proxies)
+  }
+
+  /** Lets a request in or throws the refusal; either way its headers tell about the limits. */
+  async function admit(
+    exchange: Exchange,
+    address: Address,
+    token: string | null | undefined,
+    bucket: RouteBucket | undefined,
+  ): Promise<Caller | undefined> {
+    const resource = bucket?.byResource ? resourceIn(exchange) : ""
+    const admitted = await admission.admit({ address: limitedAddress(address), token, bucket, resource })
+    if (admitted.verdict !== "failed" && admitted.figures !== undefined)
+      exchange.headers += rateLimitHeaders(admitted.figures, admitted.verdict === "limited")
+    switch (admitted.verdict) {
+      case "ok":
+        if (admitted.touch && admitted.caller) touchSession(admitted.caller)
+        return admitted.caller
+      case "limited": {
+        const { scope, resetAfter } = admitted.figures
+        metrics.http.refused.of(scope).inc()
+        throw fail("rate_limited", { retry_after: resetAfter, extra: { global: scope === "global", scope } })
+      }
+      case "failed":
+        metrics.http.refused.of("failed_tokens").inc()
+        throw fail("too_many_failed_tokens", { retry_after: admitted.retryAfter })
+      case "anonymous":
+        throw fail(sentSeveral(exchange) ? "multiple_authorization" : "authentication_required")
+      default:
+        throw fail(tokenErrors[admitted.verdict])
+    }
+  }
+
+  /** Beside the request: whoever used a session is not kept waiting for the note of it, nor refused when it fails. */
+  function touchSession({ user_id, session_id, expires_at }: Caller): void {
+    const now = Math.floor(clock() / 1000)
+    const extended = now + policy.session_lifetime_hours * 3600
+    const extend = expires_at - now <= extendBelow && extended > expires_at
+    const touch = async () => {
+      await options.ask(userActor, user_id, { type: "touchSession", session_id, expires_at: extend ? extended : expires_at })
+      if (extend) await options.tokens.invalidate([session_id])
+    }
+    touch().catch((error: unknown) => {
+      if (isBug(toFailure(error))) log.error({ err: error, session_id }, "session activity not noted")
+    })
+  }
+
+  function serve(prepared: Prepared, res: HttpResponse, req: HttpRequest): void {
+    open(res, req, prepared.parameters.length, prepared.metrics, exchange => {
+      const { route } = prepared
+      const body = route.body ? exchange.listenToBody(bounds.bodyBytes) : undefined
+      if (body && !body.settled) reading.add(body)
+      return answer(prepared, exchange, body)
+    })
+  }
+
+  async function answer(prepared: Prepared, exchange: Exchange, body: RequestBody | undefined): Promise<void> {
+    const { route, parameters } = prepared
+    const address = addressIn(exchange)
+    const caller = prepared.counted
+      ? await admit(exchange, address, tokenIn(exchange, route), prepared.bucket)
+      : undefined
+    if (exchange.over) return
+
+    const text = body && (await body.text())
+    if (body) reading.delete(body)
+    if (exchange.over) return
+    const call = {
+      params: parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined,
+      query: route.query && readQuery(exchange.queryText, route.query),
+      body: route.body && readBody(text, route.body, route.bodyOptional, bounds.bodyDepth),
+      caller,
+      address: formatAddress(address),
+      userAgent: exchange.userAgent,
+      idempotencyKey: idempotencyKeyIn(exchange),
+    } as Call
+    const reply = await prepared.handler(call)
+    exchange.reply(200, json, JSON.stringify(reply))
+  }
+
+  /** A path that is not there, or not for this method. Preflights end here too: no route takes OPTIONS. */
+  function serveNothing(observed: RouteMetrics, code: ErrorCode, allow: string, res: HttpResponse, req: HttpRequest): void {
+    const isOptions = req.getMethod() === "options"
+    open(res, req, 0, observed, async exchange => {
+      const { url, origin, preflightMethod } = exchange
+      if (isOptions && origin !== undefined && preflightMethod !== undefined) return replyPreflight(exchange, origin, preflightMethod)
+      if (allow !== "") exchange.headers += `\r\nAllow: ${allow}`
+      if (!isOptions && !uncounted.test(url)) await admit(exchange, addressIn(exchange), undefined, undefined)
+      if (code === "not_found" && mayRedirect(url)) {
+        const query = exchange.queryText === "" ? "" : `?${exchange.queryText}`
+        exchange.headers += `\r\nLocation: ${url.replace(/\/+$/, "")}${query}`
+        return exchange.reply(307, json, "")
+      }
+      throw fail(code)
+    })
+  }
+
+  function replyPreflight(exchange: Exchange, origin: string, method: string): void {
+    const verdict = cors.preflight(origin, method, exchange.preflightHeaders)
+    if ("refused" in verdict) return exchange.reply(400, "text/plain; charset=utf-8", verdict.refused)
+    exchange.headers = verdict.headers
+    exchange.reply(200, "text/plain; charset=utf-8", "OK")
+  }
+
+  function servePage(page: Page, lines: string, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
+    open(res, req, 0, observed, exchange => {
+      exchange.headers += lines
+      const known = exchange.ifNoneMatch?.split(",").some(tag => tag.trim().replace(/^W\//, "") === page.etag) ?? false
+      exchange.reply(known ? 304 : 200, page.contentType, known ? "" : page.body)
+    })
+  }
+
+  return {
+    /** Puts every route on the app. What the gateway registers stays its own: paths match before the catch-all. */
+    register(app: TemplatedApp): void {
+      const methodsOf = new Map<string, string[]>()
+      for (const [name, route] of Object.entries(routes) as [keyof typeof routes, Route][]) {
+        const prepared = prepare(route, handlers[name] as Prepared["handler"], metrics)
+        for (const pattern of patternsOf(route)) {
+          methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), route.method])
+          const take = (res: HttpResponse, req: HttpRequest) => serve(prepared, res, req)
+          app[httpMethods[route.method]](pattern, take)
+          // HEAD is GET whose body stays at home.
+          if (route.method === "GET") app.head(pattern, take)
+        }
+      }
+
+      const pageMetrics = metrics.http.route("GET", "pages")
+      for (const [path, page] of pages) {
+        methodsOf.set(path, ["GET"])
+        const lines = Object.entries({ ...page.headers, ETag: page.etag }).map(([name, value]) => `\r\n${name}: ${value}`).join("")
+        const take = (res: HttpResponse, req: HttpRequest) => servePage(page, lines, pageMetrics, res, req)
+        app.get(path, take)
+        app.head(path, take)
+      }
+
+      const elsewhere = metrics.http.route("other", "unmatched")
+      for (const [pattern, methods] of methodsOf) {
+        const allow = methods.flatMap(method => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ")
+        app.any(pattern, (res, req) => serveNothing(elsewhere, "method_not_allowed", allow, res, req))
+      }
+      app.any("/*", (res, req) => serveNothing(elsewhere, "not_found", "", res, req))
+    },
+
+    /** Waits for the answers under way; from now on every answer ends its connection. The listening socket is the caller's. */
+    async close(): Promise<void> {
+      surroundings.closing = true
+      if (inFlight > 0) await new Promise<void>(resolve => (idle = resolve))
+      clearInterval(sweep)
+    },
+  }
+}
+
+export type HttpDoor = ReturnType<typeof createHttpDoor>
+
+const tokenErrors = {
+  malformed: "invalid_token",
+  unknown: "unknown_token_type",
+  revoked: "revoked_token",
+  expired: "expired_token",
+} as const satisfies Record<string, ErrorCode>
+
+function prepare(route: Route, handler: Prepared["handler"], metrics: Pick<Metrics, "http">): Prepared {
+  const label = `${route.method} ${route.path}`
+  return {
+    label,
+    route,
+    handler,
+    parameters: pathParameters(route.path),
+    counted: route.limit !== "none",
+    bucket: route.limit === undefined || route.limit === "none" ? undefined : routeBucket(route.limit, label),
+    metrics: metrics.http.route(route.method, route.path),
+  }
+}
+
+/** uWebSockets.js compares paths as they come; some clients encode the `@` of `@me`. */
+function patternsOf(route: Route): string[] {
+  const mounted = route.mount === "both" ? ["", apiRoot] : [route.mount === "api" ? apiRoot : ""]
+  const paths = route.path.includes("@") ? [route.path, route.path.replaceAll("@", "%40")] : [route.path]
+  return mounted.flatMap(mount => paths.map(path => mount + path))
+}
+
+/** The token; null when one is needed and none came; undefined when the route is open, so that an old token harms nobody. */
+function tokenIn(exchange: Exchange, route: Route): string | null | undefined {
+  if (route.auth === "public") return undefined
+  const { authorization } = exchange
+  if (authorization === undefined || exchange.repeatedAuthorization || !authorizationShape.test(authorization)) return null
+  return authorization.slice(authorization.indexOf(" ") + 1)
+}
+
+const sentSeveral = ({ authorization, repeatedAuthorization }: Exchange): boolean =>
+  repeatedAuthorization || (authorization?.includes(",") ?? false)
+
+/** The first id in the path. What is no id will be refused, but counts until then. */
+function resourceIn(exchange: Exchange): string {
+  const first = exchange.path[0]
+  return first === undefined || isId(first) ? (first ?? "") : "invalid"
+}
+
+function idempotencyKeyIn({ idempotencyKey }: Exchange): string | undefined {
+  if (idempotencyKey === undefined || idempotencyKey === "") return undefined
+  if (idempotencyShape.test(idempotencyKey)) return idempotencyKey
+  throw invalid([{ loc: ["header", "Idempotency-Key"], msg: "must have 1 to 64 printable ASCII characters", type: "string_pattern_mismatch" }])
+}
+
+/** Paths have no slash at their end. `//host/` would lead elsewhere. */
+const mayRedirect = (url: string): boolean => url.length > 1 && url.endsWith("/") && url !== `${apiRoot}/` && !/^\/[/\\]/.test(url)

@@ -1,0 +1,157 @@
+import { randomUUID } from "node:crypto"
+import { STATUS_CODES } from "node:http"
+import type { HttpRequest, HttpResponse } from "uWebSockets.js"
+import type { RouteMetrics } from "../observability/metrics.ts"
+import { RequestBody } from "./request-body.ts"
+
+const statusLines = new Map(
+  Object.entries(STATUS_CODES).map(([code, phrase]) => [Number(code), `${code} ${phrase}`] as const),
+)
+
+const commonHeaders =
+  "\r\nX-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\nReferrer-Policy: strict-origin-when-cross-origin" +
+  "\r\nX-Permitted-Cross-Domain-Policies: none\r\nX-Frame-Options: SAMEORIGIN\r\nVary: Origin\r\nX-Request-Id: "
+
+/** An id of the client's that may go into headers and logs as it is. */
+const saneRequestId = /^[A-Za-z0-9._-]{8,64}$/
+
+/** What an exchange needs of its door. */
+export interface ExchangeSurroundings {
+  readonly inFlight: { inc(): void; dec(): void }
+  /** The door closes: every answer ends its connection. */
+  readonly closing: boolean
+}
+
+/**
+ * One request and its answer. uWebSockets.js ends the process when a handler leaves a response without an answer and
+ * without an abort handler, and throws when a response is touched after it was answered or aborted. So:
+ *   E1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
+ *   E2  Only `reply` writes, once, corked, and not after an abort.
+ */
+export class Exchange {
+  readonly res: HttpResponse
+  readonly metrics: RouteMetrics
+  readonly startedAt = performance.now()
+  readonly isHead: boolean
+  readonly url: string
+  readonly queryText: string
+  /** Values of the path's parameters as they were sent. */
+  readonly path: string[] = []
+
+  authorization: string | undefined
+  repeatedAuthorization = false
+  contentLength: string | undefined
+  repeatedContentLength = false
+  origin: string | undefined
+  forwardedFor: string | undefined
+  userAgent = ""
+  idempotencyKey: string | undefined
+  ifNoneMatch: string | undefined
+  preflightMethod: string | undefined
+  preflightHeaders = ""
+  requestId = ""
+
+  body: RequestBody | undefined
+  /** Header lines that were decided on the way, each beginning with CRLF. */
+  headers = ""
+  #surroundings: ExchangeSurroundings
+  #over = false
+
+  constructor(res: HttpResponse, req: HttpRequest, parameters: number, metrics: RouteMetrics, surroundings: ExchangeSurroundings) {
+    this.res = res
+    res.onAborted(() => this.#abort())
+    this.metrics = metrics
+    this.#surroundings = surroundings
+    surroundings.inFlight.inc()
+    this.isHead = req.getMethod() === "head"
+    this.url = req.getUrl()
+    this.queryText = req.getQuery()
+    for (let i = 0; i < parameters; i++) this.path.push(req.getParameter(i))
+    req.forEach((name, value) => this.#readHeader(name, value))
+    if (this.requestId === "") this.requestId = randomUUID()
+  }
+
+  get over(): boolean {
+    return this.#over
+  }
+
+  get elapsedMs(): number {
+    return performance.now() - this.startedAt
+  }
+
+  listenToBody(limit: number): RequestBody {
+    this.body = new RequestBody(limit, this.startedAt)
+    this.body.listen(this.res, Number(this.contentLength ?? 0))
+    return this.body
+  }
+
+  reply(status: number, contentType: string, content: string | Buffer): void {
+    if (this.#over) return
+    this.#finish(status)
+    const { res } = this
+    // A body that is still on its way would be read as the next request's beginning if its sender gave up.
+    const close = this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
+    res.cork(() => {
+      if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
+      // All header lines in one call: each costs as much as the whole of them. None holds what a client chose beyond its
+      // own request id and a listed origin.
+      res.writeHeader("Content-Type", contentType + commonHeaders + this.requestId + this.headers)
+      if (status === 304) res.endWithoutBody(undefined, close)
+      else if (this.isHead) {
+        // `endWithoutBody(length)` leaves the connection waiting for the body.
+        res.writeHeader("Content-Length", String(typeof content === "string" ? Buffer.byteLength(content) : content.length))
+        res.endWithoutBody(undefined, close)
+      } else res.end(content, close)
+    })
+  }
+
+  #abort(): void {
+    if (this.#over) return
+    this.#finish(0)
+    this.body?.abandon()
+  }
+
+  #finish(status: number): void {
+    this.#over = true
+    this.#surroundings.inFlight.dec()
+    this.metrics.observe(status, this.elapsedMs / 1000)
+  }
+
+  #readHeader(name: string, value: string): void {
+    switch (name) {
+      case "authorization":
+        if (this.authorization !== undefined) this.repeatedAuthorization = true
+        this.authorization = value
+        break
+      case "content-length":
+        if (this.contentLength !== undefined) this.repeatedContentLength = true
+        this.contentLength = value
+        break
+      case "origin":
+        this.origin = value
+        break
+      case "x-forwarded-for":
+        this.forwardedFor = this.forwardedFor === undefined ? value : `${this.forwardedFor},${value}`
+        break
+      case "x-request-id":
+        if (saneRequestId.test(value)) this.requestId = value
+        break
+      case "user-agent":
+        this.userAgent = value
+        break
+      case "idempotency-key":
+        this.idempotencyKey = value
+        break
+      case "if-none-match":
+        this.ifNoneMatch = value
+        break
+      case "access-control-request-method":
+        this.preflightMethod = value
+        break
+      case "access-control-request-headers":
+        this.preflightHeaders = value
+        break
+      default:
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { Ask, Create } from "../actors/runtime/actor.ts"
+import type { Caller } from "../cluster/admission.ts"
+import type { Tokens } from "../cluster/tokens.ts"
+import type { Auth, BodyOf, ParamsOf, QueryOf, ReplyOf, Route } from "../contract/registry.ts"
+import type { getStatus } from "../contract/system.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { AgeGate } from "../domain/birth-dates.ts"
+import type { PasswordRules } from "../domain/passwords.ts"
+import type { Actor } from "../domain/states.ts"
+import type { Health } from "../observability/health.ts"
+import type { Storage } from "../storage/storage.ts"
+import type { Hashing } from "./hashing.ts"
+
+/** What the operator decides about the REST door. The names are those of the configuration. */
+export interface HttpPolicy extends PasswordRules, AgeGate {
+  readonly reserved_usernames: readonly string[]
+  readonly alpha_registration: boolean
+  readonly session_lifetime_hours: number
+  readonly sessions_per_user: number
+  readonly min_client_version: string
+  readonly cors_allowed_origins: readonly string[]
+}
+
+/** What handlers have at hand. */
+export interface Http {
+  readonly ask: Ask
+  readonly create: Create
+  readonly storage: Pick<Storage, "users" | "sessions" | "servers" | "invites" | "messages">
+  readonly tokens: Pick<Tokens, "invalidate">
+  readonly hashing: Hashing
+  /** Workers that hold gateway sessions of a user. */
+  readonly workersOf: (user: Snowflake) => Promise<string[]>
+  readonly health: Pick<Health, "ready">
+  /** What `/status` says of the service; `uptime_seconds` and `version` are the door's own. */
+  readonly status: () => Omit<ReplyOf<typeof getStatus>, "version" | "uptime_seconds">
+  readonly policy: HttpPolicy
+  /** Where a client that is too old gets a newer one. */
+  readonly publicUrl: string
+  /** Whether `/docs` is served. */
+  readonly hasDocs: boolean
+  /** Unix milliseconds. */
+  readonly clock: () => number
+}
+
+/** A request that has passed every gate. */
+export interface Call<R extends Route = Route> {
+  readonly params: ParamsOf<R>
+  readonly query: QueryOf<R>
+  readonly body: BodyOf<R>
+  readonly caller: CallerOf<R["auth"]>
+  /** The client's address as text. */
+  readonly address: string
+  readonly userAgent: string
+  /** The header of this name, if it may serve as a nonce. */
+  readonly idempotencyKey: string | undefined
+}
+type CallerOf<A extends Auth> = A extends "user" ? Caller : undefined
+
+export type Handler<R extends Route> = (call: Call<R>) => ReplyOf<R> | Promise<ReplyOf<R>>
+/** One handler per declared route: a missing one does not compile. */
+export type Handlers<Routes extends Record<string, Route>> = { readonly [Name in keyof Routes]: Handler<Routes[Name]> }
+
+/** The caller as a turn knows him. */
+export const actorOf = (caller: Caller): Actor => ({ id: caller.user_id, username: caller.username, badges: caller.badges })

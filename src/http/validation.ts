@@ -1,0 +1,115 @@
+import type { z } from "zod"
+import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../contract/errors.ts"
+import { holdsUnsafeText, isTooDeep, isUnsafe, jsonErrorOffset, mayBeUnsafe } from "./json-text.ts"
+
+/** Turns what a request says into what its route declares, or into the refusal. */
+
+const idErrors: Record<string, ErrorCode> = {
+  user_id: "invalid_user_id",
+  server_id: "invalid_server_id",
+  channel_id: "invalid_channel_id",
+  message_id: "invalid_message_id",
+}
+
+const idShape = /^(0|[1-9]\d{0,18})$/
+
+/** A number of 64 bits, signed and not negative, in decimal digits. */
+export const isId = (text: string): boolean =>
+  idShape.test(text) && (text.length < 19 || text <= "9223372036854775807")
+
+/** The names of a template's parameters, each with the refusal of a value that is no id; absent where it is no id. */
+export interface PathParameter {
+  readonly name: string
+  readonly invalid: ErrorCode | undefined
+}
+export const pathParameters = (template: string): PathParameter[] =>
+  [...template.matchAll(/:([a-z_]+)/g)].map(([, name]) => ({
+    name: name!,
+    invalid: name!.endsWith("_id") ? (idErrors[name!] ?? "invalid_id") : undefined,
+  }))
+
+export function readParams(parameters: readonly PathParameter[], given: readonly string[], schema: z.ZodType | undefined): Record<string, string> {
+  const params: Record<string, string> = {}
+  let free = false
+  for (let i = 0; i < parameters.length; i++) {
+    const { name, invalid } = parameters[i]!
+    const raw = given[i]!
+    const value = raw.includes("%") ? decoded(raw, invalid) : raw
+    if (invalid === undefined) {
+      if (isUnsafe(value)) throw fail("unsafe_text")
+      free = true
+    } else if (!isId(value)) throw fail(invalid)
+    params[name] = value
+  }
+  if (free && schema) check("path", schema, params)
+  return params
+}
+
+function decoded(raw: string, invalid: ErrorCode | undefined): string {
+  try {
+    return decodeURIComponent(raw)
+  } catch (error) {
+    throw fail(invalid ?? "bad_request", {}, { cause: error })
+  }
+}
+
+/** Keys that are not declared are left out; of a repeated key the last counts. */
+export function readQuery(text: string, schema: z.ZodObject): unknown {
+  const values: Record<string, string> = {}
+  if (text !== "")
+    for (const [key, value] of new URLSearchParams(text)) {
+      if (!Object.hasOwn(schema.shape, key)) continue
+      if (isUnsafe(value)) throw fail("unsafe_text")
+      values[key] = value
+    }
+  return check("query", schema, values)
+}
+
+/** `text` is the body, valid UTF-8; undefined when there was none. */
+export function readBody(text: string | undefined, schema: z.ZodType, optional: boolean, deepest: number): unknown {
+  if (text === undefined) {
+    if (optional) return check("body", schema, {})
+    throw invalid([{ loc: ["body"], msg: "Field required", type: "missing" }])
+  }
+  if (isTooDeep(text, deepest)) throw invalid([{ loc: ["body"], msg: `nested deeper than ${deepest} levels`, type: "too_deep" }])
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw invalid([{ loc: ["body", jsonErrorOffset(text)], msg: "JSON decode error", type: "json_invalid" }])
+  }
+  if (mayBeUnsafe(text) && holdsUnsafeText(value)) throw fail("unsafe_text")
+  return check("body", schema, value === null && optional ? {} : value)
+}
+
+function check(part: "path" | "query" | "body", schema: z.ZodType, value: unknown): unknown {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw invalid(result.error.issues.map(issue => toIssue(part, issue, value)))
+}
+
+/** Every problem, none with the value that caused it: it may be a password. */
+export function invalid(issues: ValidationIssue[]): Failure {
+  const first = issues[0]!
+  return fail("validation_failed", { message: `Invalid ${first.loc.at(-1)}: ${first.msg}`, issues })
+}
+
+function toIssue(part: string, issue: z.core.$ZodIssue, value: unknown): ValidationIssue {
+  const path = issue.path.map(step => (typeof step === "symbol" ? String(step) : step))
+  const missing = isMissing(value, path)
+  return {
+    loc: [part, ...path],
+    msg: missing ? "Field required" : issue.message,
+    type: missing ? "missing" : issue.code === "invalid_type" ? `${issue.expected}_type` : issue.code,
+  }
+}
+
+function isMissing(value: unknown, path: readonly (string | number)[]): boolean {
+  if (path.length === 0) return false
+  let parent = value
+  for (const step of path.slice(0, -1)) {
+    if (typeof parent !== "object" || parent === null) return false
+    parent = (parent as Record<string | number, unknown>)[step]
+  }
+  return typeof parent === "object" && parent !== null && !Object.hasOwn(parent, path.at(-1)!)
+}
