@@ -68,7 +68,7 @@ export const clusterConfig = {
     classesPerAudience: 16,
   },
 
-  http: { bodyBytes: 256 * 1024, bodyTimeout: 10_000, bodyDepth: 32, hashesQueued: 64 },
+  http: { bodyBytes: 256 * 1024, bodyTimeout: 7_000, bodyDepth: 32, hashesQueued: 64 },
 
   storage: { readConnections: 6, statementTimeout: 5_000, connectTimeout: 5_000 },
 }

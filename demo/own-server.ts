@@ -8,7 +8,16 @@ import { join } from "node:path"
 
 export interface OwnServer {
   url: string
+  /** The primary's; the other processes are its children. */
+  pid: number
   stop(): Promise<void>
+}
+
+export interface OwnServerOptions {
+  /** The server to run; the build of this checkout when left out. */
+  mainFile?: string | undefined
+  /** On top of what every server of our own is given. */
+  environment?: Record<string, string>
 }
 
 const readyTimeoutMs = 180_000
@@ -20,7 +29,10 @@ const above = join(import.meta.dirname, "..")
 const built = join(above, above.endsWith("dist") ? "src/main.js" : "dist/src/main.js")
 
 /** A server of our own on free ports, without limits, whose data ends with it. */
-export async function startOwnServer(mainFile = built): Promise<OwnServer> {
+export async function startOwnServer({
+  mainFile = built,
+  environment = {},
+}: OwnServerOptions = {}): Promise<OwnServer> {
   await stat(mainFile).catch((cause: unknown) => {
     throw new Error(`${mainFile} is missing: build first (npx tsc), or name a server with --url`, { cause })
   })
@@ -38,6 +50,7 @@ export async function startOwnServer(mainFile = built): Promise<OwnServer> {
       METRICS_PORT: String(metricsPort),
       DATA_DIR: data,
       WORKERS: "2",
+      ...environment,
     },
     stdio: ["ignore", "pipe", "pipe"],
     // Ctrl-C reaches us only; we end the server, in order.
@@ -84,7 +97,7 @@ export async function startOwnServer(mainFile = built): Promise<OwnServer> {
     await stop()
     throw cause
   }
-  return { url, stop }
+  return { url, pid: child.pid!, stop }
 }
 
 async function isReady(url: string): Promise<boolean> {

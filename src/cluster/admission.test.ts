@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest"
+import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from "vitest"
 import { commonRateLimits } from "../contract/limits.ts"
 import type { RateLimit } from "../contract/registry.ts"
 import { createAdmission, routeBucket, type Admitted } from "./admission.ts"
@@ -26,7 +26,8 @@ beforeEach(() => {
   now = Date.now()
 })
 
-const tokensOf = (load = async (id: string) => (loads++, stored.get(id))) => createTokens({ redis, keys, load, clock: () => now })
+const tokensOf = (load = async (id: string) => (loads++, stored.get(id))) =>
+  createTokens({ redis, keys, load, clock: () => now })
 const admissionOf = (limits: typeof unlimited = unlimited, enabled = true, tokens = tokensOf()) =>
   createAdmission({ redis, keys, tokens, enabled, limits })
 
@@ -51,11 +52,17 @@ test("a session is loaded once, then admitted in one round trip with all its fac
   const { token, session: known } = session()
   const first = await admission.admit(from(token))
   const { token_hash: _, last_activity: __, ...facts } = known
-  expect(first).toMatchObject({ verdict: "ok", caller: facts, touch: false, figures: { scope: "user", limit: 100_000, remaining: 99_999 } })
-  const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.info("stats"))![1])
-  await admission.admit(from(token))
+  expect(first).toMatchObject({
+    verdict: "ok",
+    caller: facts,
+    touch: false,
+    figures: { scope: "user", limit: 100_000, remaining: 99_999 },
+  })
+  const sent = vi.spyOn(redis, "sendCommand")
+  await admission.admit(from(token, { bucket: bucketOf({}) }))
+  expect(sent).toHaveBeenCalledTimes(1)
   expect(loads).toBe(1)
-  expect(await commands()).toBeGreaterThan(0)
+  sent.mockRestore()
 })
 
 test("wrong secrets, unknown sessions, foreign kinds and expired sessions are told apart", async () => {
@@ -113,35 +120,39 @@ test("many look-ups of a session that is not cached share one load", async () =>
 })
 
 test("activity is due once in 60 seconds, and one asker is told", async () => {
-  const { token } = session({ last_activity: Math.floor(now / 1000) - 61 })
   for (const enabled of [true, false]) {
+    const { token } = session({ last_activity: Math.floor(now / 1000) - 61 })
     const admission = admissionOf(unlimited, enabled)
     const answers = await Promise.all(Array.from({ length: 5 }, () => admission.admit(from(token))))
-    expect(answers.filter(answer => answer.verdict === "ok" && answer.touch)).toHaveLength(enabled ? 1 : 0)
+    expect(answers.filter(answer => answer.verdict === "ok" && answer.touch)).toHaveLength(1)
     expect(answers.every(answer => answer.verdict === "ok")).toBe(true)
   }
 })
 
-test.each(["token", "sliding", "fixed"] as const)("a %s bucket lets requests + burst through, then says how long to wait", async algorithm => {
-  const admission = admissionOf()
-  const bucket = bucketOf({ algorithm, requests: 3, burst: 2, seconds: 0.4 })
-  const { token } = session()
-  const remaining = []
-  for (let i = 0; i < 5; i++) remaining.push(figuresOf(await admission.admit(from(token, { bucket }))).remaining)
-  if (algorithm === "token") expect(remaining[0]).toBe(4)
-  else expect(remaining).toEqual([4, 3, 2, 1, 0])
-  const refused = await admission.admit(from(token, { bucket }))
-  expect(refused).toMatchObject({ verdict: "limited", figures: { scope: "route", limit: 5, remaining: 0 } })
-  const { resetAfter, reset, bucket: name } = figuresOf(refused)
-  expect(resetAfter).toBeGreaterThan(0)
-  expect(resetAfter).toBeLessThanOrEqual(0.4)
-  expect(Math.abs(reset - resetAfter - Date.now() / 1000)).toBeLessThan(1)
-  expect(name).toMatch(/^[0-9a-f]{16}$/)
-  // A refused request takes nothing: whoever keeps asking gets in when the wait is over.
-  const asked = Date.now()
-  while ((await admission.admit(from(token, { bucket }))).verdict !== "ok") expect(Date.now() - asked).toBeLessThan(1000)
-  expect(Date.now() - asked).toBeLessThan(resetAfter * 1000 + 100)
-})
+test.each(["token", "sliding", "fixed"] as const)(
+  "a %s bucket lets requests + burst through, then says how long to wait",
+  async algorithm => {
+    const admission = admissionOf()
+    const bucket = bucketOf({ algorithm, requests: 3, burst: 2, seconds: 0.4 })
+    const { token } = session()
+    const remaining = []
+    for (let i = 0; i < 5; i++) remaining.push(figuresOf(await admission.admit(from(token, { bucket }))).remaining)
+    if (algorithm === "token") expect(remaining[0]).toBe(4)
+    else expect(remaining).toEqual([4, 3, 2, 1, 0])
+    const refused = await admission.admit(from(token, { bucket }))
+    expect(refused).toMatchObject({ verdict: "limited", figures: { scope: "route", limit: 5, remaining: 0 } })
+    const { resetAfter, reset, bucket: name } = figuresOf(refused)
+    expect(resetAfter).toBeGreaterThan(0)
+    expect(resetAfter).toBeLessThanOrEqual(0.4)
+    expect(Math.abs(reset - resetAfter - Date.now() / 1000)).toBeLessThan(1)
+    expect(name).toMatch(/^[0-9a-f]{16}$/)
+    // A refused request takes nothing: whoever keeps asking gets in when the wait is over.
+    const asked = Date.now()
+    while ((await admission.admit(from(token, { bucket }))).verdict !== "ok")
+      expect(Date.now() - asked).toBeLessThan(1000)
+    expect(Date.now() - asked).toBeLessThan(resetAfter * 1000 + 100)
+  },
+)
 
 test("what one bucket refuses is taken from none", async () => {
   const limits = { ...unlimited, user: { ...plenty, requests: 10 } }
@@ -149,13 +160,18 @@ test("what one bucket refuses is taken from none", async () => {
   const { token } = session()
   const narrow = bucketOf({ requests: 1, algorithm: "fixed" })
   await admission.admit(from(token, { bucket: narrow }))
-  for (let i = 0; i < 20; i++) expect(await admission.admit(from(token, { bucket: narrow }))).toMatchObject({ verdict: "limited", figures: { scope: "route" } })
+  for (let i = 0; i < 20; i++)
+    expect(await admission.admit(from(token, { bucket: narrow }))).toMatchObject({
+      verdict: "limited",
+      figures: { scope: "route" },
+    })
   expect(figuresOf(await admission.admit(from(token)))).toMatchObject({ scope: "user", remaining: 8 })
 })
 
 test("the first bucket that refuses is the one reported: global, then user, then route", async () => {
   const { token } = session()
-  const none = (name: "global" | "user") => admissionOf({ ...unlimited, [name]: { ...unlimited[name], requests: 1, seconds: 60 } })
+  const none = (name: "global" | "user") =>
+    admissionOf({ ...unlimited, [name]: { ...unlimited[name], requests: 1, seconds: 60 } })
   for (const name of ["global", "user"] as const) {
     keys = redisKeys(`test-${randomUUID()}:`)
     const admission = none(name)
@@ -169,19 +185,39 @@ test("buckets by scope: per user and route, per user and resource, per address",
   const ada = session()
   const lin = session({ user_id: "8" })
   const once = { requests: 1, algorithm: "fixed" } as const
-  const verdict = async (token: string | undefined, bucket: ReturnType<typeof bucketOf>, resource = "", address = "192.0.2.1") =>
-    (await admission.admit(from(token, { bucket, resource, address }))).verdict
+  const verdict = async (
+    token: string | undefined,
+    bucket: ReturnType<typeof bucketOf>,
+    resource = "",
+    address = "192.0.2.1",
+  ) => (await admission.admit(from(token, { bucket, resource, address }))).verdict
 
   const resource = bucketOf({ ...once, scope: "resource" })
-  expect([await verdict(ada.token, resource, "1"), await verdict(ada.token, resource, "2"), await verdict(lin.token, resource, "1")]).toEqual(["ok", "ok", "ok"])
+  expect([
+    await verdict(ada.token, resource, "1"),
+    await verdict(ada.token, resource, "2"),
+    await verdict(lin.token, resource, "1"),
+  ]).toEqual(["ok", "ok", "ok"])
   expect(await verdict(ada.token, resource, "1")).toBe("limited")
 
   const route = bucketOf({ ...once, scope: "route" })
-  expect([await verdict(ada.token, route, "1"), await verdict(ada.token, route, "2"), await verdict(lin.token, route)]).toEqual(["ok", "limited", "ok"])
-  expect([await verdict(undefined, route), await verdict(undefined, route), await verdict(undefined, route, "", "192.0.2.2")]).toEqual(["ok", "limited", "ok"])
+  expect([
+    await verdict(ada.token, route, "1"),
+    await verdict(ada.token, route, "2"),
+    await verdict(lin.token, route),
+  ]).toEqual(["ok", "limited", "ok"])
+  expect([
+    await verdict(undefined, route),
+    await verdict(undefined, route),
+    await verdict(undefined, route, "", "192.0.2.2"),
+  ]).toEqual(["ok", "limited", "ok"])
 
   const ip = bucketOf({ ...once, scope: "ip" })
-  expect([await verdict(ada.token, ip), await verdict(lin.token, ip), await verdict(lin.token, ip, "", "192.0.2.2")]).toEqual(["ok", "limited", "ok"])
+  expect([
+    await verdict(ada.token, ip),
+    await verdict(lin.token, ip),
+    await verdict(lin.token, ip, "", "192.0.2.2"),
+  ]).toEqual(["ok", "limited", "ok"])
 })
 
 test("tier and bot scale user, route and resource limits, rounded down, and leave global and address alone", async () => {
@@ -191,7 +227,9 @@ test("tier and bot scale user, route and resource limits, rounded down, and leav
   const bucket = bucketOf({ requests: 5, burst: 3, algorithm: "token", seconds: 5 })
   expect(figuresOf(await admission.admit(from(bot.token, { bucket })))).toMatchObject({ limit: 7 + 4, remaining: 10 })
   expect(figuresOf(await admission.admit(from(premium.token)))).toMatchObject({ scope: "user", limit: 210 })
-  expect(figuresOf(await admission.admit(from(premium.token, { bucket: bucketOf({ requests: 5, scope: "ip" }) })))).toMatchObject({ limit: 5 })
+  expect(
+    figuresOf(await admission.admit(from(premium.token, { bucket: bucketOf({ requests: 5, scope: "ip" }) }))),
+  ).toMatchObject({ limit: 5 })
 })
 
 test("100 failed token checks of one address in 60 seconds, then 429 before the database is asked; good tokens go on", async () => {
@@ -199,7 +237,8 @@ test("100 failed token checks of one address in 60 seconds, then 429 before the 
   const { token } = session()
   await admission.admit(from(token))
   const before = loads
-  for (let i = 0; i < 100; i++) expect((await admission.admit(from(i % 2 ? "bad" : `55.${newSecret()}`))).verdict).toMatch(/malformed|revoked/)
+  for (let i = 0; i < 100; i++)
+    expect((await admission.admit(from(i % 2 ? "bad" : `55.${newSecret()}`))).verdict).toMatch(/malformed|revoked/)
   expect(loads).toBe(before + 50)
   const refused = await admission.admit(from(`55.${newSecret()}`))
   expect(refused).toMatchObject({ verdict: "failed" })
@@ -220,7 +259,12 @@ test("requests without a caller count for their address", async () => {
 test("with limits off only the session is looked up", async () => {
   const admission = admissionOf({ ...unlimited, user: { ...plenty, requests: 1 } }, false)
   const { token, session: known } = session()
-  for (let i = 0; i < 3; i++) expect(await admission.admit(from(token))).toMatchObject({ verdict: "ok", figures: undefined, caller: { user_id: known.user_id } })
+  for (let i = 0; i < 3; i++)
+    expect(await admission.admit(from(token))).toMatchObject({
+      verdict: "ok",
+      figures: undefined,
+      caller: { user_id: known.user_id },
+    })
   expect(await redis.keys(`${keys.bucket("")}*`)).toEqual([])
   expect(await admission.admit(from("bad"))).toMatchObject({ verdict: "malformed" })
 })
@@ -229,7 +273,10 @@ test("without Redis the answer is a refusal that asks to come back", async () =>
   const dead = openRedis("redis://127.0.0.1:1", "dead", () => {})
   const tokens = createTokens({ redis: dead, keys, load: async () => undefined, clock: () => now })
   const admission = createAdmission({ redis: dead, keys, tokens, enabled: true })
-  await expect(admission.admit(from(undefined))).rejects.toMatchObject({ code: "unavailable", details: { retry_after: 1 } })
+  await expect(admission.admit(from(undefined))).rejects.toMatchObject({
+    code: "unavailable",
+    details: { retry_after: 1 },
+  })
   await expect(tokens.verify(`1.${newSecret()}`)).rejects.toMatchObject({ code: "unavailable" })
   dead.disconnect()
 })

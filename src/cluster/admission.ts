@@ -4,6 +4,7 @@ import type { Redis } from "ioredis"
 import { unavailable } from "../contract/errors.ts"
 import { commonRateLimits, failedTokenLimit } from "../contract/limits.ts"
 import type { RateLimit } from "../contract/registry.ts"
+import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { orUnavailable, parseToken, type CachedSession, type Tokens } from "./tokens.ts"
 
@@ -13,10 +14,8 @@ export interface RouteBucket {
   /** Whether the first id in the path is part of the bucket's name. */
   readonly byResource: boolean
   readonly name: string
-  readonly algorithm: string
-  readonly requests: string
-  readonly burst: string
-  readonly windowMs: string
+  /** "algorithm requests burst window scope" */
+  readonly text: string
 }
 
 /** `label` is `METHOD /template`. */
@@ -24,10 +23,7 @@ export const routeBucket = (limit: RateLimit, label: string): RouteBucket => ({
   scope: limit.scope,
   byResource: limit.scope === "resource",
   name: `:r:${label}`,
-  algorithm: limit.algorithm,
-  requests: String(limit.requests),
-  burst: String(limit.burst),
-  windowMs: String(limit.seconds * 1000),
+  text: `${limit.algorithm} ${limit.requests} ${limit.burst} ${limit.seconds * 1000} ${limit.scope}`,
 })
 
 /** State of one bucket, for the headers. Times are seconds. */
@@ -46,8 +42,16 @@ export type Caller = CachedSession
 
 /** `touch`: the session's `last_activity` is due, and nobody else was told so. */
 export type Admitted =
-  | { readonly verdict: "ok"; readonly caller: Caller | undefined; readonly touch: boolean; readonly figures: BucketFigures | undefined }
-  | { readonly verdict: "anonymous" | "malformed" | "unknown" | "revoked" | "expired"; readonly figures: BucketFigures | undefined }
+  | {
+      readonly verdict: "ok"
+      readonly caller: Caller | undefined
+      readonly touch: boolean
+      readonly figures: BucketFigures | undefined
+    }
+  | {
+      readonly verdict: "anonymous" | "malformed" | "unknown" | "revoked" | "expired"
+      readonly figures: BucketFigures | undefined
+    }
   | { readonly verdict: "limited"; readonly figures: BucketFigures }
   | { readonly verdict: "failed"; readonly retryAfter: number }
 
@@ -70,46 +74,49 @@ export interface AdmissionOptions {
   limits?: Record<"global" | "user" | "ip", RateLimit>
 }
 
-type AdmitScript = (
-  sessionKey: string,
-  prefix: string,
-  address: string,
-  who: string,
-  algorithm: string,
-  requests: string,
-  burst: string,
-  windowMs: string,
-  scope: string,
-  name: string,
-) => Promise<string>
+interface Question {
+  readonly sessionKey: string
+  readonly who: string
+  readonly request: AdmissionRequest
+}
+
+/** Requests in one call of the script: few enough that Redis serves others soon. */
+const most = 64
 
 /**
- * Lets requests in: one Redis round trip says whose token it is and whether the global, the user's or address's, and the
- * route's bucket allow the request. A session that is not cached costs one look into the database and a second trip.
+ * Lets requests in: one Redis round trip, shared by the requests of one turn of the event loop, says whose token it is
+ * and whether the global, the user's or address's, and the route's bucket allow the request. A session that is not cached
+ * costs one look into the database and a second trip.
  */
 export function createAdmission({ redis, keys, tokens, enabled, limits = commonRateLimits }: AdmissionOptions) {
   const lua = readFileSync(new URL("./lua/admit.lua", import.meta.url), "utf8")
-  redis.defineCommand("admit", { numberOfKeys: 1, lua: `${constants(limits)}\n${lua}` })
-  const scripts = redis as unknown as { admit: AdmitScript }
+  redis.defineCommand("admit", { lua: `${constants(limits)}\n${lua}` })
+  const scripts = redis as unknown as { admit(keys: number, ...args: string[]): Promise<string[]> }
   const prefix = keys.bucket("")
   const nobody = keys.accessSession("0")
 
-  async function ask(request: AdmissionRequest, sessionKey: string, who: string): Promise<Answer> {
-    const { bucket, address } = request
-    // On Redis Cluster this is where the session, the caller's buckets and the address's are asked for one by one.
-    const text = await orUnavailable(
-      bucket
-        ? scripts.admit(sessionKey, prefix, address, who, bucket.algorithm, bucket.requests, bucket.burst, bucket.windowMs, bucket.scope, nameOf(bucket, request))
-        : scripts.admit(sessionKey, prefix, address, who, "", "", "", "", "", ""),
-    )
-    return parseAnswer(text)
-  }
+  // On Redis Cluster this is where the sessions, the callers' buckets and the addresses' are asked for slot by slot.
+  const put = inBatches<Question, string>(questions => {
+    const args: string[] = []
+    for (const { sessionKey } of questions) args.push(sessionKey)
+    args.push(prefix)
+    for (const { who, request } of questions) {
+      const { address, bucket } = request
+      args.push(address, who, bucket ? bucket.text : "", bucket ? nameOf(bucket, request) : "")
+    }
+    return orUnavailable(scripts.admit(questions.length, ...args))
+  }, most)
+
+  const ask = async (request: AdmissionRequest, sessionKey: string, who: string): Promise<Answer> =>
+    parseAnswer(await put({ sessionKey, who, request }))
 
   async function admitToken(request: AdmissionRequest, token: string): Promise<Admitted> {
     const presented = parseToken(token)
     if (typeof presented === "string") {
       const answer = await ask(request, nobody, "!")
-      return answer.verdict === "revoked" ? { verdict: presented, figures: figuresOf(answer, request) } : conclude(answer, request)
+      return answer.verdict === "revoked"
+        ? { verdict: presented, figures: figuresOf(answer, request) }
+        : conclude(answer, request)
     }
     const key = keys.accessSession(presented.session_id)
     let answer = await ask(request, key, presented.token_hash)

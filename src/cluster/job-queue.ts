@@ -1,6 +1,7 @@
 import { Queue } from "bullmq"
 import type { Redis } from "ioredis"
 import type { JobRequest } from "../contract/registry.ts"
+import { openRedis, type RedisTrouble } from "./redis.ts"
 
 export const jobQueueName = "jobs"
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
@@ -12,9 +13,17 @@ export interface JobQueue {
   close(): Promise<void>
 }
 
+/** Milliseconds before a job that failed is tried again: 0.5 s, doubling up to five minutes. */
+export const jobRetryDelay = (failures: number): number => Math.min(500 * 2 ** (failures - 1), 300_000)
+
 /** `connection` fails fast: whoever adds tries again. A key that is waiting already is not added twice. */
 export function openJobQueue(connection: Redis, prefix: string, now: () => number): JobQueue {
-  const queue = new Queue(jobQueueName, { connection: connection as never, prefix: jobPrefix(prefix), skipWaitingForReady: true, skipVersionCheck: true })
+  const queue = new Queue(jobQueueName, {
+    connection,
+    prefix: jobPrefix(prefix),
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+  })
   queue.on("error", () => {})
   return {
     async add({ job, data, key, runAtMs }) {
@@ -23,8 +32,9 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
         // BullMQ keeps ":" for itself.
         jobId: key.replaceAll(":", "-"),
         delay,
-        attempts: 20,
-        backoff: { type: "exponential", delay: 500 },
+        // A day of tries, so that an outage at night does not end in jobs that somebody has to look after.
+        attempts: 300,
+        backoff: { type: "jobRetryDelay" },
         removeOnComplete: true,
         removeOnFail: { age: 7 * 86_400 },
       })
@@ -33,3 +43,10 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
     close: () => queue.close(),
   }
 }
+
+/**
+ * A connection for the side that takes jobs out. BullMQ copies it for its blocking reads of up to ten seconds, and wants
+ * commands kept, not failed, while Redis is away.
+ */
+export const openJobConnection = (url: string, name: string, trouble: RedisTrouble): Redis =>
+  openRedis(url, name, trouble, { maxRetriesPerRequest: null, enableOfflineQueue: true, commandTimeout: 20_000 })

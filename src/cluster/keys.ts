@@ -17,9 +17,11 @@ export const redisKeys = (prefix: string) => ({
   interest: (shard: number) => `${prefix}interest:{shard-${shard}}`,
   /** Hash: a gateway session that can be resumed. */
   gatewaySession: (id: string) => `${prefix}gateway-session:{${id}}`,
+  /** Hash: a user's live gateway connections: session → worker. */
+  gatewayConnections: (user: string) => `${prefix}gateway-connections:{${user}}`,
   /** String: what the door knows of an access token's session; `revoked` for a while after it ended. */
   accessSession: (id: string) => `${prefix}session:{${id}}`,
-  /** String or list: one bucket of the limiter. */
+  /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
   bucket: (name: string) => `${prefix}bucket:${name}`,
 })
 export type RedisKeys = ReturnType<typeof redisKeys>

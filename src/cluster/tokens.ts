@@ -3,6 +3,7 @@ import type { Redis } from "ioredis"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limitPercent } from "../domain/tiers.ts"
+import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { defineScript } from "./redis.ts"
 
@@ -94,6 +95,7 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
   const scripts = redis as unknown as { "amend-session"(key: string, lastActivity: string): Promise<number> }
   const loads = new Map<Snowflake, Promise<boolean>>()
+  const read = inBatches<string, string | null>(keys => orUnavailable(redis.mget(...keys)), 256)
 
   async function loadOnce(session: Snowflake): Promise<boolean> {
     const startedAt = clock()
@@ -115,9 +117,9 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
 
   async function find(presented: PresentedToken): Promise<AccessSession | "revoked" | "expired"> {
     const key = keys.accessSession(presented.session_id)
-    let value = await orUnavailable(redis.get(key))
+    let value = await read(key)
     // Asked again after the fill: a mark set meanwhile is what counts.
-    if (value === null && (await fill(presented.session_id))) value = await orUnavailable(redis.get(key))
+    if (value === null && (await fill(presented.session_id))) value = await read(key)
     if (value === null || value === revoked) return "revoked"
     const session = decode(value)
     if (!timingSafeEqual(Buffer.from(session.token_hash), Buffer.from(presented.token_hash))) return "revoked"
@@ -139,7 +141,9 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
     async touch(session: AccessSession): Promise<boolean> {
       const now = Math.floor(clock() / 1000)
       if (now - session.last_activity < touchEvery) return false
-      return (await orUnavailable(scripts["amend-session"](keys.accessSession(session.session_id), tenDigits(now)))) === 1
+      return (
+        (await orUnavailable(scripts["amend-session"](keys.accessSession(session.session_id), tenDigits(now)))) === 1
+      )
     },
 
     /** Sessions that have ended (K1). Rejects when Redis did not confirm: then ask again. */

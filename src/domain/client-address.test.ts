@@ -1,5 +1,12 @@
 import { expect, test } from "vitest"
-import { addressOf, clientAddress, formatAddress, limitedAddress, parseAddress, trustedProxies } from "./client-address.ts"
+import {
+  addressOf,
+  clientAddress,
+  formatAddress,
+  limitedAddress,
+  parseAddress,
+  trustedProxies,
+} from "./client-address.ts"
 
 const format = (text: string) => {
   const address = parseAddress(text)
@@ -13,7 +20,20 @@ test("addresses are read and written", () => {
   expect(format("::1")).toBe("::1")
   expect(format("FE80::")).toBe("fe80::")
   expect(format("1:2:3:4:5:6:7:8")).toBe("1:2:3:4:5:6:7:8")
-  const bad = ["", "1.2.3", "1.2.3.256", "1.2.3.4.5", ":::", "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "g::", "::1.2.3", "fe80::1%eth0", "::12345"]
+  const bad = [
+    "",
+    "1.2.3",
+    "1.2.3.256",
+    "1.2.3.4.5",
+    ":::",
+    "1::2::3",
+    "1:2:3:4:5:6:7",
+    "1:2:3:4:5:6:7:8:9",
+    "g::",
+    "::1.2.3",
+    "fe80::1%eth0",
+    "::12345",
+  ]
   expect(bad.filter(parseAddress)).toEqual([])
 })
 

@@ -33,8 +33,21 @@ test("user names hold ASCII letters, digits and underscores; reserved ones count
 
 test("mail addresses", () => {
   expect(["a@b.example", "a.b+c@x-y.example", `${"l".repeat(64)}@b.example`].every(isEmailAddress)).toBe(true)
-  const bad = ["", "a", "a@b", "@b.example", "a@@b.example", ".a@b.example", "a.@b.example", "a..b@c.example", "a@-b.example", "a b@c.example"]
-  expect([...bad, "a@b.example\n", `${"l".repeat(65)}@b.example`, `a@${"b".repeat(260)}.example`].filter(isEmailAddress)).toEqual([])
+  const bad = [
+    "",
+    "a",
+    "a@b",
+    "@b.example",
+    "a@@b.example",
+    ".a@b.example",
+    "a.@b.example",
+    "a..b@c.example",
+    "a@-b.example",
+    "a b@c.example",
+  ]
+  expect(
+    [...bad, "a@b.example\n", `${"l".repeat(65)}@b.example`, `a@${"b".repeat(260)}.example`].filter(isEmailAddress),
+  ).toEqual([])
 })
 
 test("a hostile address is refused in no time", () => {
@@ -46,7 +59,9 @@ test("a hostile address is refused in no time", () => {
 
 test("days and ages", () => {
   expect(parseDay("2024-02-29")).toEqual({ year: 2024, month: 2, day: 29 })
-  expect(["2023-02-29", "2023-13-01", "2023-00-10", "2023-04-31", "23-01-01", "2023-1-1", "2023-01-01 "].filter(parseDay)).toEqual([])
+  expect(
+    ["2023-02-29", "2023-13-01", "2023-00-10", "2023-04-31", "23-01-01", "2023-1-1", "2023-01-01 "].filter(parseDay),
+  ).toEqual([])
   expect(yearsBetween(parseDay("2000-02-29")!, parseDay("2013-02-28")!)).toBe(12)
   expect(yearsBetween(parseDay("2000-02-29")!, parseDay("2013-03-01")!)).toBe(13)
 })
@@ -69,5 +84,10 @@ test("the age gate", () => {
 })
 
 test("tiers and bots scale limits", () => {
-  expect([limitPercent("standard", false), limitPercent("alpha", true), limitPercent("staff", false), limitPercent("new", false)]).toEqual([100, 300, 1000, 100])
+  expect([
+    limitPercent("standard", false),
+    limitPercent("alpha", true),
+    limitPercent("staff", false),
+    limitPercent("new", false),
+  ]).toEqual([100, 300, 1000, 100])
 })

@@ -8,7 +8,13 @@ export function parseVersion(text: string): VersionParts | undefined {
   const parts = pattern.exec(text.trim().toLowerCase())
   if (!parts) return undefined
   const [string, stage, major, minor, build] = parts
-  return { stage: stage as VersionParts["stage"], major: Number(major), minor: Number(minor), build: Number(build), string }
+  return {
+    stage: stage as VersionParts["stage"],
+    major: Number(major),
+    minor: Number(minor),
+    build: Number(build),
+    string,
+  }
 }
 
 /** Below 0 when `a` is older: stage, then major, then minor, then build. */

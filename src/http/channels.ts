@@ -5,12 +5,14 @@ import { success } from "../contract/fields.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 
 export const channels = ({ ask }: Http): Handlers<typeof routes> => ({
-  listChannels: ({ params, caller }) => ask(serverActor, params.server_id, { type: "listChannels", user: caller.user_id }),
+  listChannels: ({ params, caller }) =>
+    ask(serverActor, params.server_id, { type: "listChannels", user: caller.user_id }),
 
   createChannel: ({ params, body, caller }) =>
     ask(serverActor, params.server_id, { type: "createChannel", user: caller.user_id, channel: body }),
 
-  getChannel: ({ params, caller }) => ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id }),
+  getChannel: ({ params, caller }) =>
+    ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id }),
 
   async startTyping({ params, caller }) {
     await ask(channelActor, params.channel_id, { type: "startTyping", user: actorOf(caller) })

@@ -13,11 +13,22 @@ const requestHeaders = [
   "Accept", "Accept-Language", "Authorization", "Content-Language", "Content-Type", "Idempotency-Key", "If-None-Match", "Origin",
   "Range", "X-API-Access-Token", "X-Request-Id", "X-Requested-With",
 ] // prettier-ignore
-const exposed = ["Content-Range", "Accept-Ranges", "Content-Length", "ETag", "Retry-After", "X-Request-Id", ...rateLimitHeaderNames]
+const exposed = [
+  "Content-Range",
+  "Accept-Ranges",
+  "Content-Length",
+  "ETag",
+  "Retry-After",
+  "X-Request-Id",
+  ...rateLimitHeaderNames,
+]
 
 export function createCors(allowedOrigins: readonly string[]): Cors {
   const ofOrigin = new Map(
-    allowedOrigins.map(origin => [origin, `\r\nAccess-Control-Allow-Origin: ${origin}\r\nAccess-Control-Allow-Credentials: true`]),
+    allowedOrigins.map(origin => [
+      origin,
+      `\r\nAccess-Control-Allow-Origin: ${origin}\r\nAccess-Control-Allow-Credentials: true`,
+    ]),
   )
   const allowedHeaders = new Set(requestHeaders.map(name => name.toLowerCase()))
   const exposing = `\r\nAccess-Control-Expose-Headers: ${exposed.join(", ")}`

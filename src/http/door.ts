@@ -4,7 +4,14 @@ import { routeBucket, type Admission, type Caller, type RouteBucket } from "../c
 import { routes } from "../contract/contract.ts"
 import { fail, type ErrorCode } from "../contract/errors.ts"
 import type { Route } from "../contract/registry.ts"
-import { addressOf, clientAddress, formatAddress, limitedAddress, trustedProxies, type Address } from "../domain/client-address.ts"
+import {
+  addressOf,
+  clientAddress,
+  formatAddress,
+  limitedAddress,
+  trustedProxies,
+  type Address,
+} from "../domain/client-address.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
 import { auth } from "./auth.ts"
@@ -175,7 +182,11 @@ export function createHttpDoor(options: HttpDoorOptions) {
     const extended = now + policy.session_lifetime_hours * 3600
     const extend = expires_at - now <= extendBelow && extended > expires_at
     const touch = async () => {
-      await options.ask(userActor, user_id, { type: "touchSession", session_id, expires_at: extend ? extended : expires_at })
+      await options.ask(userActor, user_id, {
+        type: "touchSession",
+        session_id,
+        expires_at: extend ? extended : expires_at,
+      })
       if (extend) await options.tokens.invalidate([session_id])
     }
     touch().catch((error: unknown) => {
@@ -217,11 +228,18 @@ export function createHttpDoor(options: HttpDoorOptions) {
   }
 
   /** A path that is not there, or not for this method. Preflights end here too: no route takes OPTIONS. */
-  function serveNothing(observed: RouteMetrics, code: ErrorCode, allow: string, res: HttpResponse, req: HttpRequest): void {
+  function serveNothing(
+    observed: RouteMetrics,
+    code: ErrorCode,
+    allow: string,
+    res: HttpResponse,
+    req: HttpRequest,
+  ): void {
     const isOptions = req.getMethod() === "options"
     open(res, req, 0, observed, async exchange => {
       const { url, origin, preflightMethod } = exchange
-      if (isOptions && origin !== undefined && preflightMethod !== undefined) return replyPreflight(exchange, origin, preflightMethod)
+      if (isOptions && origin !== undefined && preflightMethod !== undefined)
+        return replyPreflight(exchange, origin, preflightMethod)
       if (allow !== "") exchange.headers += `\r\nAllow: ${allow}`
       if (!isOptions && !uncounted.test(url)) await admit(exchange, addressIn(exchange), undefined, undefined)
       if (code === "not_found" && mayRedirect(url)) {
@@ -253,7 +271,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
       for (const [name, route] of Object.entries(routes) as [keyof typeof routes, Route][]) {
-        const prepared = prepare(route, handlers[name] as Prepared["handler"], metrics)
+        const prepared = prepare(route, handlers[name], metrics)
         for (const pattern of patternsOf(route)) {
           methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), route.method])
           const take = (res: HttpResponse, req: HttpRequest) => serve(prepared, res, req)
@@ -266,7 +284,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
       const pageMetrics = metrics.http.route("GET", "pages")
       for (const [path, page] of pages) {
         methodsOf.set(path, ["GET"])
-        const lines = Object.entries({ ...page.headers, ETag: page.etag }).map(([name, value]) => `\r\n${name}: ${value}`).join("")
+        const lines = Object.entries({ ...page.headers, ETag: page.etag })
+          .map(([name, value]) => `\r\n${name}: ${value}`)
+          .join("")
         const take = (res: HttpResponse, req: HttpRequest) => servePage(page, lines, pageMetrics, res, req)
         app.get(path, take)
         app.head(path, take)
@@ -322,7 +342,8 @@ function patternsOf(route: Route): string[] {
 function tokenIn(exchange: Exchange, route: Route): string | null | undefined {
   if (route.auth === "public") return undefined
   const { authorization } = exchange
-  if (authorization === undefined || exchange.repeatedAuthorization || !authorizationShape.test(authorization)) return null
+  if (authorization === undefined || exchange.repeatedAuthorization || !authorizationShape.test(authorization))
+    return null
   return authorization.slice(authorization.indexOf(" ") + 1)
 }
 
@@ -338,8 +359,15 @@ function resourceIn(exchange: Exchange): string {
 function idempotencyKeyIn({ idempotencyKey }: Exchange): string | undefined {
   if (idempotencyKey === undefined || idempotencyKey === "") return undefined
   if (idempotencyShape.test(idempotencyKey)) return idempotencyKey
-  throw invalid([{ loc: ["header", "Idempotency-Key"], msg: "must have 1 to 64 printable ASCII characters", type: "string_pattern_mismatch" }])
+  throw invalid([
+    {
+      loc: ["header", "Idempotency-Key"],
+      msg: "must have 1 to 64 printable ASCII characters",
+      type: "string_pattern_mismatch",
+    },
+  ])
 }
 
 /** Paths have no slash at their end. `//host/` would lead elsewhere. */
-const mayRedirect = (url: string): boolean => url.length > 1 && url.endsWith("/") && url !== `${apiRoot}/` && !/^\/[/\\]/.test(url)
+const mayRedirect = (url: string): boolean =>
+  url.length > 1 && url.endsWith("/") && url !== `${apiRoot}/` && !/^\/[/\\]/.test(url)

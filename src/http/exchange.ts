@@ -57,7 +57,13 @@ export class Exchange {
   #surroundings: ExchangeSurroundings
   #over = false
 
-  constructor(res: HttpResponse, req: HttpRequest, parameters: number, metrics: RouteMetrics, surroundings: ExchangeSurroundings) {
+  constructor(
+    res: HttpResponse,
+    req: HttpRequest,
+    parameters: number,
+    metrics: RouteMetrics,
+    surroundings: ExchangeSurroundings,
+  ) {
     this.res = res
     res.onAborted(() => this.#abort())
     this.metrics = metrics
@@ -90,17 +96,18 @@ export class Exchange {
     this.#finish(status)
     const { res } = this
     // A body that is still on its way would be read as the next request's beginning if its sender gave up.
-    const close = this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
+    const close =
+      this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
     res.cork(() => {
       if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
       // All header lines in one call: each costs as much as the whole of them. None holds what a client chose beyond its
       // own request id and a listed origin.
       res.writeHeader("Content-Type", contentType + commonHeaders + this.requestId + this.headers)
-      if (status === 304) res.endWithoutBody(undefined, close)
-      else if (this.isHead) {
-        // `endWithoutBody(length)` leaves the connection waiting for the body.
-        res.writeHeader("Content-Length", String(typeof content === "string" ? Buffer.byteLength(content) : content.length))
-        res.endWithoutBody(undefined, close)
+      if (status === 304 || this.isHead) {
+        // `endWithoutBody(length)` would leave the connection waiting for a body, so the length is a header here.
+        if (status !== 304) res.writeHeader("Content-Length", String(Buffer.byteLength(content)))
+        if (close) res.writeHeader("Connection", "close")
+        res.endWithoutBody()
       } else res.end(content, close)
     })
   }

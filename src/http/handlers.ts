@@ -61,4 +61,8 @@ export type Handler<R extends Route> = (call: Call<R>) => ReplyOf<R> | Promise<R
 export type Handlers<Routes extends Record<string, Route>> = { readonly [Name in keyof Routes]: Handler<Routes[Name]> }
 
 /** The caller as a turn knows him. */
-export const actorOf = (caller: Caller): Actor => ({ id: caller.user_id, username: caller.username, badges: caller.badges })
+export const actorOf = (caller: Caller): Actor => ({
+  id: caller.user_id,
+  username: caller.username,
+  badges: caller.badges,
+})

@@ -30,7 +30,12 @@ export const invites = ({ ask, storage, workersOf, clock }: Http): Handlers<type
     const code = params.invite_code
     const [invite, workers] = await Promise.all([storage.invites.find(code), workersOf(caller.user_id)])
     if (!invite) throw fail("invite_not_found")
-    const { server_id } = await ask(serverActor, invite.server_id, { type: "join", user: actorOf(caller), code, workers })
+    const { server_id } = await ask(serverActor, invite.server_id, {
+      type: "join",
+      user: actorOf(caller),
+      code,
+      workers,
+    })
     return { success: true, server_id }
   },
 })

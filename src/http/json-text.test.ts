@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { holdsUnsafeText, isTooDeep, jsonErrorOffset, mayBeUnsafe } from "./json-text.ts"
+import { holdsUnsafeText, isDeeper, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
 
 test("U+0000 and lone surrogates are found in texts and keys, at any depth", () => {
   const holds = (source: string) => mayBeUnsafe(source) && holdsUnsafeText(JSON.parse(source))
@@ -11,12 +11,15 @@ test("U+0000 and lone surrogates are found in texts and keys, at any depth", () 
   expect(holds('["\\\\u0000"]')).toBe(false)
 })
 
-test("depth is counted outside texts only", () => {
+test("depth is counted in values, and in text outside its texts", () => {
   const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
-  expect(isTooDeep(nested(32), 32)).toBe(false)
-  expect(isTooDeep(nested(33), 32)).toBe(true)
-  expect(isTooDeep(JSON.stringify(`"${"[".repeat(99)}\\`), 32)).toBe(false)
-  expect(isTooDeep(`[${"{},".repeat(99)}{}]`, 32)).toBe(false)
+  expect(isDeeper(JSON.parse(nested(32)), 32)).toBe(false)
+  expect(isDeeper(JSON.parse(nested(33)), 32)).toBe(true)
+  expect(isDeeper(JSON.parse(`[${"{},".repeat(99)}{"__proto__":{"a":1}}]`), 3)).toBe(false)
+  expect(opensDeeper(nested(32), 32)).toBe(false)
+  expect(opensDeeper("[".repeat(33), 32)).toBe(true)
+  expect(opensDeeper('[{"a]\\"[[[[":[', 3)).toBe(false)
+  expect(opensDeeper('["[[[', 1)).toBe(false)
 })
 
 test("the place where text stops being JSON", () => {

@@ -18,8 +18,17 @@ export function holdsUnsafeText(value: unknown): boolean {
 
 export const mayBeUnsafe = (source: string): boolean => source.includes("\\u")
 
-/** Whether arrays and objects lie deeper in each other than `bound`. The text need not be JSON. */
-export function isTooDeep(source: string, bound: number): boolean {
+/** Whether arrays and objects lie deeper in each other than `bound`. */
+export function isDeeper(value: unknown, bound: number): boolean {
+  if (typeof value !== "object" || value === null) return false
+  if (bound === 0) return true
+  if (Array.isArray(value)) return value.some(item => isDeeper(item, bound - 1))
+  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], bound - 1)) return true
+  return false
+}
+
+/** The same of text that need not be JSON; brackets inside its texts do not count. */
+export function opensDeeper(source: string, bound: number): boolean {
   let depth = 0
   let inText = false
   for (let i = 0; i < source.length; i++) {
@@ -43,7 +52,7 @@ const textPart = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y
 
 /**
  * Where text stops being JSON, in UTF-16 units; only for text that `JSON.parse` refused, whose message quotes the text
- * instead of saying the place. Depth is bounded by `isTooDeep` before.
+ * instead of saying the place. It recurses as deep as the text: see `opensDeeper` before.
  */
 export function jsonErrorOffset(source: string): number {
   let at = 0

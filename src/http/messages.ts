@@ -40,7 +40,11 @@ export const messages = ({ ask, storage }: Http): Handlers<typeof routes> => ({
     }),
 
   async deleteMessage({ params, caller }) {
-    await ask(channelActor, params.channel_id, { type: "deleteMessage", user: caller.user_id, message_id: params.message_id })
+    await ask(channelActor, params.channel_id, {
+      type: "deleteMessage",
+      user: caller.user_id,
+      message_id: params.message_id,
+    })
     return success
   },
 })

@@ -15,7 +15,9 @@ export function system({ health, status, policy, publicUrl, clock }: Http): Hand
     async getReady() {
       const { ok, checks } = await health.ready()
       // What exactly is wrong may name hosts: operators find it in the log.
-      const verdicts = Object.fromEntries(Object.entries(checks).map(([name, verdict]) => [name, verdict === "ok" ? "ok" : "failing"]))
+      const verdicts = Object.fromEntries(
+        Object.entries(checks).map(([name, verdict]) => [name, verdict === "ok" ? "ok" : "failing"]),
+      )
       if (!ok) throw fail("unavailable", { retry_after: 1, extra: { reason: "not ready", checks: verdicts } })
       return { status: "ready", checks: verdicts }
     },
@@ -25,7 +27,9 @@ export function system({ health, status, policy, publicUrl, clock }: Http): Hand
     negotiateVersion({ body }) {
       const client = parseVersion(body.client_version)
       if (!client)
-        throw fail("invalid_version_format", { extra: { code: "INVALID_VERSION_FORMAT", client_version: body.client_version } })
+        throw fail("invalid_version_format", {
+          extra: { code: "INVALID_VERSION_FORMAT", client_version: body.client_version },
+        })
       if (compareVersions(client, oldest) < 0)
         throw fail("version_outdated", {
           extra: {

@@ -40,14 +40,19 @@ test("malformed JSON names the place, and quotes nothing", () => {
 })
 
 test("a missing body is a missing field, unless the route can do without", () => {
-  expect(refusal(() => readBody(undefined, RegisterInput, false, 32)).body).toMatchObject({ detail: [{ loc: ["body"], type: "missing" }] })
+  expect(refusal(() => readBody(undefined, RegisterInput, false, 32)).body).toMatchObject({
+    detail: [{ loc: ["body"], type: "missing" }],
+  })
   expect(readBody(undefined, PageQuery, true, 32)).toEqual({})
   expect(readBody("null", PageQuery, true, 32)).toEqual({})
   expect(refusal(() => readBody("null", PageQuery, false, 32)).status).toBe(422)
 })
 
 test("keys of objects' prototypes are just keys", () => {
-  const value = readBody('{"__proto__":{"limit":"1"},"constructor":1,"before":"7"}', PageQuery, false, 32) as Record<string, unknown>
+  const value = readBody('{"__proto__":{"limit":"1"},"constructor":1,"before":"7"}', PageQuery, false, 32) as Record<
+    string,
+    unknown
+  >
   expect(value).toEqual({ before: "7" })
   expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
 })
@@ -58,7 +63,19 @@ test("ids in paths", () => {
   expect(read("9223372036854775807", "%34%32")).toEqual({ channel_id: "9223372036854775807", message_id: "42" })
   const messageOf = (...given: string[]) => refusal(() => read(...given)).body
   expect(messageOf("abc", "1")).toEqual({ error: { code: 400, message: "Invalid channel ID" } })
-  for (const bad of ["", "-1", "01", "1.5", "1e3", "9223372036854775808", "99999999999999999999", "%", "%00", "%2534", "１"])
+  for (const bad of [
+    "",
+    "-1",
+    "01",
+    "1.5",
+    "1e3",
+    "9223372036854775808",
+    "99999999999999999999",
+    "%",
+    "%00",
+    "%2534",
+    "１",
+  ])
     expect(messageOf("1", bad)).toEqual({ error: { code: 400, message: "Invalid message ID" } })
   expect(isId("0")).toBe(true)
 })
@@ -66,8 +83,12 @@ test("ids in paths", () => {
 test("other parameters are decoded once and may be any text that can be kept", () => {
   const parameters = pathParameters("/channels/invites/:invite_code")
   expect(readParams(parameters, ["a%2Fb%2525"], undefined)).toEqual({ invite_code: "a/b%25" })
-  expect(refusal(() => readParams(parameters, ["a%00"], undefined)).body).toMatchObject({ error: { code: 400, message: expect.stringContaining("U+0000") } })
-  expect(refusal(() => readParams(parameters, ["%ff"], undefined)).body).toMatchObject({ error: { code: 400, message: "Bad request" } })
+  expect(refusal(() => readParams(parameters, ["a%00"], undefined)).body).toMatchObject({
+    error: { code: 400, message: expect.stringContaining("U+0000") },
+  })
+  expect(refusal(() => readParams(parameters, ["%ff"], undefined)).body).toMatchObject({
+    error: { code: 400, message: "Bad request" },
+  })
 })
 
 test("of a repeated query key the last counts; unknown keys are ignored", () => {

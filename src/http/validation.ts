@@ -1,6 +1,6 @@
 import type { z } from "zod"
 import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../contract/errors.ts"
-import { holdsUnsafeText, isTooDeep, isUnsafe, jsonErrorOffset, mayBeUnsafe } from "./json-text.ts"
+import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
 
 /** Turns what a request says into what its route declares, or into the refusal. */
 
@@ -11,11 +11,13 @@ const idErrors: Record<string, ErrorCode> = {
   message_id: "invalid_message_id",
 }
 
+/** In longer text a mistake is not looked for: it would take milliseconds that others wait. */
+const longestSearched = 16_384
+
 const idShape = /^(0|[1-9]\d{0,18})$/
 
 /** A number of 64 bits, signed and not negative, in decimal digits. */
-export const isId = (text: string): boolean =>
-  idShape.test(text) && (text.length < 19 || text <= "9223372036854775807")
+export const isId = (text: string): boolean => idShape.test(text) && (text.length < 19 || text <= "9223372036854775807")
 
 /** The names of a template's parameters, each with the refusal of a value that is no id; absent where it is no id. */
 export interface PathParameter {
@@ -28,7 +30,11 @@ export const pathParameters = (template: string): PathParameter[] =>
     invalid: name!.endsWith("_id") ? (idErrors[name!] ?? "invalid_id") : undefined,
   }))
 
-export function readParams(parameters: readonly PathParameter[], given: readonly string[], schema: z.ZodType | undefined): Record<string, string> {
+export function readParams(
+  parameters: readonly PathParameter[],
+  given: readonly string[],
+  schema: z.ZodType | undefined,
+): Record<string, string> {
   const params: Record<string, string> = {}
   let free = false
   for (let i = 0; i < parameters.length; i++) {
@@ -71,16 +77,21 @@ export function readBody(text: string | undefined, schema: z.ZodType, optional: 
     if (optional) return check("body", schema, {})
     throw invalid([{ loc: ["body"], msg: "Field required", type: "missing" }])
   }
-  if (isTooDeep(text, deepest)) throw invalid([{ loc: ["body"], msg: `nested deeper than ${deepest} levels`, type: "too_deep" }])
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw invalid([{ loc: ["body", jsonErrorOffset(text)], msg: "JSON decode error", type: "json_invalid" }])
+    if (opensDeeper(text, deepest)) throw tooDeep(deepest)
+    const place = text.length > longestSearched ? [] : [jsonErrorOffset(text)]
+    throw invalid([{ loc: ["body", ...place], msg: "JSON decode error", type: "json_invalid" }])
   }
+  if (isDeeper(value, deepest)) throw tooDeep(deepest)
   if (mayBeUnsafe(text) && holdsUnsafeText(value)) throw fail("unsafe_text")
   return check("body", schema, value === null && optional ? {} : value)
 }
+
+const tooDeep = (deepest: number) =>
+  invalid([{ loc: ["body"], msg: `nested deeper than ${deepest} levels`, type: "too_deep" }])
 
 function check(part: "path" | "query" | "body", schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)

@@ -19,6 +19,12 @@ export interface UserRow {
   bot: boolean
 }
 
+/** One server of a user, with his roles there. */
+export interface Membership {
+  server_id: Snowflake
+  roles: Snowflake[]
+}
+
 export const publicUser = (row: UserRow): PublicUser => ({
   id: row.id,
   username: row.username,
@@ -86,10 +92,23 @@ export const usersStorage = (sql: Sql) => ({
     }
   },
 
+  /** Where each of these users is a member. */
+  async memberships(users: readonly Snowflake[]): Promise<Map<Snowflake, Membership[]>> {
+    const rows = await sql<(Membership & { user_id: Snowflake })[]>`
+      SELECT user_id, server_id, roles FROM members WHERE user_id = ANY(${[...users]}::bigint[]) ORDER BY user_id, server_id`
+    const found = new Map<Snowflake, Membership[]>()
+    for (const { user_id, server_id, roles } of rows) {
+      const mine = found.get(user_id)
+      if (mine) mine.push({ server_id, roles })
+      else found.set(user_id, [{ server_id, roles }])
+    }
+    return found
+  },
+
   /** What READY says of the user, and where he is a member. */
   async readyOf(
     id: Snowflake,
-  ): Promise<{ user: UserRow; memberships: { server_id: Snowflake; roles: Snowflake[] }[] } | undefined> {
+  ): Promise<{ user: UserRow; memberships: Membership[] } | undefined> {
     const [[user], memberships] = await Promise.all([
       sql<UserRow[]>`SELECT * FROM users WHERE id = ${id}`,
       sql<

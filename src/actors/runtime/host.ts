@@ -41,6 +41,7 @@ export interface HostOptions {
   readonly outbox: () => Outbox
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
+  readonly removeInterest: (shard: number, interests: readonly { home: Snowflake; worker: string }[]) => void
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
   readonly bounds: { readonly mailbox: number; readonly homes: number; readonly inFlight: number; readonly sleepAfter: number; readonly answerKeep: number }
@@ -264,6 +265,15 @@ export class Host {
       for (const shard of shards) shard.running--
     }
     return from
+  }
+
+  release(worker: string, number: number, homes: readonly Snowflake[]): void {
+    const shard = this.#shards.get(number)
+    if (!shard || shard.closing) return
+    this.#options.removeInterest(
+      shard.number,
+      homes.filter(home => shard.removeInterest(home, worker)).map(home => ({ home, worker })),
+    )
   }
 
   workersOf(home: Snowflake): string[] {

@@ -128,6 +128,9 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     appendEphemeral: (worker, fields) => {
       logs.appendEphemeral(worker, fields).catch(trouble("log"))
     },
+    removeInterest: (shard, list) => {
+      interests.remove(shard, list).catch(trouble("log"))
+    },
     serving: () => membership.serving,
     bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
     clock,

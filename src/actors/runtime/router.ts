@@ -50,6 +50,7 @@ export class Router {
     })
     bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", ({ homes }, from) => host.register(from, homes))
     bus.handle<{ home: Snowflake }, string[]>("workersOf", async ({ home }) => host.workersOf(home))
+    bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => host.release(from, shard, homes))
     this.#sweeper = setInterval(() => this.#sweep(), 100)
   }
 
@@ -88,6 +89,14 @@ export class Router {
       })
       return held![1]
     })
+  }
+
+  /** This worker's log need not take these homes' events any more. Best effort: an owner that does not hear of it sends more than is wanted. */
+  release(shard: number, homes: readonly Snowflake[]): void {
+    const { directory, self, host, bus } = this.#options
+    const owner = directory.ownerOf(shard)
+    if (owner === self) host.release(self, shard, homes)
+    else if (owner != null) bus.notify(owner, "release", { shard, homes })
   }
 
   /** The workers that take a home's events: of a user, those that hold his gateway sessions. */

@@ -1,127 +1,149 @@
--- Admits one request: who asks, and whether the limits let him. Nothing is taken unless every bucket allows.
+-- Admits requests: who asks, and whether the limits let him. Nothing is taken unless every bucket allows.
 --
--- KEYS[1]  the access session of the token presented, as tokens.ts writes it; unused without a token
--- ARGV     1 what bucket keys begin with   2 the address, as limits count it
---          3 who: '' nobody, on an open route; '-' nobody, where somebody is needed; '!' a token that cannot be right;
---            else the SHA-256 of the token's secret
---          4 algorithm of the route's bucket, '' for none   5 requests   6 burst   7 window in ms   8 scope   9 rest of its name
--- Answer   "verdict bucket limit remaining wait now touch session": milliseconds; bucket 0 global, 1 user or address,
---          2 route; the last one looked at, or the first that refused.
+-- KEYS[i]  the access session of the i-th request's token, as tokens.ts writes it; unused without a token
+-- ARGV     1 what bucket keys begin with; then four per request:
+--            the address, as limits count it
+--            who: '' nobody, on an open route; '-' nobody, where somebody is needed; '!' a token that cannot be right;
+--              else the SHA-256 of the token's secret
+--            the route's bucket: '' or "algorithm requests burst window scope"
+--            the rest of that bucket's name
+-- Answers  one per request, "verdict bucket limit remaining wait now touch session": milliseconds; bucket 0 global, 1 user
+--          or address, 2 route; the last one looked at, or the first that refused.
 --
 -- Above this text admission.ts writes the limits that every request meets. The names of buckets depend on what the
--- session says, so they are not among KEYS: on Redis Cluster the session, the user's and the address's buckets are three
--- slots, and admission.ts is where one call becomes one call per slot.
+-- session says, so they are not among KEYS: on Redis Cluster the session and the buckets are several slots, and
+-- admission.ts is where one call becomes one call per slot.
+--
+-- A call into Redis costs more than everything else here, so a bucket is one string that is read once and written once,
+-- and the global bucket shares its caller's key with the user's or address's. A token bucket is kept as the moment at
+-- which it is full again, a sliding window as the moments in it, a fixed window as its end and its count.
 
 local time = redis.call('TIME')
 local seconds = tonumber(time[1])
 local now = seconds * 1000 + math.floor(time[2] / 1000)
-local prefix, address, who = ARGV[1], ARGV[2], ARGV[3]
+local prefix = ARGV[1]
+local sessions = redis.call('MGET', unpack(KEYS))
+local pack, unpack, sub = struct.pack, struct.unpack, string.sub
+
+-- Each: whether there is room; what remains after taking; the wait; the state after taking; how long it matters.
+local buckets = {
+  token = function(state, requests, burst, window)
+    local interval, full = window / requests, now
+    if state ~= '' then full = math.max(now, (unpack('>d', state))) end
+    local room = (requests + burst) * interval - (full + interval - now)
+    if room < -0.01 then return false, 0, -room end
+    return true, math.floor(room / interval + 0.001), 0, pack('>d', full + interval), full + interval - now
+  end,
+  sliding = function(state, requests, burst, window)
+    local first, size = 1, #state
+    while first < size and unpack('>I6', state, first) <= now - window do first = first + 6 end
+    if first > 1 then state = sub(state, first) end
+    local remaining = requests + burst - #state / 6 - 1
+    local wait = #state > 0 and unpack('>I6', state) + window - now or window
+    if remaining < 0 then return false, 0, wait end
+    return true, remaining, wait, state .. pack('>I6', now), window
+  end,
+  fixed = function(state, requests, burst, window)
+    local ends, count = now + window, 0
+    if state ~= '' then
+      local kept, counted = unpack('>dI4', state)
+      if kept > now then ends, count = kept, counted end
+    end
+    if count >= requests + burst then return false, 0, ends - now end
+    return true, requests + burst - count - 1, ends - now, pack('>dI4', ends, count + 1), ends - now
+  end,
+}
 
 local function answer(verdict, bucket, limit, remaining, wait, touch, session)
   return string.format('%s %d %d %d %.0f %.0f %d %s', verdict, bucket, limit, remaining, math.ceil(wait), now, touch, session)
 end
 
--- A token bucket is kept as the moment at which it is full again: one number says how much is in it.
--- A sliding window is the list of the moments in it. A fixed window is a count that expires as a whole.
+local function keep(key, state, ms) redis.call('SET', key, state, 'PX', math.max(1, math.ceil(ms))) end
 
-local function look(algorithm, key, requests, burst, window)
-  local capacity = requests + burst
-  if algorithm == 'token' then
-    local interval = window / requests
-    local full = tonumber(redis.call('GET', key) or 0)
-    if full < now then full = now end
-    local room = capacity * interval - (full + interval - now)
-    if room < -0.01 then return false, capacity, 0, -room, full end
-    return true, capacity, math.floor(room / interval + 0.001), 0, full + interval
+-- "algorithm requests burst window scope", taken apart once per call.
+local routes = {}
+local function route_of(text)
+  local route = routes[text]
+  if not route then
+    local algorithm, requests, burst, window, scope = string.match(text, '^(%l+) ([%d.]+) (%d+) ([%d.]+) (%l+)$')
+    route = { look = buckets[algorithm], requests = tonumber(requests), burst = tonumber(burst), window = tonumber(window), scope = scope }
+    routes[text] = route
   end
-  if algorithm == 'sliding' then
-    local oldest = tonumber(redis.call('LINDEX', key, 0) or nil)
-    while oldest and oldest <= now - window do
-      redis.call('LPOP', key)
-      oldest = tonumber(redis.call('LINDEX', key, 0) or nil)
-    end
-    local count = oldest and redis.call('LLEN', key) or 0
-    local wait = (oldest or now) + window - now
-    if count >= capacity then return false, capacity, 0, wait end
-    return true, capacity, capacity - count - 1, wait
-  end
-  local count = tonumber(redis.call('GET', key) or 0)
-  local wait = count > 0 and redis.call('PTTL', key) or window
-  if count >= capacity then return false, capacity, 0, wait end
-  return true, capacity, capacity - count - 1, wait, count
+  return route
 end
 
-local function take(algorithm, key, window, state)
-  if algorithm == 'token' then
-    redis.call('SET', key, string.format('%.3f', state), 'PX', math.ceil(state - now))
-  elseif algorithm == 'sliding' then
-    redis.call('RPUSH', key, now)
-    redis.call('PEXPIRE', key, window)
-  elseif state == 0 then
-    redis.call('SET', key, 1, 'PX', window)
-  else
-    redis.call('INCR', key)
-  end
-end
+local touched = {}
 
-local verdict, caller, session, percent, touch = 'ok', 'ip:' .. address, '', 100, 0
+local function admit(session_key, cached, address, who, bucket, name)
+  local verdict, caller, session, percent, touch = 'ok', 'ip:' .. address, '', 100, 0
 
-if who == '-' then
-  verdict = 'anonymous'
-elseif who ~= '' then
-  local failed = prefix .. 'failed:ip:' .. address
-  local value = who ~= '!' and redis.call('GET', KEYS[1])
-  if value and value ~= 'revoked' and string.sub(value, 1, 64) == who then
+  if who == '-' then
+    verdict = 'anonymous'
+  elseif who ~= '' then
+    local value = who ~= '!' and cached
     -- Equal strings are one object in Lua: the comparison takes the same time wherever they differ.
-    if tonumber(string.sub(value, 77, 86)) <= seconds then
-      verdict = 'expired'
+    if value and sub(value, 1, 64) == who then
+      if tonumber(sub(value, 77, 86)) <= seconds then
+        verdict = 'expired'
+      else
+        local digits, user, from = string.match(value, '^(%d+) (%d+) ()', 88)
+        percent, caller, session = tonumber(digits), 'u:' .. user, sub(value, from)
+        if seconds - tonumber(sub(value, 66, 75)) >= 60 and not touched[session_key] then touch = 1 end
+      end
     else
-      local digits, user, from = string.match(value, '^(%d+) (%d+) ()', 88)
-      percent, caller, session = tonumber(digits), 'u:' .. user, string.sub(value, from)
-      if seconds - tonumber(string.sub(value, 66, 75)) >= 60 then touch = 1 end
+      verdict = 'revoked'
     end
-  else
-    verdict = 'revoked'
+    if verdict ~= 'ok' then
+      local key = prefix .. 'failed:ip:' .. address
+      local ok, _, wait, state, ms = buckets.fixed(redis.call('GET', key) or '', failed_requests, 0, failed_window)
+      if not ok then return answer('failed', 1, failed_requests, 0, wait, 0, '') end
+      if who ~= '!' and not value then return answer('miss', 1, 0, 0, 0, 0, '') end
+      keep(key, state, ms)
+    end
   end
-  if verdict ~= 'ok' then
-    local failures = tonumber(redis.call('GET', failed) or 0)
-    if failures >= failed_requests then return answer('failed', 1, failed_requests, 0, redis.call('PTTL', failed), 0, '') end
-    if who ~= '!' and not value then return answer('miss', 1, 0, 0, 0, 0, '') end
-    take('fixed', failed, failed_window, failures)
+
+  local function scaled(number) return math.floor(number * percent / 100) end
+
+  local route, route_key = nil, nil
+  if verdict == 'ok' and bucket ~= '' then
+    route = route_of(bucket)
+    route_key = prefix .. route.scope .. ':' .. (route.scope == 'ip' and 'ip:' .. address or caller) .. name
   end
+  local caller_key = prefix .. 'caller:' .. caller
+  local states = redis.call('MGET', caller_key, route_key or caller_key)
+  -- Length of the global bucket's state, that state, the own bucket's state.
+  local both, length = states[1] or '', 0
+  if both ~= '' then length = unpack('>I2', both) end
+
+  local ok, remaining, wait, global_state, global_ms = buckets[global_algorithm](sub(both, 3, 2 + length), global_requests, global_burst, global_window)
+  local limit, shown = global_requests + global_burst, 0
+  local own_state, own_ms, route_state, route_ms
+  if ok then
+    local requests, burst, window, look = ip_requests, ip_burst, ip_window, buckets[ip_algorithm]
+    if session ~= '' then requests, burst, window, look = scaled(user_requests), scaled(user_burst), user_window, buckets[user_algorithm] end
+    limit, shown = requests + burst, 1
+    ok, remaining, wait, own_state, own_ms = look(sub(both, 3 + length), requests, burst, window)
+  end
+  if ok and route then
+    local requests, burst = route.requests, route.burst
+    if route.scope ~= 'ip' then requests, burst = scaled(requests), scaled(burst) end
+    limit, shown = requests + burst, 2
+    ok, remaining, wait, route_state, route_ms = route.look(states[2] or '', requests, burst, route.window)
+  end
+  if not ok then return answer('limited', shown, limit, 0, wait, 0, session) end
+
+  keep(caller_key, pack('>I2', #global_state) .. global_state .. own_state, math.max(global_ms, own_ms))
+  if route then keep(route_key, route_state, route_ms) end
+  if touch == 1 then
+    redis.call('SETRANGE', session_key, 65, string.format('%010d', seconds))
+    touched[session_key] = true
+  end
+  return answer(verdict, shown, limit, remaining, wait, touch, session)
 end
 
-local function scaled(number) return math.floor(number * percent / 100) end
-
-local global = prefix .. 'global:' .. caller
-local ok, limit, remaining, wait, global_state = look(global_algorithm, global, global_requests, global_burst, global_window)
-if not ok then return answer('limited', 0, limit, remaining, wait, 0, session) end
-
-local own, own_algorithm, own_window, own_state
-if session ~= '' then
-  own, own_algorithm, own_window = prefix .. 'user:' .. caller, user_algorithm, user_window
-  ok, limit, remaining, wait, own_state = look(own_algorithm, own, scaled(user_requests), scaled(user_burst), own_window)
-else
-  own, own_algorithm, own_window = prefix .. 'ip:' .. caller, ip_algorithm, ip_window
-  ok, limit, remaining, wait, own_state = look(own_algorithm, own, ip_requests, ip_burst, own_window)
+local answers = {}
+for i = 1, #KEYS do
+  local at = 4 * i
+  answers[i] = admit(KEYS[i], sessions[i], ARGV[at - 2], ARGV[at - 1], ARGV[at], ARGV[at + 1])
 end
-if not ok then return answer('limited', 1, limit, remaining, wait, 0, session) end
-
-local shown, route, route_state = 1, nil, nil
-if verdict == 'ok' and ARGV[4] ~= '' then
-  local requests, burst = tonumber(ARGV[5]), tonumber(ARGV[6])
-  if ARGV[8] == 'ip' then
-    route = prefix .. 'ip:ip:' .. address .. ARGV[9]
-  else
-    route, requests, burst = prefix .. ARGV[8] .. ':' .. caller .. ARGV[9], scaled(requests), scaled(burst)
-  end
-  shown = 2
-  ok, limit, remaining, wait, route_state = look(ARGV[4], route, requests, burst, tonumber(ARGV[7]))
-  if not ok then return answer('limited', 2, limit, remaining, wait, 0, session) end
-end
-
-take(global_algorithm, global, global_window, global_state)
-take(own_algorithm, own, own_window, own_state)
-if route then take(ARGV[4], route, ARGV[7], route_state) end
-if touch == 1 then redis.call('SETRANGE', KEYS[1], 65, string.format('%010d', seconds)) end
-return answer(verdict, shown, limit, remaining, wait, touch, session)
+return answers

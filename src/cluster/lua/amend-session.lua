@@ -3,5 +3,6 @@
 local value = redis.call('GET', KEYS[1])
 if not value or value == 'revoked' then return 0 end
 if ARGV[1] == '' then return redis.call('DEL', KEYS[1]) end
+if ARGV[1] - string.sub(value, 66, 75) < 60 then return 0 end
 redis.call('SETRANGE', KEYS[1], 65, ARGV[1])
 return 1

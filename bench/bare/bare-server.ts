@@ -1,0 +1,25 @@
+import { fork } from "node:child_process"
+import { once } from "node:events"
+
+export interface BareServer {
+  pid: number
+  port: number
+  stop(): Promise<void>
+}
+
+/** Starts `publish.ts` or `posts.ts` of this folder in a process of its own. */
+export async function startBareServer(name: "publish" | "posts", ...args: string[]): Promise<BareServer> {
+  const child = fork(new URL(`./${name}.ts`, import.meta.url), args, { stdio: ["ignore", "inherit", "inherit", "ipc"] })
+  const ended = once(child, "exit")
+  const told = (await Promise.race([once(child, "message"), ended])) as [{ port: number } | number | null]
+  const [first] = told
+  if (first === null || typeof first === "number") throw new Error(`the bare server ended with ${first}`)
+  return {
+    pid: child.pid!,
+    port: first.port,
+    async stop() {
+      child.kill("SIGKILL")
+      await ended
+    },
+  }
+}

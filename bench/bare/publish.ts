@@ -1,0 +1,45 @@
+/**
+ * The floor of a fan-out: uWebSockets.js and nothing else. Whoever connects is subscribed, a POST is published to all. It
+ * knows no sessions, no rights, no order across processes, and keeps nothing.
+ */
+import uWS from "uWebSockets.js"
+import { onJson, reply, serve } from "./serve.ts"
+
+/** The event that Starling would send; `content` and `nonce` come from the post, so that frames have the same bytes. */
+const message = JSON.parse(process.argv[2] ?? "{}") as Record<string, unknown>
+/** As long as Starling's, which it is in place of. */
+let s = 10 ** 15
+
+const app = uWS.App()
+let opened = 0
+
+app.ws<{ topics: number }>("/gateway", {
+  idleTimeout: 0,
+  maxBackpressure: 1024 * 1024,
+  upgrade: (res, req, context) => {
+    res.upgrade(
+      { topics: Number(req.getQuery("topics") ?? 1) },
+      req.getHeader("sec-websocket-key"),
+      req.getHeader("sec-websocket-protocol"),
+      req.getHeader("sec-websocket-extensions"),
+      context,
+    )
+  },
+  open: ws => {
+    // Everybody hears the first topic; the others are spread as memberships are.
+    ws.subscribe("0")
+    for (let i = 1; i < ws.getUserData().topics; i++) ws.subscribe(String(1 + ((opened + i * 7) % 100)))
+    opened++
+  },
+})
+
+app.post("/messages", (res, req) => {
+  onJson(res, req, body => {
+    const { content, nonce } = body as { content: string; nonce: string }
+    const d = { ...message, content, nonce }
+    app.publish("0", JSON.stringify({ op: 0, t: "MESSAGE_CREATE", s: s++, d }))
+    reply(res, d)
+  })
+})
+
+serve(app)

@@ -1,0 +1,118 @@
+/**
+ * What a delivery costs: one message to many sessions, all of one channel. The floor is a bare uWebSockets.js `publish()`.
+ * Both servers get their posts over HTTP, and send frames of the same length.
+ */
+import type { Laboratory, Starling } from "./laboratory.ts"
+import type { Poster } from "./load/crowd-process.ts"
+import { cpuSince, readCpu } from "./processes.ts"
+import type { Parts } from "./processes.ts"
+import type { LatencySummary } from "./statistics.ts"
+import { alternate, compare, newRun, pause, scale, sum } from "./trials.ts"
+import type { Comparison, Extent, Sides } from "./trials.ts"
+
+export const audience = 1_000
+export const saturation = 32
+const idleSeconds = 3
+
+export interface FanOutRun {
+  posts: number
+  deliveries: number
+  deliveriesPerSecond: number
+  /** Microseconds per delivery, user and system: of all server processes, and by part. */
+  cpu: number
+  cpuByPart: Record<string, number>
+  latency: LatencySummary
+}
+
+export interface FanOutCase {
+  inFlight: number
+  runs: Sides<FanOutRun[]>
+  cpu: Comparison
+  /** Starling's own processes against the bare one's, without PostgreSQL and Redis. */
+  cpuOfNode: Comparison
+  deliveriesPerSecond: Comparison
+  p50: Comparison
+  p99: Comparison
+}
+
+export interface FanOutResult {
+  sessions: number
+  frameBytes: number
+  /** Milliseconds of CPU per second that Starling takes with its sessions connected and nothing to do. */
+  idleCpu: Record<string, number>
+  oneAtATime: FanOutCase
+  saturated: FanOutCase
+}
+
+export async function benchFanOut(
+  laboratory: Laboratory,
+  starling: Starling,
+  extent: Extent,
+  say: (what: string) => void,
+): Promise<FanOutResult> {
+  const { tokens, posters: authors } = laboratory.population.audience
+  const posters = authors.slice(0, saturation)
+  const clients = laboratory.startCrowd()
+  const addresses = ["127.0.0.11", "127.0.0.12"]
+  say(`connecting ${audience} sessions`)
+  await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 64 })
+  const poster = posters[0]!
+  const { frame } = await clients.crowd.ask("sample", { url: starling.url, poster, run: newRun() })
+  const message = (JSON.parse(frame) as { d: object }).d
+
+  const bare = await laboratory.startBare("publish", JSON.stringify(message))
+  const bareClients = laboratory.startCrowd()
+  const bareUrl = `http://127.0.0.1:${bare.port}`
+  const barePosters = posters.map(({ token }): Poster => ({ path: "/messages", token }))
+  const nobody = Array.from({ length: audience }, () => null)
+  const gateway = `ws://127.0.0.1:${bare.port}/gateway`
+  await bareClients.crowd.ask("connect", { url: gateway, tokens: nobody, addresses, atOnce: 64 })
+  const bareSample = await bareClients.crowd.ask("sample", { url: bareUrl, poster: barePosters[0]!, run: newRun() })
+  const frameBytes = Buffer.byteLength(frame)
+  if (Buffer.byteLength(bareSample.frame) !== frameBytes)
+    throw new Error(`frames differ in length: ${frameBytes} and ${Buffer.byteLength(bareSample.frame)} bytes`)
+
+  const before = readCpu(starling.parts)
+  await pause(idleSeconds)
+  const idleCpu = scale(cpuSince(starling.parts, before), 1 / 1_000 / idleSeconds)
+
+  const measureBoth = async (inFlight: number): Promise<FanOutCase> => {
+    const sides = {
+      bare: { crowd: bareClients.crowd, url: bareUrl, posters: barePosters, parts: { node: [bare.pid] } as Parts },
+      starling: { crowd: clients.crowd, url: starling.url, posters, parts: starling.parts as Parts },
+    }
+    const load = ({ crowd, url, posters }: typeof sides.bare, seconds: number) =>
+      crowd.ask("fanOut", { url, posters, inFlight, seconds, run: newRun() })
+    const measure = async (side: typeof sides.bare): Promise<FanOutRun> => {
+      const before = readCpu(side.parts)
+      const { posts, deliveries, seconds, latency } = await load(side, extent.seconds)
+      const cpuByPart = scale(cpuSince(side.parts, before), 1 / deliveries)
+      const deliveriesPerSecond = deliveries / seconds
+      return { posts, deliveries, deliveriesPerSecond, cpu: sum(cpuByPart), cpuByPart, latency }
+    }
+    for (const side of [sides.bare, sides.starling]) await load(side, extent.warmUpSeconds)
+    const runs = await alternate(extent.runs, {
+      bare: () => measure(sides.bare),
+      starling: () => measure(sides.starling),
+    })
+    const of = (value: (run: FanOutRun) => number) => compare(runs, value, value)
+    return {
+      inFlight,
+      runs,
+      cpu: of(run => run.cpu),
+      cpuOfNode: of(run => run.cpuByPart["node"]!),
+      deliveriesPerSecond: of(run => run.deliveriesPerSecond),
+      p50: of(run => run.latency.p50),
+      p99: of(run => run.latency.p99),
+    }
+  }
+  say("fan-out, one message at a time")
+  const oneAtATime = await measureBoth(1)
+  say(`fan-out, ${saturation} posts in flight`)
+  const saturated = await measureBoth(saturation)
+
+  await clients.stop()
+  await bareClients.stop()
+  await bare.stop()
+  return { sessions: audience, frameBytes, idleCpu, oneAtATime, saturated }
+}

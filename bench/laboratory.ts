@@ -1,0 +1,135 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises"
+import { availableParallelism, tmpdir } from "node:os"
+import { join } from "node:path"
+import { startOwnServer } from "../demo/own-server.ts"
+import { startEmbeddedRedis } from "../src/cluster/embedded.ts"
+import { startEmbeddedPostgres } from "../src/storage/embedded.ts"
+import { migrate } from "../src/storage/migrate.ts"
+import { startBareServer } from "./bare/bare-server.ts"
+import type { BareServer } from "./bare/bare-server.ts"
+import { Crowd } from "./load/crowd.ts"
+import { settle } from "./population.ts"
+import type { Population, Sizes } from "./population.ts"
+import type { Parts } from "./processes.ts"
+
+export interface Starling {
+  url: string
+  gatewayUrl: string
+  parts: Parts<"node" | "postgres" | "redis">
+  stop(): Promise<void>
+}
+
+const quiet = {
+  info: () => undefined,
+  warn: (fields: object, message: string) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`),
+  error: (fields: object, message: string) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`),
+}
+
+/**
+ * Everything that runs for the benchmark and ends with it. Starling and the bare server each have a PostgreSQL of their
+ * own, with the settings of the embedded one, so that neither pays for the other's vacuum.
+ */
+export class Laboratory {
+  readonly population: Population
+  readonly databaseUrl: string
+  readonly bareDatabaseUrl: string
+  readonly barePostgres: number
+  readonly redisUrl: string
+  readonly #starlingParts: { postgres: number[]; redis: number[] }
+  readonly #mainFile: string | undefined
+  readonly #stops: Set<() => Promise<void>>
+
+  static async open(sizes: Sizes, mainFile: string | undefined): Promise<Laboratory> {
+    const stops = new Set<() => Promise<void>>()
+    try {
+      const folder = await mkdtemp(join(tmpdir(), "starling-bench-"))
+      stops.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }))
+      // PostgreSQL does not run as root: its own user has to get in here.
+      await chmod(folder, 0o755)
+      const started = await Promise.allSettled([
+        startEmbeddedPostgres({ dataDir: join(folder, "starling"), log: quiet }),
+        startEmbeddedPostgres({ dataDir: join(folder, "bare"), log: quiet }),
+        startEmbeddedRedis({ dataDir: join(folder, "starling"), log: quiet }),
+      ])
+      for (const service of started) if (service.status === "fulfilled") stops.add(() => service.value.stop())
+      const [postgres, bare, redis] = started.map(service => {
+        if (service.status === "rejected") throw service.reason
+        return service.value
+      })
+      await migrate(postgres!.url)
+      const population = await settle(postgres!.url, sizes)
+      return new Laboratory({ postgres: postgres!, bare: bare!, redis: redis!, population, mainFile, stops })
+    } catch (cause) {
+      await endAll(stops)
+      throw cause
+    }
+  }
+
+  private constructor(made: {
+    postgres: { url: string; pid: number }
+    bare: { url: string; pid: number }
+    redis: { url: string; pid: number }
+    population: Population
+    mainFile: string | undefined
+    stops: Set<() => Promise<void>>
+  }) {
+    this.population = made.population
+    this.databaseUrl = made.postgres.url
+    this.bareDatabaseUrl = made.bare.url
+    this.barePostgres = made.bare.pid
+    this.redisUrl = made.redis.url
+    this.#starlingParts = { postgres: [made.postgres.pid], redis: [made.redis.pid] }
+    this.#mainFile = made.mainFile
+    this.#stops = made.stops
+  }
+
+  async startStarling(): Promise<Starling> {
+    const server = await startOwnServer({
+      mainFile: this.#mainFile,
+      environment: {
+        DATABASE_URL: this.databaseUrl,
+        REDIS_URL: this.redisUrl,
+        NODE_ENV: "production",
+        // As `npm start` has it.
+        UV_THREADPOOL_SIZE: String(Math.max(8, 2 * availableParallelism())),
+      },
+    })
+    return {
+      url: server.url,
+      gatewayUrl: `${server.url.replace(/^http/, "ws")}/gateway?encoding=json`,
+      parts: { node: [server.pid], ...this.#starlingParts },
+      stop: this.#owned(() => server.stop()),
+    }
+  }
+
+  async startBare(name: "publish" | "posts", ...args: string[]): Promise<BareServer> {
+    const server = await startBareServer(name, ...args)
+    return { ...server, stop: this.#owned(() => server.stop()) }
+  }
+
+  startCrowd(): { crowd: Crowd; stop: () => Promise<void> } {
+    const crowd = new Crowd()
+    return { crowd, stop: this.#owned(() => crowd.stop()) }
+  }
+
+  /** Ends whatever still runs, the latest first. */
+  close(): Promise<void> {
+    return endAll(this.#stops)
+  }
+
+  #owned(end: () => Promise<void>): () => Promise<void> {
+    const stop = () => {
+      this.#stops.delete(stop)
+      return end()
+    }
+    this.#stops.add(stop)
+    return stop
+  }
+}
+
+async function endAll(stops: Set<() => Promise<void>>): Promise<void> {
+  for (const stop of [...stops].toReversed()) {
+    stops.delete(stop)
+    await stop().catch((cause: unknown) => process.stderr.write(`${String(cause)}\n`))
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * From a post leaving to its frame at a session, with nothing else going on. Which worker serves a connection is read from the
+ * kernel's tables, which worker owns the channel from the database, so the way of each frame is known.
+ */
+import { readFileSync } from "node:fs"
+import postgres from "postgres"
+import { shardOf } from "../src/domain/snowflake.ts"
+import type { Laboratory, Starling } from "./laboratory.ts"
+import { servedAddresses } from "./processes.ts"
+import { figure, quantile } from "./statistics.ts"
+import type { Figure } from "./statistics.ts"
+import { newRun } from "./trials.ts"
+import type { Extent } from "./trials.ts"
+
+/** On average. */
+const everyMs = 15
+const sessionAddresses = Array.from({ length: 16 }, (_, i) => `127.0.1.${i + 1}`)
+const posterAddresses = Array.from({ length: 8 }, (_, i) => `127.0.2.${i + 1}`)
+
+/** A way that a frame can take. */
+export interface Way {
+  /** Whether the post came in at the worker that owns the channel. */
+  postedAtOwner: boolean
+  /** Whether the session lives on the worker that owns the channel. */
+  heardAtOwner: boolean
+}
+
+export interface WayResult extends Way {
+  /** Milliseconds, by run. */
+  runs: { count: number; p50: number; p99: number }[]
+  p50: Figure
+  p99: Figure
+}
+
+export async function benchLatency(
+  laboratory: Laboratory,
+  starling: Starling,
+  extent: Extent,
+  say: (what: string) => void,
+): Promise<WayResult[]> {
+  say("latency on an idle system")
+  const { tokens, posters, channel } = laboratory.population.quiet
+  const owner = await ownerOf(channel, laboratory.databaseUrl)
+  const clients = laboratory.startCrowd()
+  const { crowd } = clients
+  const port = Number(new URL(starling.url).port)
+  // One by one, so that session i has address i.
+  await crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, atOnce: 1 })
+  const served = servedAddresses(starling.parts.node, port)
+  const hearsAtOwner = sessionAddresses.map(address => isWorker(served.get(address), owner))
+
+  const ways: (Way & { runs: number[][] })[] = [true, false].flatMap(postedAtOwner =>
+    [true, false].map(heardAtOwner => ({ postedAtOwner, heardAtOwner, runs: [] })),
+  )
+  const pinging = {
+    url: starling.url,
+    posters: posterAddresses.map((address, i) => ({ ...posters[i]!, address })),
+    everyMs,
+  }
+  await crowd.ask("ping", { ...pinging, seconds: extent.warmUpSeconds, run: newRun() })
+  for (let run = 0; run < extent.runs; run++) {
+    const asked = crowd.ask("ping", { ...pinging, seconds: extent.seconds, run: newRun() })
+    // Its connections are made at once and stay until it is over.
+    await new Promise(resolve => setTimeout(resolve, 300))
+    const posting = servedAddresses(starling.parts.node, port)
+    const postsAtOwner = posterAddresses.map(address => isWorker(posting.get(address), owner))
+    const { latencies } = await asked
+    for (const way of ways)
+      way.runs.push(
+        latencies
+          .filter((_, poster) => postsAtOwner[poster] === way.postedAtOwner)
+          .flatMap(sessions => sessions.flatMap((ms, i) => (hearsAtOwner[i] === way.heardAtOwner ? ms : []))),
+      )
+  }
+  await clients.stop()
+  return ways.map(way => {
+    const runs = way.runs.map(ms => ({ count: ms.length, p50: quantile(ms, 0.5), p99: quantile(ms, 0.99) }))
+    // With few connections all may be on one worker: such a run says nothing about this way.
+    const seen = runs.filter(run => run.count > 0)
+    return { ...way, runs, p50: figure(seen.map(run => run.p50)), p99: figure(seen.map(run => run.p99)) }
+  })
+}
+
+/** The slot of the web worker that owns a channel. */
+async function ownerOf(channel: string, databaseUrl: string): Promise<number> {
+  const sql = postgres(databaseUrl, { max: 1 })
+  try {
+    const [row] = await sql<{ slot: number }[]>`
+      SELECT slot FROM shards JOIN incarnations ON incarnations.id = owner WHERE shard = ${shardOf(channel)}`
+    if (!row) throw new Error("nobody owns the channel's shard")
+    return row.slot
+  } finally {
+    await sql.end({ timeout: 5 })
+  }
+}
+
+/** A worker's arguments end in its role and slot. */
+function isWorker(pid: number | undefined, slot: number): boolean {
+  if (pid === undefined) throw new Error("a connection is served by none of the server's processes")
+  return readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0").slice(-3, -1).join(" ") === `web ${slot}`
+}

@@ -1,0 +1,67 @@
+import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { opcodes } from "../../src/contract/gateway-codes.ts"
+
+export interface SessionOptions {
+  url: string
+  /** Who identifies; left out for a bare server, where a connection that is open is all there is. */
+  token: string | undefined
+  localAddress: string | undefined
+  /** Every frame of a session that is ready. The bytes hold only during the call. */
+  onFrame: (bytes: Buffer) => void
+  /** The connection ended, and nobody here ended it. */
+  onLost: (why: string) => void
+}
+
+/**
+ * One connection to the gateway that looks into no frame once it is ready. `GatewayClient` would parse each of them, which
+ * for a thousand sessions in one process costs more than the server takes to send them.
+ */
+export class Session {
+  readonly ready: Promise<void>
+  readonly #socket: NodeWebSocket
+  readonly #identifies: boolean
+  #closed = false
+
+  constructor({ url, token, localAddress, onFrame, onLost }: SessionOptions) {
+    const address = localAddress === undefined ? {} : { localAddress }
+    const socket = new NodeWebSocket(url, [], { textAsBytes: true, ...address })
+    this.#socket = socket
+    this.#identifies = token !== undefined
+    this.ready = new Promise((resolve, reject) => {
+      // A property costs `NodeWebSocket` one call per frame; it has no listeners.
+      /* oxlint-disable unicorn/prefer-add-event-listener */
+      const go = () => {
+        socket.onmessage = ({ data }) => onFrame(data as Buffer)
+        resolve()
+      }
+      socket.onmessage = ({ data }) => {
+        const { op, t } = JSON.parse((data as Buffer).toString()) as { op: number; t?: string }
+        if (op === opcodes.HELLO.op) this.#send({ op: opcodes.IDENTIFY.op, d: { token, properties: {} } })
+        else if (op === opcodes.DISPATCH.op && t === "READY") go()
+        else if (op === opcodes.INVALID_SESSION.op) reject(new Error("the server refused to identify a session"))
+      }
+      if (token === undefined) socket.onopen = go
+      socket.onerror = ({ error }) => reject(error)
+      socket.onclose = ({ code, reason }) => {
+        const why = `a session was closed: ${code} ${reason}`
+        reject(new Error(why))
+        if (!this.#closed) onLost(why)
+      }
+      /* oxlint-enable unicorn/prefer-add-event-listener */
+    })
+  }
+
+  heartbeat(): void {
+    if (this.#identifies) this.#send({ op: opcodes.HEARTBEAT.op, d: null })
+  }
+
+  /** Resets, so that no port is left waiting. */
+  close(): void {
+    this.#closed = true
+    this.#socket.terminate()
+  }
+
+  #send(frame: object): void {
+    this.#socket.send(JSON.stringify(frame))
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * Who lives in the benchmark: users with a session each, servers, memberships. They are written straight into a fresh
+ * database before the server starts. Registering twenty thousand people over the interface would hash passwords for ten minutes,
+ * and none of that is measured here.
+ */
+import postgres from "postgres"
+import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
+import { grantedAtCreation } from "../src/domain/permissions.ts"
+import { epochMs, idOf, shardCount } from "../src/domain/snowflake.ts"
+import type { Poster } from "./load/crowd-process.ts"
+
+export interface Population {
+  /** Members of one server, who all see its one channel. */
+  audience: { tokens: string[]; posters: Poster[] }
+  /** Authors, each with a channel to post in; four to a server. */
+  authors: Poster[]
+  /** Each in ten of a hundred servers. */
+  idlers: { tokens: string[] }
+  /** A few members of a quiet server. */
+  quiet: { channel: string; tokens: string[]; posters: Poster[] }
+}
+
+export interface Sizes {
+  audience: number
+  authors: number
+  idlers: number
+}
+
+const idleServers = 100
+const serversOfAnIdler = 10
+const authorsInAServer = 4
+const quietMembers = 16
+
+interface User {
+  id: string
+  session: string
+  token: string
+  tokenHash: string
+}
+
+interface Server {
+  id: string
+  channel: string
+  members: User[]
+}
+
+export async function settle(databaseUrl: string, sizes: Sizes): Promise<Population> {
+  const town = new Town()
+  const audience = town.users(sizes.audience)
+  const hall = town.server(audience)
+
+  const authors = town.users(sizes.authors)
+  const posts = authors.flatMap((_, i) => {
+    if (i % authorsInAServer > 0) return []
+    const members = authors.slice(i, i + authorsInAServer)
+    const server = town.server(members)
+    return members.map(author => posterOf(author, server))
+  })
+
+  const idlers = town.users(sizes.idlers)
+  const homes = Array.from({ length: idleServers }, (): User[] => [])
+  // A stride of seven: neighbours have some servers in common, not all.
+  for (const [u, user] of idlers.entries())
+    for (let k = 0; k < serversOfAnIdler; k++) homes[(u + k * 7) % idleServers]!.push(user)
+  for (const members of homes) if (members.length > 0) town.server(members)
+
+  const quiet = town.users(quietMembers)
+  const corner = town.server(quiet)
+
+  await town.write(databaseUrl)
+  return {
+    audience: { tokens: audience.map(user => user.token), posters: audience.map(user => posterOf(user, hall)) },
+    authors: posts,
+    idlers: { tokens: idlers.map(user => user.token) },
+    quiet: {
+      channel: corner.channel,
+      tokens: quiet.map(user => user.token),
+      posters: quiet.map(user => posterOf(user, corner)),
+    },
+  }
+}
+
+const posterOf = ({ token }: User, { channel }: Server): Poster => ({
+  path: `/api/v1/channels/${channel}/messages`,
+  token,
+})
+
+/** Names are equally long, so that frames are. */
+const usernameOf = (i: number) => `bench_${String(i).padStart(6, "0")}`
+
+class Town {
+  readonly #now = Date.now()
+  readonly #users: User[] = []
+  readonly #servers: Server[] = []
+
+  users(count: number): User[] {
+    const users = Array.from({ length: count }, (_, k) => {
+      const at = this.#users.length + k
+      // Yesterday, so that no id of today can be the same.
+      const mark = { ms: this.#yesterday + Math.floor(at / shardCount), sequence: 0 }
+      const session = idOf(at % shardCount, { ...mark, sequence: 1 })
+      const secret = newSecret()
+      return { id: idOf(at % shardCount, mark), session, token: `${session}.${secret}`, tokenHash: hashSecret(secret) }
+    })
+    this.#users.push(...users)
+    return users
+  }
+
+  /** The first member owns it. A channel's id carries its server's shard. */
+  server(members: User[]): Server {
+    const at = this.#servers.length
+    // An odd stride meets every shard once before it meets one twice.
+    const shard = (at * 397) % shardCount
+    const mark = { ms: this.#yesterday + 3_600_000 + Math.floor(at / shardCount), sequence: 0 }
+    const server = { id: idOf(shard, mark), channel: idOf(shard, { ...mark, sequence: 1 }), members }
+    this.#servers.push(server)
+    return server
+  }
+
+  async write(databaseUrl: string): Promise<void> {
+    const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
+    const users = this.#users
+    const servers = this.#servers
+    const now = Math.floor(this.#now / 1_000)
+    const column = <T>(rows: readonly T[], of: (row: T, i: number) => string) => rows.map(of)
+    try {
+      await sql`
+        INSERT INTO users (id, username, email, created_at)
+        SELECT id, name, name || '@example.invalid', ${now}
+        FROM unnest(${column(users, user => user.id)}::bigint[], ${column(users, (_, i) => usernameOf(i))}::text[]) AS u (id, name)`
+      await sql`
+        INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
+        SELECT id, user_id, token_hash, '127.0.0.1', 'benchmark', ${now}, ${now + 7 * 86_400}, ${now}
+        FROM unnest(${column(users, user => user.session)}::bigint[], ${column(users, user => user.id)}::bigint[],
+          ${column(users, user => user.tokenHash)}::text[]) AS s (id, user_id, token_hash)`
+      await sql`
+        INSERT INTO servers (id, name, owner_id, member_count, created_at)
+        SELECT id, name, owner_id, member_count, ${now}
+        FROM unnest(${column(servers, server => server.id)}::bigint[], ${column(servers, (_, i) => `Server ${i}`)}::text[],
+          ${column(servers, server => server.members[0]!.id)}::bigint[],
+          ${column(servers, server => String(server.members.length))}::int[]) AS s (id, name, owner_id, member_count)`
+      await sql`
+        INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions)
+        SELECT id, id, '@everyone', '#000000', 0, false, false, ${[...grantedAtCreation]}::text[]
+        FROM unnest(${column(servers, server => server.id)}::bigint[]) AS s (id)`
+      await sql`
+        INSERT INTO channels (id, server_id, name, channel_type, position, nsfw, slowmode_seconds, read_receipts_enabled, created_at)
+        SELECT id, server_id, 'general', 'text', 0, false, 0, true, ${now}
+        FROM unnest(${column(servers, server => server.channel)}::bigint[], ${column(servers, server => server.id)}::bigint[])
+          AS c (id, server_id)`
+      for (const { id, members } of servers)
+        await sql`
+          INSERT INTO members (server_id, user_id, joined_at)
+          SELECT ${id}, user_id, ${now} FROM unnest(${column(members, user => user.id)}::bigint[]) AS m (user_id)`
+      // As autovacuum would have left a database that has been there for a while.
+      await sql`VACUUM ANALYZE`
+    } finally {
+      await sql.end({ timeout: 5 })
+    }
+  }
+
+  get #yesterday(): number {
+    return Math.max(epochMs, this.#now - 86_400_000)
+  }
+}

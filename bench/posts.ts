@@ -1,0 +1,110 @@
+/**
+ * What an accepted post costs where nobody listens. The floor is a bare uWebSockets.js handler with a bare group commit: one
+ * multi-row insert of whatever came while the last was under way.
+ */
+import type { Laboratory, Starling } from "./laboratory.ts"
+import { Crowd } from "./load/crowd.ts"
+import type { Poster } from "./load/crowd-process.ts"
+import { cpuSince, readCpu } from "./processes.ts"
+import type { Parts } from "./processes.ts"
+import type { LatencySummary } from "./statistics.ts"
+import { alternate, compare, newRun, pause, scale, sum } from "./trials.ts"
+import type { Comparison, Extent, Sides } from "./trials.ts"
+
+export const postsInFlight = 128
+export const authors = 128
+/** Outbox rows of published messages go 15 s after they were written, by a sweep that comes once a second. */
+const sweptAfterSeconds = 17
+const idleSeconds = 3
+
+export interface PostsRun {
+  posts: number
+  postsPerSecond: number
+  /** Microseconds per post, user and system: of all server processes, and by part. Deferred work is in it. */
+  cpu: number
+  cpuByPart: Record<string, number>
+  /** What of it came after the last answer: sweeping the outbox, above what an idle server takes. */
+  deferred: Record<string, number>
+  latency: LatencySummary
+}
+
+export interface PostsResult {
+  inFlight: number
+  runs: Sides<PostsRun[]>
+  cpu: Comparison
+  cpuOfNode: Comparison
+  postsPerSecond: Comparison
+  p50: Comparison
+  p99: Comparison
+}
+
+export async function benchPosts(
+  laboratory: Laboratory,
+  starling: Starling,
+  extent: Extent,
+  say: (what: string) => void,
+): Promise<PostsResult> {
+  const { authors: posters } = laboratory.population
+  const clients = laboratory.startCrowd()
+  const answer = await clients.crowd.ask("answer", { url: starling.url, poster: posters[0]!, run: newRun() })
+  const bare = await laboratory.startBare("posts", laboratory.bareDatabaseUrl, answer.body)
+  const barePosters = posters.map(({ path, token }): Poster => ({ path: path.replace("/api/v1", ""), token }))
+
+  const sides = {
+    bare: {
+      crowd: clients.crowd,
+      url: `http://127.0.0.1:${bare.port}`,
+      posters: barePosters,
+      parts: { node: [bare.pid], postgres: [laboratory.barePostgres] } as Parts,
+    },
+    starling: { crowd: clients.crowd, url: starling.url, posters, parts: starling.parts as Parts },
+  }
+  const load = ({ crowd, url, posters }: { crowd: Crowd; url: string; posters: Poster[] }, seconds: number) =>
+    crowd.ask("posts", { url, posters, inFlight: postsInFlight, seconds, run: newRun() })
+  const measure = async (side: typeof sides.bare, idle: Record<string, number> | undefined): Promise<PostsRun> => {
+    const before = readCpu(side.parts)
+    const { posts, seconds, latency } = await load(side, extent.seconds)
+    const cpu = cpuSince(side.parts, before)
+    const deferred = idle ? await deferredWork(side.parts, idle) : scale(cpu, 0)
+    const cpuByPart = Object.fromEntries(Object.keys(cpu).map(name => [name, (cpu[name]! + deferred[name]!) / posts]))
+    const postsPerSecond = posts / seconds
+    return { posts, postsPerSecond, cpu: sum(cpuByPart), cpuByPart, deferred: scale(deferred, 1 / posts), latency }
+  }
+
+  const idle = await idleCpu(starling.parts)
+  say(`posts, ${postsInFlight} in flight`)
+  for (const side of [sides.bare, sides.starling]) await load(side, extent.warmUpSeconds)
+  if (extent.countsDeferredWork) await pause(sweptAfterSeconds) // the warm-up's
+  const runs = await alternate(extent.runs, {
+    bare: () => measure(sides.bare, undefined),
+    starling: () => measure(sides.starling, extent.countsDeferredWork ? idle : undefined),
+  })
+  await clients.stop()
+  await bare.stop()
+  const of = (value: (run: PostsRun) => number) => compare(runs, value, value)
+  return {
+    inFlight: postsInFlight,
+    runs,
+    cpu: of(run => run.cpu),
+    cpuOfNode: of(run => run.cpuByPart["node"]!),
+    postsPerSecond: of(run => run.postsPerSecond),
+    p50: of(run => run.latency.p50),
+    p99: of(run => run.latency.p99),
+  }
+}
+
+/** Microseconds per second. */
+async function idleCpu(parts: Parts): Promise<Record<string, number>> {
+  const before = readCpu(parts)
+  await pause(idleSeconds)
+  return scale(cpuSince(parts, before), 1 / idleSeconds)
+}
+
+async function deferredWork(parts: Parts, idle: Record<string, number>): Promise<Record<string, number>> {
+  const before = readCpu(parts)
+  await pause(sweptAfterSeconds)
+  const used = cpuSince(parts, before)
+  return Object.fromEntries(
+    Object.keys(used).map(name => [name, Math.max(0, used[name]! - idle[name]! * sweptAfterSeconds)]),
+  )
+}

@@ -1,0 +1,71 @@
+import type { Redis } from "ioredis"
+import type { RedisKeys } from "./keys.ts"
+import { defineScript } from "./redis.ts"
+
+/** What another worker needs to go on with a session. */
+export interface SessionRecord {
+  readonly id: string
+  /** The worker that holds it. */
+  readonly worker: string
+  readonly user: string
+  readonly accessSession: string
+  readonly intents: number
+  /** The servers that the client knows. */
+  readonly guilds: readonly string[]
+  /** Which positions of which logs the client has been sent; see the gateway's `Span`. */
+  readonly spans: unknown
+}
+
+/** Far above any resume window; records of living sessions are written anew long before. */
+const keepSeconds = 86_400
+
+/** The gateway's sessions as they survive their worker. A record belongs to the worker named in it. */
+export class GatewaySessions {
+  readonly #redis: Redis
+  readonly #keys: RedisKeys
+
+  constructor(redis: Redis, keys: RedisKeys) {
+    this.#redis = redis
+    this.#keys = keys
+    defineScript(redis, "claim-session", 1)
+  }
+
+  async save(record: SessionRecord): Promise<void> {
+    const key = this.#keys.gatewaySession(record.id)
+    const { worker, ...rest } = record
+    const replies = await this.#redis.multi().hset(key, { worker, record: JSON.stringify(rest) }).expire(key, keepSeconds).exec()
+    for (const [error] of replies ?? []) if (error) throw error
+  }
+
+  async load(id: string): Promise<SessionRecord | undefined> {
+    const { worker, record } = await this.#redis.hgetall(this.#keys.gatewaySession(id))
+    return worker === undefined || record === undefined ? undefined : { ...(JSON.parse(record) as Omit<SessionRecord, "worker">), worker }
+  }
+
+  /** Takes a session over from the worker that holds it; false when somebody else was faster. */
+  async claim(id: string, from: string, to: string): Promise<boolean> {
+    const run = (this.#redis as unknown as Record<string, (...args: string[]) => Promise<number>>)["claim-session"]!
+    return (await run.call(this.#redis, this.#keys.gatewaySession(id), from, to)) === 1
+  }
+
+  /** The session cannot be resumed any more. Only its holder may say so. */
+  async forget(id: string, holder: string): Promise<void> {
+    await (this.#redis as unknown as Record<string, (...args: string[]) => Promise<number>>)["claim-session"]!.call(
+      this.#redis,
+      this.#keys.gatewaySession(id),
+      holder,
+      "",
+    )
+  }
+
+  /** Counts a user's live connections over all workers; each is named by its session and its worker. */
+  async connect(user: string, session: string, worker: string): Promise<readonly string[]> {
+    const key = this.#keys.gatewayConnections(user)
+    const replies = await this.#redis.multi().hset(key, session, worker).expire(key, keepSeconds).hgetall(key).exec()
+    return Object.values((replies?.[2]?.[1] ?? {}) as Record<string, string>)
+  }
+
+  async disconnect(user: string, session: string): Promise<void> {
+    await this.#redis.hdel(this.#keys.gatewayConnections(user), session)
+  }
+}

@@ -1,0 +1,539 @@
+import { randomBytes } from "node:crypto"
+import { Failure } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { Identify, ready, Resume, resumed } from "../contract/gateway.ts"
+import { guildCreate, guildDelete } from "../contract/servers.ts"
+import { avatarPath } from "../contract/users.ts"
+import { Gone, type Bus } from "../cluster/bus.ts"
+import type { DeliveryLogs } from "../cluster/delivery-log.ts"
+import type { GatewaySessions, SessionRecord } from "../cluster/gateway-sessions.ts"
+import type { AccessSession } from "../cluster/tokens.ts"
+import type { WorkerStreams } from "../cluster/worker-streams.ts"
+import type { Clock } from "../domain/clock.ts"
+import type { Control } from "../domain/control.ts"
+import type { LogItem } from "../domain/log-entry.ts"
+import { guildObject } from "../domain/servers.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { Storage } from "../storage/storage.ts"
+import type { Membership } from "../storage/users.ts"
+import { ForeignLogs, OutOfReach, type ForeignItems } from "./foreign-log.ts"
+import { Frame, FrameRefused, plainFrame } from "./frames.ts"
+import type { Listeners } from "./listeners.ts"
+import type { Reader } from "./reader.ts"
+import type { ServedHomes } from "./served-homes.ts"
+import type { Connection, Guild, Session, Span } from "./session.ts"
+
+export interface EntranceOptions {
+  readonly self: string
+  readonly listeners: Listeners
+  readonly reader: Reader
+  readonly homes: ServedHomes
+  readonly foreign: ForeignLogs
+  readonly records: GatewaySessions
+  readonly streams: () => Pick<WorkerStreams, "oldest" | "recentAfter">
+  readonly logs: DeliveryLogs
+  readonly bus: Bus
+  readonly storage: Pick<Storage, "users" | "servers">
+  readonly verify: (token: string) => Promise<AccessSession | string>
+  readonly isLiving: (worker: string) => boolean
+  readonly gatewayUrl: string
+  readonly connectionsPerUser: number | undefined
+  readonly identifyAtOnce: number
+  readonly identifyQueue: number
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** A place where a session cannot go on; the client is told and may identify. */
+class NotResumable extends Error {}
+
+/**
+ * How sessions begin: IDENTIFY makes one, RESUME brings one back, from whichever worker it lived on. Both begin reading, and
+ * go live at the head of the log. It keeps:
+ *   E1  READY says what was so at a position, and everything after that position follows.
+ *   E2  A resumed session is sent everything after its `seq`, once, in order, or it is told that it cannot be.
+ */
+export class Entrance {
+  readonly #options: EntranceOptions
+  #identifying = 0
+  readonly #queue: (() => void)[] = []
+  #toAsk: { users: Set<Snowflake>; found: Promise<Map<Snowflake, Membership[]>> } | undefined
+
+  constructor(options: EntranceOptions) {
+    this.#options = options
+    options.bus.handle<{ session: string }, { held: boolean }>("claimSession", async ({ session }) => ({ held: this.#handAway(session) }))
+  }
+
+  async identify(connection: Connection, d: unknown): Promise<void> {
+    const { listeners, verify, metrics } = this.#options
+    if (d === null || typeof d !== "object" || Array.isArray(d) || Object.keys(d).length === 0) throw new FrameRefused("decode_error")
+    const { token } = d as { token?: unknown }
+    if (typeof token !== "string" || token === "") throw new FrameRefused("authentication_failed")
+    const asked = Identify.safeParse(d)
+    if (!asked.success) throw new FrameRefused(asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error")
+
+    const access = await verify(asked.data.token.replace(/^(Bearer|Bot) /, ""))
+    if (typeof access === "string") throw new FrameRefused("authentication_failed")
+    metrics.gateway.identifies.inc()
+    await this.#turn()
+    try {
+      const begun = await this.#begin(connection, access, asked.data.intents)
+      if (!begun) return
+      const { session, user, position } = begun
+      const d = {
+        v: 10,
+        user: {
+          id: user.id,
+          username: user.username,
+          discriminator: "0",
+          avatar: null,
+          avatar_url: user.bot ? null : avatarPath(user.id),
+          badges: user.badges,
+          bot: user.bot,
+        },
+        guilds: [...session.guilds.values()].map(({ view }) => ({ id: view.id, name: view.outline.name, unavailable: false })),
+        session_id: session.id,
+        resume_gateway_url: this.#options.gatewayUrl,
+        application: { id: user.id, flags: 0 },
+      }
+      connection.ws.cork(() => {
+        listeners.send(session, new Frame(ready.name, position, JSON.stringify(d)))
+        this.#options.reader.begin(session)
+      })
+    } finally {
+      this.#identifying--
+      this.#queue.shift()?.()
+    }
+  }
+
+  /** E1: registered first, then the position, then what is so. */
+  async #begin(connection: Connection, access: AccessSession, intents: number) {
+    const { listeners, homes, storage, clock, self, metrics, records } = this.#options
+    await homes.hold(access.user_id)
+    const guilds = new Map<Snowflake, Guild>()
+    let position = 0
+    let found: Awaited<ReturnType<Storage["users"]["readyOf"]>>
+    const held = new Set<Snowflake>()
+    try {
+      for (;;) {
+        position = listeners.position
+        found = await storage.users.readyOf(access.user_id)
+        if (!found) throw new FrameRefused("authentication_failed")
+        const missing = found.memberships.filter(({ server_id }) => !held.has(server_id))
+        const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
+        for (const { server_id } of missing) {
+          held.add(server_id)
+          homes.hold(server_id).catch(() => {})
+        }
+        if (loaded) break
+        await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
+        // Of servers whose events were not taken yet: who is a member is asked again, now that they are.
+      }
+      for (const { server_id, roles } of found.memberships) {
+        const view = homes.view(server_id)
+        if (view) guilds.set(server_id, { view, roles })
+      }
+      const session: Session = {
+        id: randomBytes(16).toString("hex"),
+        user: access.user_id,
+        username: found.user.username,
+        accessSession: access.session_id,
+        intents,
+        encoding: connection.encoding,
+        connection,
+        state: "reading",
+        cursor: position,
+        notBefore: 0,
+        repeatedUntil: 0,
+        foreign: undefined,
+        cuts: undefined,
+        waiting: false,
+        guilds: new Map(),
+        spans: [{ log: self, lo: position, hi: null, offset: 0, since: position }],
+        hidden: undefined,
+        sentAt: clock.monotonic(),
+        progressAt: clock.monotonic(),
+      }
+      await this.#count(session)
+      await records.save(this.#recordOf(session, [...guilds.keys()]))
+      if (connection.closed) {
+        await records.disconnect(session.user, session.id)
+        await records.forget(session.id, self)
+        throw new NotResumable("closed meanwhile")
+      }
+      for (const [server, { view, roles }] of guilds) {
+        held.delete(server)
+        listeners.addGuild(session, view, roles)
+      }
+      for (const server of held) homes.release(server)
+      listeners.add(session)
+      connection.session = session
+      metrics.gateway.sessions.reading.inc()
+      return { session, user: found.user, position }
+    } catch (error) {
+      homes.release(access.user_id)
+      for (const server of held) homes.release(server)
+      if (error instanceof NotResumable) return undefined
+      throw error
+    }
+  }
+
+  async resume(connection: Connection, d: unknown): Promise<void> {
+    const { verify, metrics, log } = this.#options
+    if (d === null || typeof d !== "object" || Array.isArray(d)) throw new FrameRefused("decode_error")
+    try {
+      const asked = Resume.safeParse(d)
+      if (!asked.success) throw new NotResumable("malformed")
+      const access = await verify(asked.data.token.replace(/^(Bearer|Bot) /, ""))
+      if (typeof access === "string") throw new NotResumable("token")
+      await this.#resume(connection, asked.data.session_id, asked.data.seq, access)
+    } catch (error) {
+      if (!(error instanceof NotResumable) && !(error instanceof OutOfReach)) throw error
+      metrics.gateway.resumes.invalid.inc()
+      metrics.gateway.invalidSessions.inc()
+      log.debug({ why: error.message }, "session not resumable")
+      this.#options.listeners.sendPayload(connection, plainFrame(connection.encoding, { op: 9, d: false }))
+    }
+  }
+
+  async #resume(connection: Connection, id: string, seq: number, access: AccessSession): Promise<void> {
+    const { listeners, self, metrics, isLiving } = this.#options
+    const local = listeners.byId.get(id)
+    if (local) {
+      if (local.user !== access.user_id) throw new NotResumable("another user's")
+      await this.#resumeHere(connection, local, seq)
+      metrics.gateway.resumes.same_worker.inc()
+      return
+    }
+    const record = await this.#claim(id, access)
+    const living = record.worker !== self && isLiving(record.worker)
+    if (living) await this.#askForIt(record)
+    await this.#resumeFromElsewhere(connection, record, seq, access)
+    if (living) metrics.gateway.resumes.other_worker_alive.inc()
+    else metrics.gateway.resumes.dead_worker.inc()
+  }
+
+  /** The session lives here: its log goes on where the client stopped. */
+  async #resumeHere(connection: Connection, session: Session, seq: number): Promise<void> {
+    const { listeners, streams, self } = this.#options
+    const recentAfter = (position: number) => streams().recentAfter(position)
+    const span = spanOf(session.spans, seq)
+    const own = span.log === self
+    if (own && (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor))) throw new NotResumable("out of reach")
+    const foreign = own ? undefined : await this.#foreign(session.spans, span, seq, self)
+    this.#leaveSocket(session)
+    session.foreign = foreign
+    session.repeatedUntil = Math.max(session.repeatedUntil, session.cursor)
+    session.cursor = own ? seq : session.spans.at(-1)!.since
+    const again = [...(foreign?.flatMap(stretch => stretch.items) ?? []), ...(recentAfter(session.cursor) ?? []).filter(item => item.s <= session.repeatedUntil)]
+    session.hidden = serversJoinedIn(session.user, again)
+    if (!own) session.cuts = mapOf(session.spans.at(-1)!.cuts)
+    await this.#attach(connection, session, seq)
+  }
+
+  async #resumeFromElsewhere(connection: Connection, record: SessionRecord, seq: number, access: AccessSession): Promise<void> {
+    const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
+    const spans = record.spans as Span[]
+    const from = spanOf(spans, seq)
+    // Positions of ours for what the other logs hold, above everything the client has seen.
+    const joined: Span[] = []
+    let floor = seq
+    for (const span of logsFrom(spans, from)) {
+      const join = await foreign.join(span.log, isLiving(span.log), floor)
+      const offset = join.mappedFirst - join.first
+      joined.push({ log: span.log, lo: join.mappedFirst, hi: join.mappedLast, offset, since: span.since, cuts: span.cuts })
+      floor = join.mappedLast
+    }
+    const memberships = await this.#membershipsOf(access.user_id)
+    const held = [access.user_id, ...memberships.map(({ server_id }) => server_id)]
+    const holding = held.map(home => homes.hold(home))
+    let begun: Session | undefined
+    try {
+      await Promise.all(holding)
+      await Promise.all(memberships.map(({ server_id }) => homes.need(server_id)))
+      const cuts = new Map(await Promise.all(held.map(async home => [home, await homes.cut(home)] as const)))
+      const notBefore = (await logs.lastPosition(self)) ?? 0
+      const own: Span = { log: self, lo: floor + 1, hi: null, offset: 0, since: floor, cuts: Object.fromEntries(cuts) }
+      const session: Session = {
+        id: record.id,
+        user: access.user_id,
+        username: access.username,
+        accessSession: access.session_id,
+        intents: record.intents,
+        encoding: connection.encoding,
+        connection: undefined,
+        state: "detached",
+        cursor: floor,
+        notBefore,
+        repeatedUntil: 0,
+        foreign: undefined,
+        cuts,
+        waiting: false,
+        guilds: new Map(),
+        // Older stretches are out of every log's reach.
+        spans: [...spans.slice(-6), ...joined, own],
+        hidden: undefined,
+        sentAt: clock.monotonic(),
+        progressAt: clock.monotonic(),
+      }
+      session.foreign = await this.#foreign([...joined, own], joined[0]!, seq - from.offset + joined[0]!.offset, self)
+      session.hidden = serversJoinedIn(session.user, session.foreign.flatMap(stretch => stretch.items))
+      if (connection.closed) throw new NotResumable("closed meanwhile")
+      for (const { server_id, roles } of memberships) {
+        const view = homes.view(server_id)
+        if (view) listeners.addGuild(session, view, roles)
+        else homes.release(server_id)
+      }
+      listeners.add(session)
+      metrics.gateway.sessions.detached.inc()
+      begun = session
+      const differences = await this.#differences(session, record.guilds)
+      if (connection.closed) throw new NotResumable("closed meanwhile")
+      await this.#attach(connection, session, seq, differences)
+    } catch (error) {
+      if (begun) this.end(begun)
+      else {
+        for (const home of held) homes.release(home)
+        await records.forget(record.id, self).catch(() => {})
+      }
+      throw error
+    }
+  }
+
+  /** Where a user is a member; what is asked in one turn of the loop is one query. */
+  #membershipsOf(user: Snowflake): Promise<Membership[]> {
+    this.#toAsk ??= {
+      users: new Set(),
+      found: new Promise<void>(resolve => setImmediate(resolve)).then(() => {
+        const users = [...this.#toAsk!.users]
+        this.#toAsk = undefined
+        return this.#options.storage.users.memberships(users)
+      }),
+    }
+    this.#toAsk.users.add(user)
+    return this.#toAsk.found.then(found => found.get(user) ?? [])
+  }
+
+  /** What lies in other workers' logs after a position, mapped to ours. `spans` ends with our own. */
+  async #foreign(spans: readonly Span[], from: Span, seq: number, self: string): Promise<ForeignItems> {
+    const { foreign } = this.#options
+    const chain = logsFrom(spans, from).filter(span => span.log !== self)
+    const own = spans.at(-1)!
+    const stretches: ForeignItems = []
+    for (const [i, span] of chain.entries()) {
+      const mapped = span.offset !== 0 ? span : (spans.findLast(other => other.log === span.log && other.offset !== 0) ?? span)
+      const start = i === 0 ? seq - from.offset : span.since
+      const items = await foreign.after(span.log, start)
+      for (const item of items) if (item.header[0] === "g") throw new OutOfReach("a gap lies between")
+      const last = items.at(-1)
+      if (last && mapped.hi !== null && last.s + mapped.offset > mapped.hi) throw new OutOfReach("the join is used up")
+      const next = chain[i + 1] ?? own
+      stretches.push({ items, offset: mapped.offset, next: 0, after: span.cuts && mapOf(span.cuts), until: mapOf(next.cuts) ?? new Map() })
+    }
+    return stretches
+  }
+
+  /** RESUMED, then reading; E2. */
+  async #attach(connection: Connection, session: Session, seq: number, afterForeign: readonly Frame[] = []): Promise<void> {
+    const { listeners, reader, records, metrics, log } = this.#options
+    session.connection = connection
+    session.encoding = connection.encoding
+    session.state = "reading"
+    session.waiting = false
+    connection.session = session
+    metrics.gateway.sessions.detached.dec()
+    metrics.gateway.sessions.reading.inc()
+    connection.ws.cork(() => {
+      listeners.send(session, new Frame(resumed.name, seq, "{}"))
+      for (const frame of afterForeign) listeners.send(session, frame)
+      reader.begin(session)
+    })
+    await Promise.all([records.save(this.#recordOf(session)), records.connect(session.user, session.id, this.#options.self)]).catch((error: unknown) =>
+      log.warn({ err: error }, "session record not written"),
+    )
+  }
+
+  /** Servers that came or went without an entry in a log that the session reads. */
+  async #differences(session: Session, known: readonly Snowflake[]): Promise<Frame[]> {
+    const { storage, listeners } = this.#options
+    if (!listeners.isFor(session, { kind: "user", user: session.user }, guildCreate.name, [])) return []
+    const told = new Set(known)
+    const s = session.foreign?.[0]?.items[0] ? session.foreign[0].items[0].s + session.foreign[0].offset - 1 : session.cursor
+    const frames: Frame[] = []
+    for (const server of known)
+      if (!session.guilds.has(server)) frames.push(new Frame(guildDelete.name, s, JSON.stringify({ id: server, server_id: server, guild_id: server })))
+    for (const server of session.guilds.keys()) {
+      // Where the log tells of the joining, it is told there.
+      if (told.has(server) || session.hidden?.has(server)) continue
+      const state = await storage.servers.load(server)
+      if (state) frames.push(new Frame(guildCreate.name, s, JSON.stringify(guildObject(state))))
+    }
+    return frames
+  }
+
+  async #claim(id: string, access: AccessSession): Promise<SessionRecord> {
+    const { records, self } = this.#options
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const record = await records.load(id)
+      if (!record) throw new NotResumable("unknown")
+      if (record.user !== access.user_id) throw new NotResumable("another user's")
+      if (await records.claim(id, record.worker, self)) return record
+    }
+    throw new NotResumable("claimed elsewhere")
+  }
+
+  /** The worker that holds it closes its socket and lets go. */
+  async #askForIt(record: SessionRecord): Promise<void> {
+    try {
+      await this.#options.bus.request(record.worker, "claimSession", { session: record.id }, 2_000)
+    } catch (error) {
+      // Dead or silent: the session is ours by its record, and whatever it still sends goes nowhere.
+      if (!(error instanceof Gone) && !(error instanceof Failure)) throw error
+    }
+  }
+
+  #handAway(id: string): boolean {
+    const session = this.#options.listeners.byId.get(id)
+    if (!session) return false
+    this.#leaveSocket(session)
+    this.drop(session)
+    return true
+  }
+
+  /** The old socket ends, and none of the effects of a disconnect happen. */
+  #leaveSocket(session: Session): void {
+    const { connection } = session
+    this.detach(session)
+    if (!connection) return
+    connection.session = undefined
+    this.#options.listeners.close(connection, "resumed_elsewhere")
+  }
+
+  /** The socket is gone; the session waits for a RESUME. */
+  detach(session: Session): void {
+    const { listeners, reader, metrics, clock } = this.#options
+    if (session.state === "detached") return
+    metrics.gateway.sessions[session.state].dec()
+    metrics.gateway.sessions.detached.inc()
+    reader.leave(session)
+    if (session.state === "live") listeners.goReading(session)
+    session.state = "detached"
+    session.waiting = false
+    session.connection = undefined
+    session.progressAt = clock.monotonic()
+  }
+
+  /** The session leaves this worker: ended, or gone to another. */
+  drop(session: Session): void {
+    const { listeners, homes, metrics } = this.#options
+    if (listeners.byId.get(session.id) !== session) return
+    this.detach(session)
+    metrics.gateway.sessions.detached.dec()
+    for (const server of [...session.guilds.keys()]) {
+      listeners.removeGuild(session, server)
+      homes.release(server)
+    }
+    homes.release(session.user)
+    listeners.remove(session)
+  }
+
+  /** The session is over for good. */
+  end(session: Session): void {
+    const { records, self, log } = this.#options
+    this.drop(session)
+    Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id)]).catch((error: unknown) =>
+      log.warn({ err: error }, "session record not forgotten"),
+    )
+  }
+
+  /** What others need to know of the session has changed. */
+  save(session: Session): void {
+    this.#options.records.save(this.#recordOf(session)).catch((error: unknown) => this.#options.log.warn({ err: error }, "session record not written"))
+  }
+
+  /** The log did not tell the session in full where its user is a member: PostgreSQL does. */
+  reconcile(session: Session, server: Snowflake): void {
+    this.#reconcile(session, server).catch((error: unknown) => this.#options.log.warn({ err: error, server }, "membership not reconciled"))
+  }
+
+  async #reconcile(session: Session, server: Snowflake): Promise<void> {
+    const { homes, storage, listeners, reader } = this.#options
+    await homes.hold(server)
+    let kept = false
+    try {
+      const view = await homes.need(server)
+      const member = view && (await storage.servers.members(server, [session.user])).get(session.user)
+      const state = member && !session.guilds.has(server) ? await storage.servers.load(server) : undefined
+      if (session.state === "detached" || listeners.byId.get(session.id) !== session) return
+      const s = session.state === "live" ? listeners.position : session.cursor
+      if (view && state && member && !session.guilds.has(server)) {
+        kept = true
+        listeners.addGuild(session, view, member.roles)
+        reader.tell(session, guildCreate.name, JSON.stringify(guildObject(state)), s)
+        this.save(session)
+      } else if (!member && session.guilds.has(server)) reader.control(session, { type: "left", server, user: session.user }, s)
+    } finally {
+      if (!kept) homes.release(server)
+    }
+  }
+
+  #recordOf(session: Session, guilds: readonly Snowflake[] = [...session.guilds.keys()]): SessionRecord {
+    return {
+      id: session.id,
+      worker: this.#options.self,
+      user: session.user,
+      accessSession: session.accessSession,
+      intents: session.intents,
+      guilds,
+      spans: session.spans,
+    }
+  }
+
+  /** At most so many live connections of one user, over all workers. */
+  async #count(session: Session): Promise<void> {
+    const { records, connectionsPerUser, self, isLiving } = this.#options
+    if (connectionsPerUser === undefined) return
+    const workers = await records.connect(session.user, session.id, self)
+    if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
+    await records.disconnect(session.user, session.id)
+    throw new FrameRefused("rate_limited")
+  }
+
+  async #turn(): Promise<void> {
+    const { identifyAtOnce, identifyQueue } = this.#options
+    if (this.#identifying >= identifyAtOnce) {
+      if (this.#queue.length >= identifyQueue) throw new FrameRefused("try_again_later")
+      await new Promise<void>(resolve => this.#queue.push(resolve))
+    }
+    this.#identifying++
+  }
+}
+
+/** The stretch in which the client got a position: the latest that begins at or before it. */
+function spanOf(spans: readonly Span[], seq: number): Span {
+  const span = spans.findLast(({ lo }) => lo <= seq)
+  if (!span || (span.hi !== null && seq > span.hi)) throw new NotResumable("out of reach")
+  return span
+}
+
+/** The logs that the session has to walk through from a stretch on, each once, oldest first. */
+function logsFrom(spans: readonly Span[], from: Span): Span[] {
+  const walk = [from]
+  for (const span of spans.slice(spans.indexOf(from) + 1)) if (span.offset === 0 && span.log !== walk.at(-1)!.log) walk.push(span)
+  return walk
+}
+
+/** Servers that a user joined in these pieces: what they hold of them from before is not for him. */
+function serversJoinedIn(user: Snowflake, items: readonly LogItem[]): Set<Snowflake> | undefined {
+  let servers: Set<Snowflake> | undefined
+  for (const { header, data } of items) {
+    if (header[0] !== "c" || !data.startsWith('{"type":"joined"')) continue
+    const control = JSON.parse(data) as Control
+    if (control.type === "joined" && control.user === user) (servers ??= new Set()).add(control.server)
+  }
+  return servers
+}
+
+const mapOf = (cuts: Readonly<Record<string, number>> | undefined): ReadonlyMap<string, number> | undefined => cuts && new Map(Object.entries(cuts))

@@ -1,0 +1,248 @@
+import type { TemplatedApp } from "uWebSockets.js"
+import { events } from "../contract/contract.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { closeCodes, type CloseName } from "../contract/gateway-codes.ts"
+import { bitOf } from "../contract/intents.ts"
+import type { Audience } from "../domain/audience.ts"
+import type { Clock } from "../domain/clock.ts"
+import type { LogHeader, LogItem } from "../domain/log-entry.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { Frame, type Payload } from "./frames.ts"
+import type { Connection, Session } from "./session.ts"
+import { classIntents, type ListenerClass, type ServerView } from "./views.ts"
+
+type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
+
+/** Which bit of the intents an event needs; 0: none. */
+const eventBits = new Map<string, number>(Object.values(events).map(event => [event.name, event.intent?.server ? bitOf(event.intent.server) : 0]))
+
+export interface ListenersOptions {
+  readonly app: TemplatedApp
+  readonly view: (server: Snowflake) => ServerView | undefined
+  readonly classesPerAudience: number
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/**
+ * All sessions of this worker, and how an event reaches the live ones: one publish a class, however many they are. It keeps:
+ *   L1  A session is subscribed to exactly what it may receive while it is live, and to nothing else ever.
+ *   L2  Nothing is sent on a socket that was closed.
+ */
+export class Listeners {
+  readonly #options: ListenersOptions
+  readonly byId = new Map<string, Session>()
+  readonly #byUser = new Map<Snowflake, Session[]>()
+  /** The position at which every live session stands. */
+  position = 0
+  /** The most that any one socket was handed since the buffers were last looked at. */
+  unlookedBytes = 0
+  /** Live sessions that uWS refused to buffer for: a hole; they are closed before anything else is sent. */
+  readonly holed = new Set<Connection>()
+
+  constructor(options: ListenersOptions) {
+    this.#options = options
+  }
+
+  add(session: Session): void {
+    this.byId.set(session.id, session)
+    const mine = this.#byUser.get(session.user)
+    if (mine) mine.push(session)
+    else this.#byUser.set(session.user, [session])
+  }
+
+  remove(session: Session): void {
+    this.byId.delete(session.id)
+    const mine = this.#byUser.get(session.user)?.filter(other => other !== session)
+    if (mine && mine.length > 0) this.#byUser.set(session.user, mine)
+    else this.#byUser.delete(session.user)
+  }
+
+  ofUser(user: Snowflake): readonly Session[] {
+    return this.#byUser.get(user) ?? []
+  }
+
+  /** From this tick on what is published reaches the session. */
+  goLive(session: Session): void {
+    session.state = "live"
+    session.cursor = this.position
+    for (const { view, roles } of session.guilds.values()) this.#subscribe(session, view, roles)
+  }
+
+  /** From this tick on nothing that is published reaches it. */
+  goReading(session: Session): void {
+    if (session.state === "live") for (const { view, roles } of session.guilds.values()) this.#unsubscribe(session, view, roles)
+    session.state = "reading"
+    session.cursor = this.position
+  }
+
+  /** A server comes into or goes out of a session's sight. */
+  addGuild(session: Session, view: ServerView, roles: readonly Snowflake[]): void {
+    session.guilds.set(view.id, { view, roles })
+    view.sessions++
+    if (session.state === "live") this.#subscribe(session, view, roles)
+  }
+
+  removeGuild(session: Session, server: Snowflake): boolean {
+    const guild = session.guilds.get(server)
+    if (!guild) return false
+    if (session.state === "live") this.#unsubscribe(session, guild.view, guild.roles)
+    session.guilds.delete(server)
+    guild.view.sessions--
+    return true
+  }
+
+  /** Sends an event to every live session that is to have it. */
+  publish(item: LogItem, header: EventHeader): void {
+    const [, , , , audience, name, except] = header
+    const frame = new Frame(name, item.s, item.data)
+    if (audience.kind === "user") {
+      for (const session of this.ofUser(audience.user))
+        if (session.state === "live" && passesIntents(session.intents, name)) this.send(session, frame)
+      return
+    }
+    const view = this.#options.view(audience.server)
+    if (!view || view.sessions === 0) return
+    const bit = eventBits.get(name) ?? 0
+    const key = view.audienceKey(audience)
+    if (!view.isSubscribed(key)) return this.#publishOneByOne(view, audience, frame, bit, except)
+
+    const classes = view.classes.get(key)
+    const left = except.length > 0 ? this.#leaveOut(except, view, key) : undefined
+    if (classes)
+      for (const listeners of classes.values()) {
+        if (listeners.count === 0 || (bit !== 0 && (listeners.intents & bit) === 0)) continue
+        const payload = frame.in(listeners.encoding)
+        this.#options.app.publish(listeners.topic, payload, listeners.encoding === "msgpack", false)
+        listeners.publishedAt = this.#options.clock.monotonic()
+        this.#count(payload, listeners.count)
+      }
+    left?.()
+    if (view.oddOnes.size > 0) this.#sendEach(view.oddOnes, view, audience, frame, bit, except)
+  }
+
+  /** Whether an event is for a session, as of now. */
+  isFor(session: Session, audience: Audience, name: string, except: readonly string[]): boolean {
+    if (except.length > 0 && except.includes(session.user)) return false
+    if (!passesIntents(session.intents, name)) return false
+    if (audience.kind === "user") return audience.user === session.user
+    const guild = session.guilds.get(audience.server)
+    return guild !== undefined && guild.view.includes(audience, session.user, guild.roles)
+  }
+
+  /** When something that carries a position last went to a session. */
+  lastSentAt(session: Session): number {
+    let last = session.sentAt
+    if (session.state === "live")
+      for (const { view } of session.guilds.values())
+        for (const classes of view.classes.values()) last = Math.max(last, classes.get(classKey(session))?.publishedAt ?? 0)
+    return last
+  }
+
+  /** One dispatch to one session. */
+  send(session: Session, frame: Frame): void {
+    session.sentAt = this.#options.clock.monotonic()
+    if (session.connection) this.sendPayload(session.connection, frame.in(session.encoding))
+  }
+
+  sendPayload(connection: Connection, payload: Payload): void {
+    if (connection.closed) return // L2
+    const outcome = connection.ws.send(payload, typeof payload !== "string", false)
+    if (outcome === 2) this.holed.add(connection)
+    this.#count(payload, 1)
+  }
+
+  /** Closes a connection for a reason of the table. */
+  close(connection: Connection, name: CloseName): void {
+    if (connection.closed) return
+    const { code, reason } = closeCodes[name]
+    this.#options.metrics.gateway.closes.of(code).inc()
+    connection.ws.end(code, reason)
+  }
+
+  #publishOneByOne(view: ServerView, audience: Exclude<Audience, { kind: "user" }>, frame: Frame, bit: number, except: readonly string[]): void {
+    this.#sendEach(this.byId.values(), view, audience, frame, bit, except)
+  }
+
+  #sendEach(sessions: Iterable<Session>, view: ServerView, audience: Exclude<Audience, { kind: "user" }>, frame: Frame, bit: number, except: readonly string[]): void {
+    for (const session of sessions) {
+      if (session.state !== "live" || (bit !== 0 && (session.intents & bit) === 0)) continue
+      const guild = session.guilds.get(view.id)
+      if (guild && !except.includes(session.user) && view.includes(audience, session.user, guild.roles)) this.send(session, frame)
+    }
+  }
+
+  /** Takes users' sessions off a topic; what is returned puts them back, in the same tick. */
+  #leaveOut(users: readonly string[], view: ServerView, key: string): (() => void) | undefined {
+    const left: { session: Session; topic: string }[] = []
+    for (const user of users)
+      for (const session of this.ofUser(user)) {
+        const guild = session.guilds.get(view.id)
+        if (session.state !== "live" || !guild || !session.connection || view.oddOnes.has(session)) continue
+        if (!view.subscribedKeys(session.user, guild.roles).includes(key)) continue
+        const topic = topicOf(view, key, session)
+        session.connection.ws.unsubscribe(topic)
+        left.push({ session, topic })
+      }
+    if (left.length === 0) return undefined
+    return () => {
+      for (const { session, topic } of left) session.connection!.ws.subscribe(topic)
+    }
+  }
+
+  #subscribe(session: Session, view: ServerView, roles: readonly Snowflake[]): void {
+    const classes: ListenerClass[] = []
+    for (const key of view.subscribedKeys(session.user, roles)) {
+      const listeners = this.#classOf(session, view, key)
+      if (!listeners) {
+        view.oddOnes.add(session)
+        return
+      }
+      classes.push(listeners)
+    }
+    for (const listeners of classes) {
+      session.connection!.ws.subscribe(listeners.topic)
+      listeners.count++
+    }
+  }
+
+  #unsubscribe(session: Session, view: ServerView, roles: readonly Snowflake[]): void {
+    if (view.oddOnes.delete(session)) return
+    for (const key of view.subscribedKeys(session.user, roles)) {
+      const classes = view.classes.get(key)
+      const listeners = classes?.get(classKey(session))
+      if (!listeners) continue
+      if (session.connection && !session.connection.closed) session.connection.ws.unsubscribe(listeners.topic)
+      if (--listeners.count === 0) classes!.delete(classKey(session))
+    }
+  }
+
+  #classOf(session: Session, view: ServerView, key: string): ListenerClass | undefined {
+    let classes = view.classes.get(key)
+    if (!classes) view.classes.set(key, (classes = new Map()))
+    let listeners = classes.get(classKey(session))
+    if (!listeners) {
+      if (classes.size >= this.#options.classesPerAudience) return undefined
+      listeners = { topic: topicOf(view, key, session), intents: classIntents(session.intents), encoding: session.encoding, count: 0, publishedAt: this.#options.clock.monotonic() }
+      classes.set(classKey(session), listeners)
+    }
+    return listeners
+  }
+
+  #count(payload: Payload, receivers: number): void {
+    const bytes = payload.length * receivers
+    this.unlookedBytes += payload.length
+    const { gateway } = this.#options.metrics
+    gateway.publishes.inc()
+    gateway.deliveries.inc(receivers)
+    gateway.sentBytes.inc(bytes)
+  }
+}
+
+const classKey = (session: Session) => `${classIntents(session.intents)}${session.encoding === "json" ? "j" : "m"}`
+const topicOf = (view: ServerView, key: string, session: Session) => `${view.id} ${key} ${classKey(session)}`
+
+function passesIntents(intents: number, name: string): boolean {
+  const bit = eventBits.get(name) ?? 0
+  return bit === 0 || (intents & bit) !== 0
+}

@@ -1,0 +1,274 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { guildCreate, guildDelete } from "../contract/servers.ts"
+import type { WorkerStreams } from "../cluster/worker-streams.ts"
+import type { DeliveryLogs } from "../cluster/delivery-log.ts"
+import type { Clock } from "../domain/clock.ts"
+import type { Control } from "../domain/control.ts"
+import type { LogItem } from "../domain/log-entry.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { Frame } from "./frames.ts"
+import type { Listeners } from "./listeners.ts"
+import type { ServedHomes } from "./served-homes.ts"
+import type { Session } from "./session.ts"
+
+export interface ReaderOptions {
+  readonly listeners: Listeners
+  readonly homes: ServedHomes
+  readonly streams: () => Pick<WorkerStreams, "recentAfter" | "oldest">
+  readonly logs: Pick<DeliveryLogs, "read">
+  readonly self: string
+  /** Unsent bytes of a socket above which no more is given to it. */
+  readonly budget: number
+  readonly stuckAfter: number
+  /** The user's membership changed in a way that the log did not tell this session in full. */
+  readonly reconcile: (session: Session, server: Snowflake) => void
+  /** The servers that a session knows have changed. */
+  readonly changed: (session: Session) => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/**
+ * Sessions with a cursor on the log: those that have just come, those that come back, those whose sockets are slow. Each is
+ * given what its socket takes; at the head of the log it goes live in the tick of its last frame. It keeps:
+ *   R1  A session is sent every piece of the log that is for it, in order, whichever way it reads.
+ *   R2  A slow reader costs the others nothing.
+ */
+export class Reader {
+  readonly #options: ReaderOptions
+  readonly #reading = new Set<Session>()
+
+  constructor(options: ReaderOptions) {
+    this.#options = options
+  }
+
+  /** Begins after the session's cursor. */
+  begin(session: Session): void {
+    session.progressAt = this.#options.clock.monotonic()
+    this.#reading.add(session)
+    this.pump(session)
+  }
+
+  leave(session: Session): void {
+    this.#reading.delete(session)
+  }
+
+  get size(): number {
+    return this.#reading.size
+  }
+
+  /** The head of the log has moved: whoever waits for it goes on. */
+  wake(): void {
+    for (const session of this.#reading) if (!session.waiting) this.pump(session)
+  }
+
+  /** Closes whoever has not taken a byte for too long. */
+  sweep(): void {
+    const { clock, stuckAfter, listeners } = this.#options
+    const before = clock.monotonic() - stuckAfter
+    for (const session of this.#reading) {
+      const { connection } = session
+      if (!connection || connection.closed || session.progressAt > before || connection.ws.getBufferedAmount() === 0) continue
+      listeners.close(connection, "rate_limited")
+    }
+  }
+
+  /** The socket has taken something. */
+  drained(session: Session): void {
+    session.progressAt = this.#options.clock.monotonic()
+    if (session.state === "reading" && !session.waiting) this.pump(session)
+  }
+
+  /** Gives the socket what it takes; goes live at the head. */
+  pump(session: Session): void {
+    const { connection } = session
+    if (session.state !== "reading" || session.waiting || !connection || connection.closed) return
+    connection.ws.cork(() => this.#pump(session))
+  }
+
+  #pump(session: Session): void {
+    const { listeners, streams, budget, metrics } = this.#options
+    const connection = session.connection!
+    for (;;) {
+      if (session.waiting || connection.closed) return
+      if (connection.ws.getBufferedAmount() > budget / 2) return // drain goes on
+      if (session.foreign) {
+        this.#sendForeign(session)
+        continue
+      }
+      const items = streams().recentAfter(session.cursor)
+      if (items === undefined) return this.#readBack(session)
+      const sent = this.#sendOwn(session, items)
+      if (sent === "all") {
+        if (listeners.position < session.notBefore) return // wake goes on
+        this.#reading.delete(session)
+        listeners.goLive(session)
+        session.cuts = undefined
+        metrics.gateway.sessions.reading.dec()
+        metrics.gateway.sessions.live.inc()
+        return
+      }
+    }
+  }
+
+  /** The own log after the cursor, up to where the live sessions stand. */
+  #sendOwn(session: Session, items: readonly LogItem[]): "all" | "some" {
+    const { listeners, budget } = this.#options
+    const connection = session.connection!
+    for (const item of items) {
+      if (item.s > listeners.position) return "all"
+      this.#take(session, item, item.s)
+      // A view is being loaded: the piece comes again.
+      if (session.waiting || connection.closed) return "some"
+      session.cursor = item.s
+      if (connection.ws.getBufferedAmount() > budget) return "some"
+    }
+    return "all"
+  }
+
+  /** Memory does not reach back to the cursor: Redis does. */
+  #readBack(session: Session): void {
+    const { logs, self, streams, log, listeners } = this.#options
+    if (session.cursor < streams().oldest) return listeners.close(session.connection!, "rate_limited")
+    session.waiting = true
+    logs.read(self, session.cursor, 100).then(
+      items => {
+        session.waiting = false
+        if (session.state !== "reading" || !session.connection || session.connection.closed) return
+        session.connection.ws.cork(() => {
+          this.#sendOwn(session, items)
+          this.#pump(session)
+        })
+      },
+      (error: unknown) => {
+        session.waiting = false
+        log.warn({ err: error }, "delivery log not readable")
+        setTimeout(() => this.pump(session), 200)
+      },
+    )
+  }
+
+  #sendForeign(session: Session): void {
+    const { budget } = this.#options
+    const [stretch] = session.foreign!
+    if (!stretch) {
+      session.foreign = undefined
+      return
+    }
+    while (stretch.next < stretch.items.length) {
+      const item = stretch.items[stretch.next]!
+      const { header } = item
+      if ((header[0] === "e" || header[0] === "c") && isBetween(header[2], header[3], stretch)) this.#take(session, item, item.s + stretch.offset)
+      if (session.waiting || session.connection!.closed) return
+      stretch.next++
+      if (session.connection!.ws.getBufferedAmount() > budget) return
+    }
+    session.foreign!.shift()
+  }
+
+  /** One piece of a log, for one session. Ephemeral events are for those who are live. */
+  #take(session: Session, item: LogItem, s: number): void {
+    const { header } = item
+    if (header[0] === "e") {
+      const [, , number, home, audience, name, except] = header
+      if (isCut(session, home, number) || (audience.kind !== "user" && session.hidden?.has(audience.server))) return
+      if (!this.#options.listeners.isFor(session, audience, name, except)) return
+      this.#options.listeners.send(session, new Frame(name, s, item.data))
+    } else if (header[0] === "c" && !isCut(session, header[3], header[2])) this.control(session, JSON.parse(item.data) as Control, s)
+  }
+
+  /**
+   * A control entry, for one session at its place in the stream. While a server's view is being loaded the session waits;
+   * the entry comes again afterwards.
+   */
+  control(session: Session, control: Control, s: number): void {
+    const { listeners } = this.#options
+    switch (control.type) {
+      case "joined":
+        if (control.user === session.user) this.#join(session, control, s)
+        return
+      case "left":
+        if (control.user === session.user) this.#lose(session, control.server, s, s <= session.repeatedUntil)
+        return
+      case "serverDeleted":
+        this.#lose(session, control.server, s, false)
+        return
+      case "membershipsChanged":
+        if (control.user === session.user && session.guilds.has(control.server) !== control.member) this.#options.reconcile(session, control.server)
+        return
+      case "sessionEnded":
+        if (control.session === session.accessSession && session.connection) listeners.close(session.connection, "authentication_failed")
+    }
+  }
+
+  #join(session: Session, control: Extract<Control, { type: "joined" }>, s: number): void {
+    const { listeners, homes, changed } = this.#options
+    const known = session.guilds.has(control.server)
+    const awaited = session.hidden?.delete(control.server) ?? false
+    if (known && !awaited && s > session.repeatedUntil) return
+    if (!known) {
+      if (homes.isGone(control.server)) return
+      const view = homes.view(control.server)
+      if (!view) return this.#await(session, control.server)
+      homes.hold(control.server).catch(() => {})
+      listeners.addGuild(session, view, control.roles)
+      changed(session)
+    }
+    this.tell(session, guildCreate.name, JSON.stringify(control.event), s)
+  }
+
+  #lose(session: Session, server: Snowflake, s: number, again: boolean): void {
+    const { listeners, homes, changed } = this.#options
+    const had = listeners.removeGuild(session, server)
+    if (had) {
+      homes.release(server)
+      changed(session)
+    }
+    if (had || again) this.tell(session, guildDelete.name, JSON.stringify({ id: server, server_id: server, guild_id: server }), s)
+  }
+
+  /** An event that the worker makes itself, for one session. */
+  tell(session: Session, name: string, d: string, s: number): void {
+    const { listeners } = this.#options
+    if (listeners.isFor(session, { kind: "user", user: session.user }, name, [])) listeners.send(session, new Frame(name, s, d))
+  }
+
+  /** The session reads, and stands still until the server's view is there. */
+  #await(session: Session, server: Snowflake): void {
+    const { listeners, homes, log, metrics } = this.#options
+    if (session.state === "live") {
+      listeners.goReading(session)
+      metrics.gateway.sessions.live.dec()
+      metrics.gateway.sessions.reading.inc()
+      this.#reading.add(session)
+    }
+    session.waiting = true
+    const goOn = () => {
+      homes.release(server)
+      session.waiting = false
+      this.pump(session)
+    }
+    homes
+      .hold(server)
+      .then(() => homes.need(server))
+      .then(goOn,
+        (error: unknown) => {
+          log.warn({ err: error, server }, "server not loaded")
+          setTimeout(goOn, 200)
+        },
+      )
+  }
+}
+
+const isCut = (session: Session, home: Snowflake, number: number): boolean => {
+  const cut = session.foreign ? undefined : session.cuts?.get(home)
+  return cut !== undefined && number <= cut
+}
+
+/** Whether a row belongs to this log: above what the log before gave, not above where the log after begins. */
+function isBetween(number: number, home: Snowflake, stretch: { after: ReadonlyMap<Snowflake, number> | undefined; until: ReadonlyMap<Snowflake, number> }): boolean {
+  const until = stretch.until.get(home)
+  return until !== undefined && number <= until && number > (stretch.after?.get(home) ?? -1)
+}

@@ -1,0 +1,169 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { Clock } from "../domain/clock.ts"
+import { shardOf } from "../domain/snowflake.ts"
+import type { Log } from "../observability/log.ts"
+import type { ServerOutline } from "../storage/servers.ts"
+import { ServerView } from "./views.ts"
+
+export interface ServedHomesOptions {
+  /** Makes this worker's log take the events of homes of one shard. @returns the row from which it holds them */
+  readonly register: (shard: number, homes: readonly Snowflake[]) => Promise<number>
+  readonly release: (shard: number, homes: readonly Snowflake[]) => void
+  readonly loadOutlines: (servers: readonly Snowflake[]) => Promise<ServerOutline[]>
+  readonly loadsAtOnce: number
+  /** How long a home without sessions is kept. */
+  readonly keep: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Held {
+  sessions: number
+  unusedSince: number
+  registered: Promise<number>
+}
+
+/**
+ * The homes whose events this worker's log takes, and what it knows of the servers among them: registered once and loaded
+ * once, however many sessions wait.
+ */
+export class ServedHomes {
+  readonly #options: ServedHomesOptions
+  readonly #held = new Map<Snowflake, Held>()
+  readonly #views = new Map<Snowflake, Promise<ServerView | undefined>>()
+  readonly #ready = new Map<Snowflake, ServerView>()
+  /** Registrations and loads asked for in this turn of the loop. */
+  readonly #toRegister = new Map<number, { homes: Snowflake[]; done: Promise<number> }>()
+  #toLoad: { ids: Set<Snowflake>; done: Promise<Map<Snowflake, ServerOutline>> } | undefined
+  /** Servers that were asked for and do not exist any more; ids are never used twice. */
+  readonly #gone = new Set<Snowflake>()
+  #loading = 0
+  readonly #queue: (() => void)[] = []
+
+  constructor(options: ServedHomesOptions) {
+    this.#options = options
+  }
+
+  /** A server's view if it is there already. */
+  view(server: Snowflake): ServerView | undefined {
+    return this.#ready.get(server)
+  }
+
+  isGone(server: Snowflake): boolean {
+    return this.#gone.has(server)
+  }
+
+  /** Counts a session in and registers the home unless it is; resolves with the row from which the log holds it. */
+  hold(home: Snowflake): Promise<number> {
+    let held = this.#held.get(home)
+    if (!held) {
+      held = { sessions: 0, unusedSince: 0, registered: this.#register(home) }
+      this.#held.set(home, held)
+      held.registered.catch(() => this.#held.delete(home))
+    }
+    held.sessions++
+    return held.registered
+  }
+
+  release(home: Snowflake): void {
+    const held = this.#held.get(home)
+    if (held && --held.sessions === 0) held.unusedSince = this.#options.clock.monotonic()
+  }
+
+  /** Registers again, to learn up to which row everything stands in the logs by now. */
+  cut(home: Snowflake): Promise<number> {
+    return this.#register(home)
+  }
+
+  /** The view of a server that is held; undefined when there is no such server any more. */
+  async need(server: Snowflake): Promise<ServerView | undefined> {
+    let view = this.#views.get(server)
+    if (!view) {
+      view = this.#load(server)
+      this.#views.set(server, view)
+      view.catch(() => this.#views.delete(server))
+    }
+    return view
+  }
+
+  /** The server is gone, or what is known of it is not to be relied on. */
+  forgetView(server: Snowflake): void {
+    this.#views.delete(server)
+    this.#ready.delete(server)
+  }
+
+  /** Homes without sessions go after a while, so that friends who come and go cost nothing. */
+  sweep(): void {
+    const before = this.#options.clock.monotonic() - this.#options.keep
+    if (this.#gone.size > 10_000) this.#gone.clear()
+    const byShard = new Map<number, Snowflake[]>()
+    for (const [home, held] of this.#held) {
+      if (held.sessions > 0 || held.unusedSince > before) continue
+      this.#held.delete(home)
+      this.forgetView(home)
+      const shard = shardOf(home)
+      const homes = byShard.get(shard)
+      if (homes) homes.push(home)
+      else byShard.set(shard, [home])
+    }
+    for (const [shard, homes] of byShard) this.#options.release(shard, homes)
+  }
+
+  /** What is asked for in one turn of the loop goes out as one request a shard. */
+  #register(home: Snowflake): Promise<number> {
+    const shard = shardOf(home)
+    const waiting = this.#toRegister.get(shard)
+    if (waiting) {
+      waiting.homes.push(home)
+      return waiting.done
+    }
+    const homes = [home]
+    const done = new Promise<void>(resolve => setImmediate(resolve)).then(() => {
+      this.#toRegister.delete(shard)
+      return this.#options.register(shard, homes)
+    })
+    this.#toRegister.set(shard, { homes, done })
+    return done
+  }
+
+  async #load(server: Snowflake): Promise<ServerView | undefined> {
+    await this.#held.get(server)?.registered
+    const outline = (await this.#outlines(server)).get(server)
+    if (!outline) {
+      this.#gone.add(server)
+      return undefined
+    }
+    const view = new ServerView(outline)
+    this.#ready.set(server, view)
+    return view
+  }
+
+  #outlines(server: Snowflake): Promise<Map<Snowflake, ServerOutline>> {
+    if (!this.#toLoad) {
+      const ids = new Set<Snowflake>()
+      const done = new Promise<void>(resolve => setImmediate(resolve)).then(async () => {
+        this.#toLoad = undefined
+        await this.#turn()
+        try {
+          const outlines = await this.#options.loadOutlines([...ids])
+          return new Map(outlines.map(outline => [outline.id, outline]))
+        } finally {
+          this.#loading--
+          this.#queue.shift()?.()
+        }
+      })
+      this.#toLoad = { ids, done }
+    }
+    this.#toLoad.ids.add(server)
+    return this.#toLoad.done
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#loading >= this.#options.loadsAtOnce) {
+      if (this.#queue.length > 10_000) throw fail("unavailable")
+      await new Promise<void>(resolve => this.#queue.push(resolve))
+    }
+    this.#loading++
+  }
+}

@@ -1,0 +1,76 @@
+import type { WebSocket } from "uWebSockets.js"
+import type { CutRow, ForeignItems } from "./foreign-log.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { Encoding } from "./frames.ts"
+import type { ServerView } from "./views.ts"
+
+/** One socket, from upgrade to close. It is the socket's user data. */
+export interface Connection {
+  readonly encoding: Encoding
+  readonly address: string
+  ws: WebSocket<Connection>
+  session: Session | undefined
+  /** IDENTIFY or RESUME is under way. */
+  busy: boolean
+  /** After this nothing may be called on `ws`. */
+  closed: boolean
+  readonly openedAt: number
+  heartbeatAt: number
+  /** Client frames of the current minute. */
+  frames: number
+  minuteStartedAt: number
+}
+
+export interface Guild {
+  readonly view: ServerView
+  roles: readonly Snowflake[]
+}
+
+/** A stretch of positions as the client saw them: `s` in [lo, hi] was position `s - offset` of `log`. */
+export interface Span {
+  readonly log: string
+  readonly lo: number
+  readonly hi: number | null
+  readonly offset: number
+  /** The position of that log after which the session read it. */
+  readonly since: number
+  /** Per home the last row that belongs to the log before; rows above it come from this log. */
+  readonly cuts?: Readonly<Record<string, number>> | undefined
+}
+
+/**
+ * A user's gateway session; it outlives its socket by the resume window.
+ *   detached  no socket; the log goes on without it
+ *   reading   a cursor on the worker's log, sent as fast as the socket drains
+ *   live      subscribed: what is published reaches it; it stands where all live sessions stand
+ */
+export interface Session {
+  readonly id: string
+  readonly user: Snowflake
+  readonly username: string
+  readonly accessSession: Snowflake
+  readonly intents: number
+  encoding: Encoding
+  connection: Connection | undefined
+  state: "detached" | "reading" | "live"
+  /** The last position that was sent or passed over, while reading. */
+  cursor: number
+  /** Positions up to this one were sent before the socket ended: what is read again is said again. */
+  repeatedUntil: number
+  /** While reading: it must not go live before this position, because earlier rows may still be on their way. */
+  notBefore: number
+  /** What another worker's log holds for it, to be sent before its own log. */
+  foreign: ForeignItems | undefined
+  /** Rows up to these were sent from elsewhere. */
+  cuts: ReadonlyMap<Snowflake, CutRow> | undefined
+  /** A read or a load is under way; pumping goes on when it is done. */
+  waiting: boolean
+  guilds: Map<Snowflake, Guild>
+  /** Servers whose joining is still to be read: what is read of them before that is not for the session. */
+  hidden: Set<Snowflake> | undefined
+  spans: readonly Span[]
+  /** Monotonic: when a position was last sent to it alone. */
+  sentAt: number
+  /** Monotonic: when a frame last got through while reading; when the socket ended while detached. */
+  progressAt: number
+}

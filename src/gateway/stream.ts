@@ -1,0 +1,135 @@
+import type { Control } from "../domain/control.ts"
+import type { LogItem } from "../domain/log-entry.ts"
+import { shardOf } from "../domain/snowflake.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { Listeners } from "./listeners.ts"
+import type { Reader } from "./reader.ts"
+import type { ServedHomes } from "./served-homes.ts"
+import type { Session } from "./session.ts"
+
+export interface StreamOptions {
+  readonly listeners: Listeners
+  readonly reader: Reader
+  readonly homes: ServedHomes
+  /** The session can never be resumed: what it missed is nowhere. */
+  readonly giveUp: (session: Session) => void
+  /** Bytes published per turn of the event loop before socket buffers are looked at. */
+  readonly slice: number
+  /** Unsent bytes above which a live session falls back to reading. */
+  readonly budget: number
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/**
+ * The worker's log as it grows: each piece acts on, or is published to, the live sessions, in order. Control entries act
+ * before what follows them.
+ */
+export class Stream {
+  readonly #options: StreamOptions
+  #waiting: LogItem[] = []
+  #next = 0
+  #scheduled = false
+
+  constructor(options: StreamOptions) {
+    this.#options = options
+  }
+
+  get behind(): number {
+    return this.#waiting.length - this.#next
+  }
+
+  take(items: readonly LogItem[]): void {
+    for (const item of items) this.#waiting.push(item)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#run()
+    })
+  }
+
+  #run(): void {
+    const { listeners, reader, slice, metrics } = this.#options
+    const startedAt = performance.now()
+    while (this.#next < this.#waiting.length && listeners.unlookedBytes < slice) {
+      const item = this.#waiting[this.#next++]!
+      this.#act(item)
+      listeners.position = item.s
+      if (listeners.holed.size > 0) this.#closeHoled()
+    }
+    if (listeners.unlookedBytes >= slice) this.#lookAtBuffers()
+    metrics.gateway.publishSeconds.observe((performance.now() - startedAt) / 1000)
+    if (this.#next < this.#waiting.length) this.#schedule()
+    else {
+      this.#waiting = []
+      this.#next = 0
+    }
+    if (reader.size > 0) reader.wake()
+  }
+
+  #act(item: LogItem): void {
+    const { header } = item
+    if (header[0] === "e" || header[0] === "x") this.#options.listeners.publish(item, header)
+    else if (header[0] === "c") this.#control(JSON.parse(item.data) as Control, item.s)
+    else if (header[0] === "g") this.#gap(header[1])
+  }
+
+  #control(control: Control, s: number): void {
+    const { listeners, reader, homes } = this.#options
+    if (control.type === "serverDeleted") {
+      for (const session of [...listeners.byId.values()]) if (session.state === "live" && session.guilds.has(control.server)) reader.control(session, control, s)
+      homes.forgetView(control.server)
+      return
+    }
+    // An ended access acts at once on whoever has it, wherever he reads.
+    for (const session of [...listeners.ofUser(control.user)])
+      if (session.state === "live" || control.type === "sessionEnded") reader.control(session, control, s)
+    if (control.type === "sessionEnded")
+      for (const session of [...listeners.ofUser(control.user)]) if (session.accessSession === control.session) this.#options.giveUp(session)
+  }
+
+  /** Never silent: whoever listens to the shard is closed and starts anew. */
+  #gap(shard: number): void {
+    const { listeners, log, metrics, giveUp } = this.#options
+    metrics.gateway.gaps.inc()
+    let closed = 0
+    for (const session of [...listeners.byId.values()]) {
+      if (shardOf(session.user) !== shard && ![...session.guilds.keys()].some(server => shardOf(server) === shard)) continue
+      closed++
+      if (session.connection) listeners.close(session.connection, "unknown_error")
+      giveUp(session)
+    }
+    log.warn({ shard, sessions: closed }, "gap in the delivery log")
+  }
+
+  /** Sockets that do not keep up read from the log from now on, at their own pace. */
+  #lookAtBuffers(): void {
+    const { listeners, reader, budget, metrics } = this.#options
+    listeners.unlookedBytes = 0
+    for (const session of listeners.byId.values()) {
+      const { connection } = session
+      if (session.state !== "live" || !connection || connection.closed || connection.ws.getBufferedAmount() <= budget) continue
+      listeners.goReading(session)
+      metrics.gateway.sessions.live.dec()
+      metrics.gateway.sessions.reading.inc()
+      metrics.gateway.fallenToReading.inc()
+      reader.begin(session)
+    }
+  }
+
+  /** A socket that was refused a frame has a hole in its stream: nothing more may go there. */
+  #closeHoled(): void {
+    const { listeners } = this.#options
+    for (const connection of listeners.holed) {
+      if (connection.session?.state === "live") listeners.goReading(connection.session)
+      if (!connection.closed) connection.ws.close()
+    }
+    listeners.holed.clear()
+  }
+}

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import type { ClusterConfig } from "../cluster.config.ts"
+import { openNode } from "./actors/runtime/node.ts"
+import { openJobConnection, openJobQueue } from "./cluster/job-queue.ts"
+import { redisKeys } from "./cluster/keys.ts"
+import type { Member } from "./cluster/members.ts"
+import { openRedis } from "./cluster/redis.ts"
+import type { Clock } from "./domain/clock.ts"
+import type { Log } from "./observability/log.ts"
+import type { Metrics } from "./observability/metrics.ts"
+import { openStorage } from "./storage/storage.ts"
+import { consumeJobs } from "./workers/consumer.ts"
+import { startSweep } from "./workers/sweep.ts"
+
+export interface JobWorkerOptions {
+  self: Member
+  topology: ClusterConfig
+  databaseUrl: string
+  redisUrl: string
+  redisPrefix: string
+  log: Log
+  metrics: Metrics
+  /** This incarnation is over: it must be stopped. */
+  onOver: (why: string) => void
+}
+
+export interface JobWorker {
+  readonly id: string
+  /** The primary saw a worker of this host end. */
+  noteDeath(id: string): void
+  /** Finishes the jobs that run, takes no more, then stops. */
+  drain(): Promise<void>
+  /** At once; what ran is run again by others. */
+  stop(): Promise<void>
+}
+
+/** The door for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
+export async function startJobWorker(options: JobWorkerOptions): Promise<JobWorker> {
+  const { self, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
+  const trouble = (error: unknown) => {
+    metrics.pools.redisErrors.of("jobs").inc()
+    log.debug({ err: error, connection: "jobs" }, "redis trouble")
+  }
+  const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}` })
+  const adding = openRedis(redisUrl, `${self.id} jobs`, trouble)
+  const taking = openJobConnection(redisUrl, `${self.id} jobs taken`, trouble)
+  await Promise.all([adding.connect(), taking.connect()])
+  const queue = openJobQueue(adding, redisPrefix, clock.now)
+
+  const node = await openNode({
+    self,
+    redisUrl,
+    keys: redisKeys(redisPrefix),
+    storage,
+    jobs: queue,
+    // Only turns revoke, and turns happen where shards are.
+    revoke: () => Promise.reject(new Error("a job worker owns no shard")),
+    topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
+    onItems: () => {},
+    onDeath: () => {},
+    onOver: options.onOver,
+    clock,
+    log,
+    metrics,
+  })
+  await node.start()
+
+  const ending = new AbortController()
+  const tools = { ask: node.ask, storage, signal: ending.signal }
+  const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
+  const sweeping = startSweep({ tools, log, now: clock.now })
+
+  let waiting = 0
+  metrics.jobs.waiting.from(() => waiting)
+  const counting = setInterval(() => {
+    queue.waiting().then(count => (waiting = count), trouble)
+  }, 5_000)
+
+  async function close(finish: () => Promise<void>): Promise<void> {
+    ending.abort(new Error("the process ends"))
+    clearInterval(counting)
+    await finish()
+    await sweeping.stop()
+    await node.stop()
+    await queue.close().catch(trouble)
+    adding.disconnect()
+    taking.disconnect()
+    await storage.close()
+  }
+
+  return {
+    id: self.id,
+    noteDeath(id) {
+      // No primary of another host saw this; a notice spares them the wait for a sign of life.
+      for (const member of node.membership.members())
+        if (member.host !== self.host) node.bus.notify(member.id, "death", id)
+      node.membership.noteDeath(id)
+    },
+    drain: () => close(() => consumer.close()),
+    stop: () => close(() => consumer.abandon()),
+  }
+}
+
+const clock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: milliseconds => sleep(milliseconds),
+}

@@ -1,0 +1,143 @@
+/**
+ * The entry of every process. Started by a person it is the primary; forked by the primary it is `web` or `job`, as its
+ * arguments say, so that `ps` tells them apart. What people read goes to stdout in plain lines, the log to stderr: JSON
+ * for programs, one readable line each on a terminal.
+ */
+import cluster from "node:cluster"
+import { availableParallelism } from "node:os"
+import type { DestinationStream } from "pino"
+import { clusterConfig } from "../cluster.config.ts"
+import { ConfigError, readConfig, type Config } from "./config.ts"
+import { answerMetrics } from "./observability/aggregate.ts"
+import { createLog, type Log } from "./observability/log.ts"
+import { createMetrics } from "./observability/metrics.ts"
+import type { Order, Report, StartOrder } from "./primary.ts"
+
+/** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
+const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
+/** Milliseconds for a process to end in good order when nobody waits for it any longer. */
+const lastMoment = 3_000
+
+// A reader that has gone (`npm start | head`) is no reason to end.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
+
+if (cluster.worker) serve(cluster.worker)
+else await lead()
+
+async function lead(): Promise<never> {
+  const [argument] = process.argv.slice(2)
+  if (argument !== undefined) {
+    console.error(`starling: ${argument} means nothing here; every setting is an environment variable`)
+    process.exit(exitCodes.misconfigured)
+  }
+  const config = configuration()
+  const log = createLog({ level: config.logLevel, process: "primary" }, destination())
+  endOnBugs(log)
+  const { runPrimary } = await import("./primary.ts")
+  const reason = await runPrimary({
+    config,
+    topology: clusterConfig,
+    log,
+    metrics: createMetrics(),
+    // Password hashes take as many threads as there are cores; files and names must not wait behind them.
+    environment: {
+      UV_THREADPOOL_SIZE: process.env["UV_THREADPOOL_SIZE"] ?? String(Math.max(8, 2 * availableParallelism())),
+    },
+  })
+  process.exit(reason === "told" ? exitCodes.done : exitCodes.failed)
+}
+
+function configuration(): Config {
+  try {
+    return readConfig(process.env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const problem of error.problems) console.error(`starling: ${problem}`)
+    process.exit(exitCodes.misconfigured)
+  }
+}
+
+/** A forked process: asks for its orders, does its work, and ends on order, alone, or when it is over. */
+function serve(us: NonNullable<typeof cluster.worker>): void {
+  const place = process.argv.slice(2).join("-")
+  let log: Log | undefined
+  let running: { noteDeath(id: string): void; drain(): Promise<void>; stop(): Promise<void> } | undefined
+  let counted: ReturnType<typeof answerMetrics> | undefined
+  let ending = false
+
+  async function start({ self, config, port, ...places }: StartOrder): Promise<void> {
+    log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination())
+    endOnBugs(log)
+    const metrics = createMetrics()
+    counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
+    const onOver = (why: string) => {
+      log?.error({ member: self.id, why }, "this incarnation is over")
+      end(exitCodes.over, () => running?.stop(), lastMoment)
+    }
+    const options = { self, config, ...places, topology: clusterConfig, log, metrics, onOver }
+    if (self.role === "web") {
+      const { startWebWorker } = await import("./worker.ts")
+      running = await startWebWorker({ ...options, port, host: config.host, shared: true })
+    } else {
+      const { startJobWorker } = await import("./job-worker.ts")
+      running = await startJobWorker(options)
+    }
+    report({ type: "ready" })
+  }
+
+  /** Once; the primary declares dead what could not say so itself. */
+  function end(code: number, farewell: () => Promise<void> | undefined, patience: number): void {
+    if (ending) return
+    ending = true
+    setTimeout(() => process.exit(exitCodes.failed), patience)
+    Promise.resolve(farewell())
+      .catch((error: unknown) => log?.warn({ err: error }, "did not end in good order"))
+      .then(() => counted?.finish())
+      .then(
+        () => process.exit(code),
+        () => process.exit(code),
+      )
+  }
+  const drain = (patience: number) => end(exitCodes.done, () => running?.drain(), patience)
+  const report = (report: Report) => process.send?.(report, () => {}) // the end of the channel is its own event
+
+  process.on("message", (order: Order) => {
+    if (order.type === "start")
+      start(order).catch((error: unknown) => {
+        log?.fatal({ err: error }, "could not start")
+        end(exitCodes.failed, () => running?.stop(), lastMoment)
+      })
+    else if (order.type === "death") running?.noteDeath(order.id)
+    else if (order.type === "end") drain(order.patience)
+  })
+  us.on("disconnect", () => {
+    // Node would exit at once. Without a primary nobody would restart us or free the port, so it ends, but kindly.
+    us.exitedAfterDisconnect = true
+    drain(lastMoment)
+  })
+  process.on("SIGTERM", () => drain(clusterConfig.processes.drainTimeout))
+  // Ctrl-C reaches the whole process group; the primary decides what it means.
+  for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {})
+  report({ type: "here" })
+}
+
+function endOnBugs(log: Log): void {
+  for (const event of ["uncaughtException", "unhandledRejection"] as const)
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, "nobody caught this")
+      process.exit(exitCodes.failed)
+    })
+}
+
+function destination(): DestinationStream {
+  return process.stderr.isTTY ? { write: line => process.stderr.write(readable(line)) } : process.stderr
+}
+
+/** `12:30:01 WARN web-0 lease lost shard=12` */
+function readable(line: string): string {
+  const { level, time, msg, process: role, worker, pid: _, err, ...facts } = JSON.parse(line) as Record<string, unknown>
+  const { stack, message, ...about } = (err ?? {}) as Record<string, unknown>
+  const words = Object.entries({ ...facts, ...about }).map(([name, fact]) => `${name}=${JSON.stringify(fact)}`)
+  const head = [String(time).slice(11, 19), String(level).toUpperCase(), worker ?? role, msg, ...words].join(" ")
+  return stack === undefined ? `${head}\n` : `${head}\n${String(stack ?? message)}\n`
+}

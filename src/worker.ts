@@ -1,0 +1,193 @@
+import { availableParallelism } from "node:os"
+import uWebSockets, { type us_listen_socket } from "uWebSockets.js"
+import type { ClusterConfig } from "../cluster.config.ts"
+import { openNode, type ClusterNode } from "./actors/runtime/node.ts"
+import { createAdmission } from "./cluster/admission.ts"
+import { GatewaySessions } from "./cluster/gateway-sessions.ts"
+import { openJobQueue } from "./cluster/job-queue.ts"
+import { redisKeys } from "./cluster/keys.ts"
+import type { Member } from "./cluster/members.ts"
+import { openRedis } from "./cluster/redis.ts"
+import { createTokens } from "./cluster/tokens.ts"
+import type { Config } from "./config.ts"
+import { openapiDocument } from "./contract/openapi.ts"
+import { wireVersion } from "./contract/system.ts"
+import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "./domain/client-address.ts"
+import type { Clock } from "./domain/clock.ts"
+import { Gateway } from "./gateway/gateway.ts"
+import { createHttpDoor } from "./http/door.ts"
+import { createHashing } from "./http/hashing.ts"
+import { documentationPages } from "./http/pages.ts"
+import { createHealth } from "./observability/health.ts"
+import type { Log } from "./observability/log.ts"
+import type { Metrics } from "./observability/metrics.ts"
+import { openStorage } from "./storage/storage.ts"
+
+export interface WebWorkerOptions {
+  self: Member
+  config: Config
+  topology: ClusterConfig
+  databaseUrl: string
+  redisUrl: string
+  redisPrefix: string
+  host: string
+  port: number
+  /** Other workers listen on the same port. */
+  shared: boolean
+  log: Log
+  metrics: Metrics
+  /** The incarnation is over: declared dead, or its log is gone. */
+  onOver: (why: string) => void
+}
+
+export interface WebWorker {
+  readonly port: number
+  readonly id: string
+  readonly node: ClusterNode
+  readonly gateway: Gateway
+  noteDeath(id: string): void
+  /** Sends its sessions elsewhere, hands over its shards, then ends. */
+  drain(): Promise<void>
+  /** Ends at once. */
+  stop(): Promise<void>
+}
+
+const clock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds)),
+}
+
+/** A web worker: REST and gateway on one port, the actors of its shards, its delivery log. */
+export async function startWebWorker(options: WebWorkerOptions): Promise<WebWorker> {
+  const { self, config, topology, log, metrics } = options
+  const keys = redisKeys(options.redisPrefix)
+  const trouble = (name: string) => (error: unknown) => {
+    metrics.pools.redisErrors.of(name).inc()
+    log.debug({ err: error, connection: name }, "redis trouble")
+  }
+  const storage = openStorage({ url: options.databaseUrl, name: self.id, ...topology.storage })
+  const admitting = openRedis(options.redisUrl, `${self.id} admission`, trouble("admission"))
+  const remembering = openRedis(options.redisUrl, `${self.id} sessions`, trouble("sessions"))
+  const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
+  const connections = [admitting, remembering, queueing]
+  await Promise.all(connections.map(connection => connection.connect()))
+
+  const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
+  const tokens = createTokens({ redis: admitting, keys, load: id => storage.sessions.find(id), clock: () => clock.now() })
+  const records = new GatewaySessions(remembering, keys)
+
+  const app = uWebSockets.App()
+  let gateway: Gateway | undefined
+  let listening: us_listen_socket | undefined
+  let over = false
+  const node = await openNode({
+    self,
+    redisUrl: options.redisUrl,
+    keys,
+    storage,
+    jobs,
+    revoke: sessions => tokens.revoke(sessions),
+    topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
+    onItems: items => gateway?.takeItems(items),
+    onDeath: () => {},
+    onOver: why => {
+      if (over) return
+      over = true
+      options.onOver(why)
+    },
+    clock,
+    log,
+    metrics,
+  })
+
+  const proxies = trustedProxies(config.trustedProxies)
+  const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
+  gateway = new Gateway({
+    app,
+    node,
+    records,
+    storage,
+    tokens,
+    topology: topology.gateway,
+    limited: config.rateLimits,
+    gatewayUrl,
+    allowedOrigins: config.policy.gateway_allowed_origins,
+    clientAddress: (peer, forwardedFor) => formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
+    clock,
+    log,
+    metrics,
+  })
+  const health = createHealth(
+    {
+      postgres: () => storage.placement.ping(),
+      redis: () => admitting.ping().then(() => {}),
+      membership: () => node.check(),
+    },
+    { timeoutMs: 1_000, cacheMs: 500 },
+  )
+  const title = config.policy.server_name
+  const door = createHttpDoor({
+    ask: node.ask,
+    create: node.create,
+    storage,
+    tokens,
+    admission: createAdmission({ redis: admitting, keys, tokens, enabled: config.rateLimits }),
+    workersOf: user => node.router.workersOf(user),
+    health,
+    hashing: createHashing({ atOnce: Math.max(1, Math.floor(availableParallelism() / 2)), queued: topology.http.hashesQueued }),
+    policy: config.policy,
+    publicUrl: config.publicUrl,
+    trustedProxies: config.trustedProxies,
+    status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
+    pages: documentationPages({ openapi: JSON.stringify(openapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion })), title }),
+    bounds: topology.http,
+    clock: () => clock.now(),
+    log,
+    metrics,
+  })
+  door.register(app)
+
+  await node.start()
+  gateway.begin(node.streams.position)
+  const port = await new Promise<number>((resolve, reject) => {
+    app.listen(options.host, options.port, socket => {
+      if (!socket) return reject(new Error(`port ${options.port} cannot be listened on`))
+      listening = socket
+      resolve(uWebSockets.us_socket_local_port(socket as never))
+    })
+  })
+
+  const closeAll = async () => {
+    await node.stop()
+    await jobs.close().catch(() => {})
+    for (const connection of connections) connection.disconnect()
+    await storage.close().catch(() => {})
+    app.close()
+  }
+  const stopListening = () => {
+    if (listening) uWebSockets.us_listen_socket_close(listening)
+    listening = undefined
+  }
+
+  return {
+    port,
+    id: self.id,
+    node,
+    gateway,
+    noteDeath: id => node.membership.noteDeath(id),
+    async drain() {
+      stopListening()
+      await gateway.drain()
+      await node.leave().catch((error: unknown) => log.warn({ err: error }, "not everything was handed over"))
+      await door.close()
+      gateway.stop()
+      await closeAll()
+    },
+    async stop() {
+      stopListening()
+      gateway.stop()
+      await closeAll()
+    },
+  }
+}

@@ -1,0 +1,62 @@
+import { Worker, type Job } from "bullmq"
+import { jobPrefix, jobQueueName, jobRetryDelay, type openJobConnection } from "../cluster/job-queue.ts"
+import { Failure } from "../contract/errors.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { runJob } from "./jobs.ts"
+import type { JobTools } from "./processor.ts"
+
+export interface JobConsumerOptions {
+  readonly connection: ReturnType<typeof openJobConnection>
+  readonly prefix: string
+  readonly tools: JobTools
+  readonly log: Log
+  readonly metrics: Pick<Metrics, "jobs">
+  readonly trouble: (error: unknown) => void
+}
+
+export interface JobConsumer {
+  /** Takes no more jobs and waits for those that run. */
+  close(): Promise<void>
+  /** Does not wait: another process finds the jobs stalled and runs them again. */
+  abandon(): Promise<void>
+}
+
+/** Jobs wait for actors and statements, not for this process's CPU. */
+const atOnce = 32
+
+/** Takes jobs out of the queue and runs them. */
+export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }: JobConsumerOptions): JobConsumer {
+  async function perform({ id, name, data, attemptsMade, opts }: Job): Promise<void> {
+    const startedAt = performance.now()
+    try {
+      await runJob(tools, name, data)
+      metrics.jobs.done.of(name, "done").inc()
+    } catch (error) {
+      const isLast = attemptsMade + 1 >= (opts.attempts ?? 1)
+      metrics.jobs.done.of(name, isLast ? "failed" : "retried").inc()
+      const about = { err: error, job: name, job_id: id, attempt: attemptsMade + 1 }
+      if (isLast) log.error(about, "job failed for good")
+      else if (isPassing(error)) log.debug(about, "job put off")
+      else log.error(about, "job failed")
+      throw error
+    } finally {
+      metrics.jobs.seconds.of(name).observe((performance.now() - startedAt) / 1000)
+    }
+  }
+
+  const worker = new Worker(jobQueueName, perform, {
+    connection,
+    prefix: jobPrefix(prefix),
+    concurrency: atOnce,
+    // A process that is killed leaves its jobs stalled; that says nothing against the jobs.
+    maxStalledCount: 100,
+    settings: { backoffStrategy: jobRetryDelay },
+  })
+  worker.on("error", trouble)
+  return { close: () => worker.close(), abandon: () => worker.close(true) }
+
+  function isPassing(error: unknown): boolean {
+    return tools.signal.aborted || (error instanceof Failure && error.code === "unavailable")
+  }
+}

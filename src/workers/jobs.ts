@@ -1,0 +1,24 @@
+import { jobs, type JobName } from "../contract/jobs.ts"
+import { expireInvite } from "./expire-invite.ts"
+import { expireSession } from "./expire-session.ts"
+import type { JobTools, Processor } from "./processor.ts"
+import { purgeMessages } from "./purge-messages.ts"
+
+/** Who does which job; one that nobody does is missing here and does not compile. */
+const processors: { readonly [Name in JobName]: Processor<Name> } = { expireInvite, expireSession, purgeMessages }
+
+/**
+ * Runs one job. A name or a payload that is not in the contract fails like any other job and is tried again: in a rolling
+ * update the queue may hold what only the next version of this program knows.
+ */
+export async function runJob(tools: JobTools, name: string, data: unknown): Promise<void> {
+  if (!isJobName(name)) throw new Error(`no processor for the job ${name}`)
+  await run(tools, name, data)
+}
+
+const isJobName = (name: string): name is JobName => Object.hasOwn(processors, name)
+
+async function run<Name extends JobName>(tools: JobTools, name: Name, data: unknown): Promise<void> {
+  const processor: Processor<Name> = processors[name]
+  await processor(tools, jobs[name].data.parse(data) as Parameters<Processor<Name>>[1])
+}
