@@ -74,11 +74,16 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   await Promise.all(connections.map(connection => connection.connect()))
 
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
-  const tokens = createTokens({ redis: admitting, keys, load: id => storage.sessions.find(id), clock: () => clock.now() })
+  const tokens = createTokens({
+    redis: admitting,
+    keys,
+    load: id => storage.sessions.find(id),
+    clock: () => clock.now(),
+  })
   const records = new GatewaySessions(remembering, keys)
 
   const app = uWebSockets.App()
-  let gateway: Gateway | undefined
+  const doors: { gateway?: Gateway } = {}
   let listening: us_listen_socket | undefined
   let over = false
   const node = await openNode({
@@ -89,7 +94,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     jobs,
     revoke: sessions => tokens.revoke(sessions),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
-    onItems: items => gateway?.takeItems(items),
+    onItems: items => doors.gateway?.takeItems(items),
     onDeath: () => {},
     onOver: why => {
       if (over) return
@@ -103,7 +108,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
 
   const proxies = trustedProxies(config.trustedProxies)
   const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
-  gateway = new Gateway({
+  const gateway = new Gateway({
     app,
     node,
     records,
@@ -113,11 +118,13 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     limited: config.rateLimits,
     gatewayUrl,
     allowedOrigins: config.policy.gateway_allowed_origins,
-    clientAddress: (peer, forwardedFor) => formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
+    clientAddress: (peer, forwardedFor) =>
+      formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
     clock,
     log,
     metrics,
   })
+  doors.gateway = gateway
   const health = createHealth(
     {
       postgres: () => storage.placement.ping(),
@@ -135,12 +142,18 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     admission: createAdmission({ redis: admitting, keys, tokens, enabled: config.rateLimits }),
     workersOf: user => node.router.workersOf(user),
     health,
-    hashing: createHashing({ atOnce: Math.max(1, Math.floor(availableParallelism() / 2)), queued: topology.http.hashesQueued }),
+    hashing: createHashing({
+      atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
+      queued: topology.http.hashesQueued,
+    }),
     policy: config.policy,
     publicUrl: config.publicUrl,
     trustedProxies: config.trustedProxies,
     status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
-    pages: documentationPages({ openapi: JSON.stringify(openapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion })), title }),
+    pages: documentationPages({
+      openapi: JSON.stringify(openapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion })),
+      title,
+    }),
     bounds: topology.http,
     clock: () => clock.now(),
     log,
@@ -154,7 +167,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     app.listen(options.host, options.port, socket => {
       if (!socket) return reject(new Error(`port ${options.port} cannot be listened on`))
       listening = socket
-      resolve(uWebSockets.us_socket_local_port(socket as never))
+      resolve(uWebSockets.us_socket_local_port(socket))
     })
   })
 

@@ -227,19 +227,25 @@ describe("one start with two web workers and a job worker", () => {
   test("a job ends a session whose time is over, the sweep one without a job, and no job is lost in silence", async () => {
     const { sql, redis } = services
     const now = Math.floor(Date.now() / 1000)
-    await sql`INSERT INTO users (id, username, created_at) VALUES (4096, 'lin', ${now})`
+    const [lin, timely, forgotten, extended] = ["0", "1", "2", "3"].map(last => `38245316688421273${last}`) as [
+      string,
+      string,
+      string,
+      string,
+    ]
+    await sql`INSERT INTO users (id, username, created_at) VALUES (${lin}, 'lin', ${now})`
     await sql`
       INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
-      VALUES (4097, 4096, 'a', '', '', ${now}, ${now - 1}, ${now}), (4098, 4096, 'b', '', '', ${now}, ${now - 3600}, ${now}),
-             (4099, 4096, 'c', '', '', ${now}, ${now + 3600}, ${now})`
+      VALUES (${timely}, ${lin}, 'a', '', '', ${now}, ${now - 1}, ${now}), (${forgotten}, ${lin}, 'b', '', '', ${now}, ${now - 3600}, ${now}),
+             (${extended}, ${lin}, 'c', '', '', ${now}, ${now + 3600}, ${now})`
     const queue = openJobQueue(redis, "starling:", Date.now)
-    await queue.add(expireSession.at({ user_id: "4096", session_id: "4097" }, { key: "session:4097" }))
-    await queue.add(expireSession.at({ user_id: "4096", session_id: "4099" }, { key: "session:4099" }))
+    await queue.add(expireSession.at({ user_id: lin, session_id: timely }, { key: `session:${timely}` }))
+    await queue.add(expireSession.at({ user_id: lin, session_id: extended }, { key: `session:${extended}` }))
     await queue.add({ kind: "job", job: "stranger", data: {}, key: "stranger", runAtMs: 0 })
     const left = async () =>
-      (await sql`SELECT id FROM sessions WHERE user_id = 4096 ORDER BY id`).map(row => row["id"] as string)
-    await until("the job has run", async () => !(await left()).includes("4097"))
-    await until("the sweep has run", async () => (await left()).join() === "4099")
+      (await sql`SELECT id FROM sessions WHERE user_id = ${lin} ORDER BY id`).map(row => row["id"] as string)
+    await until("the job has run", async () => !(await left()).includes(timely))
+    await until("the sweep has run", async () => (await left()).join() === extended)
     const counts = await series(where.metrics)
     expect(counts.get('starling_jobs_total{job="expireSession",outcome="done"}')).toBe(2)
     expect(counts.get('starling_jobs_total{job="stranger",outcome="retried"}')).toBeGreaterThan(0)
@@ -260,15 +266,16 @@ describe("one start with two web workers and a job worker", () => {
       1_000,
     )
     expect(await isHealthy(where.url)).toBe(true)
-    await until("replaced", async () => ![undefined, killed].includes(await program.at("web 0")))
-    await until("serving", () => allServe(where.metrics))
+    await until("its shards are with its successor", async () => {
+      const [row] = await services.sql`
+        SELECT count(*)::int AS owned, count(*) FILTER (WHERE slot = 0)::int AS back
+        FROM shards JOIN incarnations i ON i.id = shards.owner WHERE i.died_at IS NULL`
+      return row!["owned"] === 1024 && row!["back"] > 0
+    })
+    expect([undefined, killed]).not.toContain(await program.at("web 0"))
+    expect(await allServe(where.metrics)).toBe(true)
     const answers = await Promise.all(Array.from({ length: 20 }, () => isHealthy(where.url)))
     expect(answers).not.toContain(false)
-    await until("every shard has a living owner", async () => {
-      const [row] = await services.sql`
-        SELECT count(*)::int AS owned FROM shards JOIN incarnations i ON i.id = shards.owner WHERE i.died_at IS NULL`
-      return row!["owned"] === 1024
-    })
   })
 
   test("processes that are over end by themselves and come back as new incarnations", async () => {

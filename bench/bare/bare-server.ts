@@ -7,9 +7,14 @@ export interface BareServer {
   stop(): Promise<void>
 }
 
+const files = {
+  publish: new URL("./publish.ts", import.meta.url),
+  posts: new URL("./posts.ts", import.meta.url),
+}
+
 /** Starts `publish.ts` or `posts.ts` of this folder in a process of its own. */
-export async function startBareServer(name: "publish" | "posts", ...args: string[]): Promise<BareServer> {
-  const child = fork(new URL(`./${name}.ts`, import.meta.url), args, { stdio: ["ignore", "inherit", "inherit", "ipc"] })
+export async function startBareServer(name: keyof typeof files, ...args: string[]): Promise<BareServer> {
+  const child = fork(files[name], args, { stdio: ["ignore", "inherit", "inherit", "ipc"] })
   const ended = once(child, "exit")
   const told = (await Promise.race([once(child, "message"), ended])) as [{ port: number } | number | null]
   const [first] = told

@@ -56,7 +56,7 @@ async function flush(): Promise<void> {
 const app = uWS.App()
 
 app.post("/channels/:channel/messages", (res, req) => {
-  const channel = req.getParameter(0)!
+  const channel = req.getParameter(0)
   onJson(res, req, body => {
     const { content, nonce } = body as { content: string; nonce: string }
     const id = String(++lastId)

@@ -1,11 +1,11 @@
 import uWS from "uWebSockets.js"
-import type { HttpRequest, HttpResponse, TemplatedApp, us_socket } from "uWebSockets.js"
+import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 
 /** Listens on any free port and tells the benchmark, which started this process and ends it. */
 export function serve(app: TemplatedApp): void {
   app.listen("127.0.0.1", 0, socket => {
     if (!socket) throw new Error("no port to listen on")
-    process.send?.({ port: uWS.us_socket_local_port(socket as unknown as us_socket) })
+    process.send?.({ port: uWS.us_socket_local_port(socket) })
   })
   process.on("disconnect", () => process.exit())
 }

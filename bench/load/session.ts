@@ -19,14 +19,13 @@ export interface SessionOptions {
 export class Session {
   readonly ready: Promise<void>
   readonly #socket: NodeWebSocket
-  readonly #identifies: boolean
+  #identified = false
   #closed = false
 
   constructor({ url, token, localAddress, onFrame, onLost }: SessionOptions) {
     const address = localAddress === undefined ? {} : { localAddress }
     const socket = new NodeWebSocket(url, [], { textAsBytes: true, ...address })
     this.#socket = socket
-    this.#identifies = token !== undefined
     this.ready = new Promise((resolve, reject) => {
       // A property costs `NodeWebSocket` one call per frame; it has no listeners.
       /* oxlint-disable unicorn/prefer-add-event-listener */
@@ -37,8 +36,10 @@ export class Session {
       socket.onmessage = ({ data }) => {
         const { op, t } = JSON.parse((data as Buffer).toString()) as { op: number; t?: string }
         if (op === opcodes.HELLO.op) this.#send({ op: opcodes.IDENTIFY.op, d: { token, properties: {} } })
-        else if (op === opcodes.DISPATCH.op && t === "READY") go()
-        else if (op === opcodes.INVALID_SESSION.op) reject(new Error("the server refused to identify a session"))
+        else if (op === opcodes.DISPATCH.op && t === "READY") {
+          this.#identified = true
+          go()
+        } else if (op === opcodes.INVALID_SESSION.op) reject(new Error("the server refused to identify a session"))
       }
       if (token === undefined) socket.onopen = go
       socket.onerror = ({ error }) => reject(error)
@@ -52,7 +53,7 @@ export class Session {
   }
 
   heartbeat(): void {
-    if (this.#identifies) this.#send({ op: opcodes.HEARTBEAT.op, d: null })
+    if (this.#identified) this.#send({ op: opcodes.HEARTBEAT.op, d: null })
   }
 
   /** Resets, so that no port is left waiting. */

@@ -26,8 +26,19 @@ export interface ChannelCommands {
   readChannel(input: { user: Snowflake }): Channel
   /** Refuses whoever may not read the channel's history. */
   requireRead(input: { user: Snowflake }): { server_id: Snowflake }
-  createInvite(input: { user: Snowflake; code: string; max_age?: number | undefined; max_uses?: number | undefined; temporary?: boolean | undefined }): Invite
-  createMessage(input: { author: Actor; content?: string | undefined; reply_to_id?: Snowflake | undefined; nonce?: string | undefined }): Message
+  createInvite(input: {
+    user: Snowflake
+    code: string
+    max_age?: number | undefined
+    max_uses?: number | undefined
+    temporary?: boolean | undefined
+  }): Invite
+  createMessage(input: {
+    author: Actor
+    content?: string | undefined
+    reply_to_id?: Snowflake | undefined
+    nonce?: string | undefined
+  }): Message
   editMessage(input: { user: Snowflake; message_id: Snowflake; content: string }): Message
   deleteMessage(input: { user: Snowflake; message_id: Snowflake }): { deleted: true }
   startTyping(input: { user: Actor }): { told: boolean }
@@ -58,7 +69,10 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
 
     createInvite: {
       needs: ({ user }) => [member(user)],
-      turn({ state: channel, home: server, now }, { user, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false }) {
+      turn(
+        { state: channel, home: server, now },
+        { user, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false },
+      ) {
         requirePermission(server, requireViewer(server, user), "invites.create")
         const created_at = Math.floor(now / 1000)
         const invite: InviteState = {
@@ -78,7 +92,15 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
             draft.invites.set(code, { ...invite })
           },
           write: [insertInvite(invite)],
-          publish: invite.expires_at === null ? [] : [expireInvite.at({ server_id: server.id, code }, { key: `invite:${code}`, runAtMs: invite.expires_at * 1000 })],
+          publish:
+            invite.expires_at === null
+              ? []
+              : [
+                  expireInvite.at(
+                    { server_id: server.id, code },
+                    { key: `invite:${code}`, runAtMs: invite.expires_at * 1000 },
+                  ),
+                ],
           reply: invite,
         }
       },
@@ -100,8 +122,11 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         if (!holdsMessages(channel)) throw fail("not_a_text_channel")
         if (content === undefined || content === "") throw fail("empty_message")
         if (isBlank(content)) throw fail("invalid_content")
-        if (reply_to_id !== undefined && !server.messages.get(messageKey(channel.id, reply_to_id))) throw fail("message_not_found")
-        const wait = passesSlowmode(server, caller) ? 0 : slowmodeWait(channel, server.lastPosts.get(lastPostKey(channel.id, author.id)), now)
+        if (reply_to_id !== undefined && !server.messages.get(messageKey(channel.id, reply_to_id)))
+          throw fail("message_not_found")
+        const wait = passesSlowmode(server, caller)
+          ? 0
+          : slowmodeWait(channel, server.lastPosts.get(lastPostKey(channel.id, author.id)), now)
         if (wait > 0) throw fail("slowmode", { retry_after: wait })
 
         const state: MessageState = {
@@ -138,7 +163,12 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         if (found.author_id !== user) throw fail("not_author")
         requirePermission(server, caller, "messages.send")
         if (isBlank(content)) throw fail("empty_message")
-        const edited: MessageState = { ...found, author_badges: found.author_badges, content, edited_at: Math.floor(now / 1000) }
+        const edited: MessageState = {
+          ...found,
+          author_badges: found.author_badges,
+          content,
+          edited_at: Math.floor(now / 1000),
+        }
         return {
           apply: draft => keep(draft, edited),
           write: [updateContent({ channel_id: channel.id, id: message_id, content, edited_at: edited.edited_at! })],
@@ -159,10 +189,22 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
           apply: draft => {
             draft.messages.set(messageKey(channel.id, message_id), null)
             if (found.nonce !== null)
-              draft.nonces.set(nonceKey(channel.id, found.author_id, found.nonce), { ...found, author_badges: found.author_badges, content: null, deleted: true })
+              draft.nonces.set(nonceKey(channel.id, found.author_id, found.nonce), {
+                ...found,
+                author_badges: found.author_badges,
+                content: null,
+                deleted: true,
+              })
           },
           write: [deleteMessage({ channel_id: channel.id, id: message_id })],
-          publish: [messageDelete.to(viewersOf(server.id, channel.id), { id: message_id, channel_id: channel.id, server_id: server.id, guild_id: server.id })],
+          publish: [
+            messageDelete.to(viewersOf(server.id, channel.id), {
+              id: message_id,
+              channel_id: channel.id,
+              server_id: server.id,
+              guild_id: server.id,
+            }),
+          ],
           reply: { deleted: true },
         }
       },
@@ -177,7 +219,13 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
           publish: [
             typingStart.to(
               viewersOf(server.id, channel.id),
-              { channel_id: channel.id, user_id: user.id, username: user.username, server_id: server.id, guild_id: server.id },
+              {
+                channel_id: channel.id,
+                user_id: user.id,
+                username: user.username,
+                server_id: server.id,
+                guild_id: server.id,
+              },
               { except: [user.id] },
             ),
           ],
@@ -196,7 +244,9 @@ function requireViewer(server: Readonlied<ServerState>, user: Snowflake): Readon
 }
 
 const passesSlowmode = (server: Readonlied<ServerState>, caller: Readonlied<MemberState>) =>
-  (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission => holds(server, caller, permission))
+  (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission =>
+    holds(server, caller, permission),
+  )
 
 /** Keeps a message current wherever the home remembers it. */
 function keep(draft: ServerState, state: MessageState): void {

@@ -53,7 +53,8 @@ const nonceNeed = defineNeed<ServerState, MessageState>({
       }),
     ),
 })
-export const nonce = (channel: Snowflake, author: Snowflake, value: string): Need<ServerState> => nonceNeed(nonceKey(channel, author, value))
+export const nonce = (channel: Snowflake, author: Snowflake, value: string): Need<ServerState> =>
+  nonceNeed(nonceKey(channel, author, value))
 
 export const lastPostKey = (channel: Snowflake, author: Snowflake) => `${channel}:${author}`
 const lastPostNeed = defineNeed<ServerState, number>({
@@ -72,7 +73,8 @@ const lastPostNeed = defineNeed<ServerState, number>({
     return found
   },
 })
-export const lastPost = (channel: Snowflake, author: Snowflake): Need<ServerState> => lastPostNeed(lastPostKey(channel, author))
+export const lastPost = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
+  lastPostNeed(lastPostKey(channel, author))
 
 function byChannel(keys: readonly string[]): Map<Snowflake, Snowflake[]> {
   const grouped = new Map<Snowflake, Snowflake[]>()

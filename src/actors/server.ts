@@ -14,7 +14,15 @@ import { secondsOf } from "../domain/snowflake.ts"
 import type { Actor, ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
 import { insertChannel } from "../storage/channels.ts"
 import { deleteInvite, setInviteUses } from "../storage/invites.ts"
-import { deleteMember, deleteServer, insertMember, insertRole, insertServer, newServerState, setMemberCount } from "../storage/servers.ts"
+import {
+  deleteMember,
+  deleteServer,
+  insertMember,
+  insertRole,
+  insertServer,
+  newServerState,
+  setMemberCount,
+} from "../storage/servers.ts"
 import { ban, invite, member } from "./needs.ts"
 import { control, defineActor, tell, type HomeKind, type Readonlied } from "./runtime/actor.ts"
 import type { UserCommands } from "./user.ts"
@@ -45,7 +53,11 @@ export const serverHome: HomeKind<ServerState> = {
 
 const userTold = { kind: "user" } as const
 const membershipChanged = (user: Snowflake, server: Snowflake, isMember: boolean) =>
-  tell<unknown, unknown, UserCommands, "membershipChanged">(userTold, user, { type: "membershipChanged", server, member: isMember })
+  tell<unknown, unknown, UserCommands, "membershipChanged">(userTold, user, {
+    type: "membershipChanged",
+    server,
+    member: isMember,
+  })
 
 export const serverActor = defineActor<ServerState, ServerState, ServerCommands>({
   kind: "server",
@@ -56,14 +68,36 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
     createServer: {
       create({ id, newId }, { owner, name, description, workers }) {
         const created_at = secondsOf(id)
-        const everyone: RoleState = { id, name: "@everyone", color: "#000000", position: 0, hoist: false, mentionable: false, permissions: grantedAtCreation }
+        const everyone: RoleState = {
+          id,
+          name: "@everyone",
+          color: "#000000",
+          position: 0,
+          hoist: false,
+          mentionable: false,
+          permissions: grantedAtCreation,
+        }
         const general = newChannel({ id: newId(), server_id: id, name: "general", position: 0 })
         const founder: MemberState = { user_id: owner.id, joined_at: created_at, nickname: null, roles: [] }
         const server: Server = {
-          id, name, description, icon_url: null, owner_id: owner.id, member_count: 1, default_channel_id: null, verification_level: 0,
-          default_message_notifications: 0, public: false, category: null, created_at,
+          id,
+          name,
+          description,
+          icon_url: null,
+          owner_id: owner.id,
+          member_count: 1,
+          default_channel_id: null,
+          verification_level: 0,
+          default_message_notifications: 0,
+          public: false,
+          category: null,
+          created_at,
         }
-        const home = newServerState({ server, roles: new Map([[id, everyone]]), channels: new Map([[general.id, general]]) })
+        const home = newServerState({
+          server,
+          roles: new Map([[id, everyone]]),
+          channels: new Map([[general.id, general]]),
+        })
         home.members.set(owner.id, founder)
         return {
           home,
@@ -74,7 +108,13 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
             insertMember({ ...founder, server_id: id }),
           ],
           publish: [
-            control(userOnly(owner.id), { type: "joined", server: id, user: owner.id, roles: [], event: guildObject(home) }),
+            control(userOnly(owner.id), {
+              type: "joined",
+              server: id,
+              user: owner.id,
+              roles: [],
+              event: guildObject(home),
+            }),
             membershipChanged(owner.id, id, true),
           ],
           interest: workers,
@@ -138,7 +178,13 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           ],
           interest: workers,
           publish: [
-            control(userOnly(user.id), { type: "joined", server: server.id, user: user.id, roles: [], event: guildObject({ ...server, member_count }) }),
+            control(userOnly(user.id), {
+              type: "joined",
+              server: server.id,
+              user: user.id,
+              roles: [],
+              event: guildObject({ ...server, member_count }),
+            }),
             guildMemberAdd.to(
               membersOf(server.id),
               {
@@ -167,10 +213,17 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
             draft.members.set(user, null)
             draft.member_count = member_count
           },
-          write: [deleteMember({ server_id: server.id, user_id: user }), setMemberCount({ id: server.id, member_count })],
+          write: [
+            deleteMember({ server_id: server.id, user_id: user }),
+            setMemberCount({ id: server.id, member_count }),
+          ],
           publish: [
             control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
-            guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
+            guildMemberRemove.to(membersOf(server.id), {
+              guild_id: server.id,
+              server_id: server.id,
+              user: { id: user },
+            }),
             membershipChanged(user, server.id, false),
           ],
           reply: { left: true },
@@ -221,7 +274,8 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
       needs: ({ code }) => [invite(code)],
       turn({ state: server, now }, { code }) {
         const ended = server.invites.get(code)
-        if (!ended || ended.expires_at === null || ended.expires_at > Math.floor(now / 1000)) return { reply: { ended: false } }
+        if (!ended || ended.expires_at === null || ended.expires_at > Math.floor(now / 1000))
+          return { reply: { ended: false } }
         return {
           apply: draft => {
             draft.invites.set(code, null)
@@ -241,11 +295,17 @@ export function requireMember(server: Readonlied<ServerState>, user: Snowflake):
   return found
 }
 
-export function requirePermission(server: Readonlied<ServerState>, caller: Readonlied<MemberState>, permission: Permission): void {
+export function requirePermission(
+  server: Readonlied<ServerState>,
+  caller: Readonlied<MemberState>,
+  permission: Permission,
+): void {
   if (!holds(server, caller, permission)) throw fail("permission_denied", { permission })
 }
 
-function newChannel(parts: Partial<ChannelState> & Pick<ChannelState, "id" | "server_id" | "name" | "position">): ChannelState {
+function newChannel(
+  parts: Partial<ChannelState> & Pick<ChannelState, "id" | "server_id" | "name" | "position">,
+): ChannelState {
   return {
     channel_type: "text",
     topic: null,

@@ -49,7 +49,13 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         const row: UserRow = { ...user, id }
         const started = newSession(newId(), id, session, now)
         return {
-          home: { id, username: row.username, email: row.email, badges: row.badges, sessions: new Map([[started.id, started]]) },
+          home: {
+            id,
+            username: row.username,
+            email: row.email,
+            badges: row.badges,
+            sessions: new Map([[started.id, started]]),
+          },
           write: [insertUser(row), insertSession(started)],
           publish: [expiry(started)],
           reply: { user: row, session_id: started.id },
@@ -60,7 +66,9 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
     startSession: {
       turn({ state: user, now, newId }, { session }) {
         const started = newSession(newId(), user.id, session, now)
-        const kept = [...user.sessions.values()].toSorted((a, b) => b.last_activity - a.last_activity || b.created_at - a.created_at)
+        const kept = [...user.sessions.values()].toSorted(
+          (a, b) => b.last_activity - a.last_activity || b.created_at - a.created_at,
+        )
         const ended = kept.slice(Math.max(0, session.sessionsPerUser - 1)) // U1
         return {
           apply: draft => {
@@ -81,7 +89,8 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
     expireSession: {
       turn({ state: user, now }, { session_id }) {
         const session = user.sessions.get(session_id)
-        if (session && session.expires_at > Math.floor(now / 1000)) return { publish: [expiry({ ...session, user_id: user.id })], reply: { ended: false } }
+        if (session && session.expires_at > Math.floor(now / 1000))
+          return { publish: [expiry({ ...session, user_id: user.id })], reply: { ended: false } }
         return endSession(user, session_id)
       },
     },
@@ -90,7 +99,11 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
       turn({ state: user, now }, { session_id, expires_at }) {
         const session = user.sessions.get(session_id)
         if (!session) return { reply: { expires_at: 0 } }
-        const touched = { id: session_id, expires_at: Math.max(session.expires_at, expires_at), last_activity: Math.floor(now / 1000) }
+        const touched = {
+          id: session_id,
+          expires_at: Math.max(session.expires_at, expires_at),
+          last_activity: Math.floor(now / 1000),
+        }
         return {
           apply: draft => {
             Object.assign(draft.sessions.get(session_id)!, touched)
@@ -117,7 +130,10 @@ function newSession(id: Snowflake, user: Snowflake, session: NewSession, nowMs: 
   return { id, user_id: user, token_hash, ip_address, user_agent, created_at: now, expires_at, last_activity: now }
 }
 
-function endSession(user: { readonly id: Snowflake; readonly sessions: ReadonlyMap<Snowflake, unknown> }, session_id: Snowflake) {
+function endSession(
+  user: { readonly id: Snowflake; readonly sessions: ReadonlyMap<Snowflake, unknown> },
+  session_id: Snowflake,
+) {
   if (!user.sessions.has(session_id)) return { reply: { ended: false } }
   return {
     apply: (draft: UserState) => {

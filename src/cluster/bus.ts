@@ -69,12 +69,15 @@ export class Bus {
   }
 
   /** Which function answers requests of a kind. */
-  handle<Body, Reply>(kind: string, handler: (body: Body, from: string, id: string, timeout: number) => Promise<Reply>): void {
-    this.#handlers.set(kind, handler as Handler)
+  handle<Body, Reply>(
+    kind: string,
+    handler: (body: Body, from: string, id: string, timeout: number) => Promise<Reply>,
+  ): void {
+    this.#handlers.set(kind, handler)
   }
 
   onNotice<Body>(kind: string, handler: (body: Body, from: string) => void): void {
-    this.#notices.set(kind, handler as (body: never, from: string) => void)
+    this.#notices.set(kind, handler)
   }
 
   /** Makes the inbox; before that nobody can send to this worker. @returns the position to read from */
@@ -85,9 +88,15 @@ export class Bus {
 
   /** Asks another worker. Rejects with a `Failure`, with `Moved`, or with `Gone`. */
   request<Reply>(worker: string, kind: string, body: unknown, timeout: number, id = this.newId()): Promise<Reply> {
-    if (this.#pending.size >= this.#options.maxPending) return Promise.reject(fail("unavailable", { retry_after: 1, extra: { reason: "bus full" } }))
+    if (this.#pending.size >= this.#options.maxPending)
+      return Promise.reject(fail("unavailable", { retry_after: 1, extra: { reason: "bus full" } }))
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { worker, expiresAt: this.#options.monotonic() + timeout, resolve: resolve as (body: unknown) => void, reject })
+      this.#pending.set(id, {
+        worker,
+        expiresAt: this.#options.monotonic() + timeout,
+        resolve: resolve as (body: unknown) => void,
+        reject,
+      })
       this.#send(worker, ["ask", id, this.#options.self, kind, timeout, body])
     })
   }
@@ -99,7 +108,8 @@ export class Bus {
 
   /** One entry of the inbox. */
   receive(fields: readonly string[]): void {
-    for (let i = 1; i < fields.length; i += 2) for (const message of JSON.parse(fields[i]!) as Wire[]) this.#take(message)
+    for (let i = 1; i < fields.length; i += 2)
+      for (const message of JSON.parse(fields[i]!) as Wire[]) this.#take(message)
   }
 
   /** A worker was declared dead: what was asked of it will not be answered. */
@@ -177,7 +187,8 @@ export class Bus {
 
   #unsent(worker: string, messages: readonly Wire[], cause?: unknown): void {
     if (cause !== undefined) this.#options.trouble(cause)
-    for (const message of messages) if (message[0] === "ask") this.#settle(message[1])?.reject(new Gone(worker, { cause }))
+    for (const message of messages)
+      if (message[0] === "ask") this.#settle(message[1])?.reject(new Gone(worker, { cause }))
   }
 
   #sweep(): void {

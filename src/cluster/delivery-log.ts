@@ -17,7 +17,9 @@ export interface LogPart {
  * `ok`: it stands in the log. `dup`: it stood there before. `link`: the log stands at `position`. `stale`: somebody with a
  * higher epoch has appended. `nolog`: there is no such log, and there never will be again.
  */
-export type AppendAnswer = { readonly is: "ok" | "dup" | "stale" | "nolog" } | { readonly is: "link"; readonly position: number }
+export type AppendAnswer =
+  | { readonly is: "ok" | "dup" | "stale" | "nolog" }
+  | { readonly is: "link"; readonly position: number }
 
 /** Writing to delivery logs, and the numbers beside them. */
 export class DeliveryLogs {
@@ -33,17 +35,24 @@ export class DeliveryLogs {
   /** Makes a worker's log; only the worker itself does, once. @returns the position to read from */
   async create(worker: string, firstPosition: number): Promise<string> {
     const id = `${firstPosition}-0`
-    await this.#redis.multi().hset(this.#keys.logPosition(worker), "s", firstPosition).xadd(this.#keys.log(worker), id, '["b"]', "").exec()
+    await this.#redis
+      .multi()
+      .hset(this.#keys.logPosition(worker), "s", firstPosition)
+      .xadd(this.#keys.log(worker), id, '["b"]', "")
+      .exec()
     return id
   }
 
   async append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]> {
     const args: (string | number)[] = []
-    for (const { shard, epoch, number, before, fields } of parts) args.push(shard, epoch, number, before ?? "", fields.length, ...fields)
+    for (const { shard, epoch, number, before, fields } of parts)
+      args.push(shard, epoch, number, before ?? "", fields.length, ...fields)
     const words = await this.#script<string[]>("append", worker, args)
     return parts.map((_, i) => {
       const word = words[i] ?? "nolog"
-      return word.startsWith("link ") ? { is: "link", position: Number(word.slice(5)) } : { is: word as "ok" | "dup" | "stale" | "nolog" }
+      return word.startsWith("link ")
+        ? { is: "link", position: Number(word.slice(5)) }
+        : { is: word as "ok" | "dup" | "stale" | "nolog" }
     })
   }
 
@@ -52,7 +61,10 @@ export class DeliveryLogs {
   }
 
   /** Reserves positions in a log for another log's events. @returns the first of them, or undefined without such a log */
-  async mark(worker: string, options: { floor: number; from: string; first: number; length: number }): Promise<number | undefined> {
+  async mark(
+    worker: string,
+    options: { floor: number; from: string; first: number; length: number },
+  ): Promise<number | undefined> {
     const header = JSON.stringify(["m", options.from, options.first, options.length])
     const first = await this.#script<string | null>("mark", worker, [options.floor, options.length, header])
     return first === null ? undefined : Number(first)
@@ -63,7 +75,8 @@ export class DeliveryLogs {
     const fields = await this.#redis.hgetall(this.#keys.logPosition(worker))
     if (fields["s"] === undefined) return undefined
     const positions = new Map<number, number>()
-    for (const [field, value] of Object.entries(fields)) if (field.startsWith("n")) positions.set(Number(field.slice(1)), Number(value))
+    for (const [field, value] of Object.entries(fields))
+      if (field.startsWith("n")) positions.set(Number(field.slice(1)), Number(value))
     return positions
   }
 

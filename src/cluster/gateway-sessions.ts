@@ -33,13 +33,19 @@ export class GatewaySessions {
   async save(record: SessionRecord): Promise<void> {
     const key = this.#keys.gatewaySession(record.id)
     const { worker, ...rest } = record
-    const replies = await this.#redis.multi().hset(key, { worker, record: JSON.stringify(rest) }).expire(key, keepSeconds).exec()
+    const replies = await this.#redis
+      .multi()
+      .hset(key, { worker, record: JSON.stringify(rest) })
+      .expire(key, keepSeconds)
+      .exec()
     for (const [error] of replies ?? []) if (error) throw error
   }
 
   async load(id: string): Promise<SessionRecord | undefined> {
     const { worker, record } = await this.#redis.hgetall(this.#keys.gatewaySession(id))
-    return worker === undefined || record === undefined ? undefined : { ...(JSON.parse(record) as Omit<SessionRecord, "worker">), worker }
+    return worker === undefined || record === undefined
+      ? undefined
+      : { ...(JSON.parse(record) as Omit<SessionRecord, "worker">), worker }
   }
 
   /** Takes a session over from the worker that holds it; false when somebody else was faster. */

@@ -26,14 +26,23 @@ export class Interests {
       shards.map((shard, i) => {
         const [error, fields] = replies[i] ?? [new Error("no reply")]
         if (error) throw error
-        return [shard, Object.entries(fields as Record<string, string>).map(([field, from]) => ({ ...split(field), from: Number(from) }))]
+        return [
+          shard,
+          Object.entries(fields as Record<string, string>).map(([field, from]) => ({
+            ...split(field),
+            from: Number(from),
+          })),
+        ]
       }),
     )
   }
 
   async add(shard: number, interests: readonly Interest[]): Promise<void> {
     if (interests.length === 0) return
-    await this.#redis.hset(this.#keys.interest(shard), Object.fromEntries(interests.map(({ home, worker, from }) => [`${home} ${worker}`, from])))
+    await this.#redis.hset(
+      this.#keys.interest(shard),
+      Object.fromEntries(interests.map(({ home, worker, from }) => [`${home} ${worker}`, from])),
+    )
   }
 
   async remove(shard: number, interests: readonly Pick<Interest, "home" | "worker">[]): Promise<void> {

@@ -31,6 +31,7 @@ export interface MembershipOptions {
 
 interface Seen {
   readonly member: Member
+  leaving: boolean
   value: string
   /** How long the member has stood still while this observer was well. */
   stoodStill: number
@@ -47,6 +48,7 @@ export class Membership {
   readonly #seen = new Map<string, Seen>()
   readonly #dead = new Set<string>()
   #counter = 0
+  #leaving = false
   #renewedAt: number
   #lastRound: number | undefined
   #identity: string | undefined
@@ -94,6 +96,19 @@ export class Membership {
     return [this.#options.self, ...[...this.#seen.values()].map(seen => seen.member)]
   }
 
+  /** Members that shards may be given to: web workers that are not on their way out. */
+  places(): readonly Member[] {
+    const others = [...this.#seen.values()].filter(seen => !seen.leaving).map(seen => seen.member)
+    return (this.#leaving ? others : [this.#options.self, ...others]).filter(member => member.role === "web")
+  }
+
+  /** Says that this worker is on its way out, so that nobody gives it anything any more. */
+  async announceLeaving(): Promise<void> {
+    this.#leaving = true
+    await this.#round
+    await this.#renew()
+  }
+
   /** Somebody, here or elsewhere, has declared a member dead. */
   noteDeath(id: string): void {
     if (this.#dead.has(id)) return
@@ -119,7 +134,7 @@ export class Membership {
   async #renew(): Promise<void> {
     const { redis, keys, self, monotonic, timing } = this.#options
     const startedAt = monotonic()
-    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot])
+    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving])
     const replies = await redis
       .pipeline()
       .hset(keys.members, self.id, value)
@@ -148,6 +163,9 @@ export class Membership {
       } else if (seen.value !== text) {
         seen.value = text
         seen.stoodStill = 0
+        const leaving = isLeaving(text)
+        if (leaving !== seen.leaving) changed = true
+        seen.leaving = leaving
       } else seen.stoodStill += elapsed
     }
     for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
@@ -162,6 +180,8 @@ export class Membership {
   }
 
   #see(member: Member, value: string): void {
-    this.#seen.set(member.id, { member, value, stoodStill: 0 })
+    this.#seen.set(member.id, { member, value, stoodStill: 0, leaving: value !== "" && isLeaving(value) })
   }
 }
+
+const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true

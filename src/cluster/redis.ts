@@ -8,7 +8,12 @@ export type RedisTrouble = (error: Error) => void
  * A connection for commands that are answered at once. A command fails when Redis does not answer in time or is away; none
  * is kept for later and none is sent twice: whoever sends knows how to repeat.
  */
-export function openRedis(url: string, name: string, trouble: RedisTrouble, options: Omit<RedisOptions, "replyMapping"> = {}): Redis {
+export function openRedis(
+  url: string,
+  name: string,
+  trouble: RedisTrouble,
+  options: Omit<RedisOptions, "replyMapping"> = {},
+): Redis {
   const redis = new Redis(url, {
     connectionName: name.replaceAll(" ", "-"),
     commandTimeout: 2_000,

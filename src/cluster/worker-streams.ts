@@ -21,8 +21,6 @@ export interface WorkerStreamsOptions {
   readonly trouble: (error: unknown) => void
 }
 
-type XRead = [key: string, entries: [id: string, fields: string[]][]][] | null
-
 /**
  * Reads a worker's inbox and its delivery log with one blocking read at a time: both are in one slot. It remembers the
  * newest part of the log, and trims what is too old for any session to ask for.
@@ -98,7 +96,17 @@ export class WorkerStreams {
     while (!this.#stopped) {
       try {
         // The connection's command time-out is the watchdog: a read that does not come back is given up there.
-        const reply = (await blocking.xread("COUNT", readCount, "BLOCK", 2_000, "STREAMS", inbox, log, this.#inboxId, `${this.#position}-0`)) as XRead
+        const reply = await blocking.xread(
+          "COUNT",
+          readCount,
+          "BLOCK",
+          2_000,
+          "STREAMS",
+          inbox,
+          log,
+          this.#inboxId,
+          `${this.#position}-0`,
+        )
         for (const [key, entries] of reply ?? []) {
           if (key === inbox) this.#takeMessages(entries)
           else this.#takeItems(entries)
@@ -128,7 +136,8 @@ export class WorkerStreams {
       this.#readBytes += item.bytes
     }
     let dropped = 0
-    while (this.#recentBytes > memoryBytes && dropped < this.#recent.length) this.#recentBytes -= this.#recent[dropped++]!.bytes
+    while (this.#recentBytes > memoryBytes && dropped < this.#recent.length)
+      this.#recentBytes -= this.#recent[dropped++]!.bytes
     // Cutting the front moves the rest: done rarely, in large pieces.
     if (dropped > 0) this.#recentFrom = this.#recent.splice(0, dropped).at(-1)!.s
     this.#position = items.at(-1)?.s ?? this.#position
@@ -140,7 +149,11 @@ export class WorkerStreams {
     const now = monotonic()
     this.#marks.push({ at: now, position: this.#position, bytes: this.#readBytes })
     let cut: { position: number } | undefined
-    while (this.#marks.length > 1 && (now - this.#marks[0]!.at > keep || this.#readBytes - this.#marks[0]!.bytes > maxBytes)) cut = this.#marks.shift()!
+    while (
+      this.#marks.length > 1 &&
+      (now - this.#marks[0]!.at > keep || this.#readBytes - this.#marks[0]!.bytes > maxBytes)
+    )
+      cut = this.#marks.shift()!
     redis.xtrim(keys.inbox(worker), "MINID", "~", this.#inboxId).catch(trouble)
     if (!cut || cut.position <= this.#oldest) return
     this.#oldest = cut.position

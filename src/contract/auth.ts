@@ -38,7 +38,17 @@ export const register = defineRoute({
   limit: { requests: 3, seconds: 60, burst: 0, algorithm: "fixed", scope: "route" },
   body: RegisterInput,
   reply: LoginReply,
-  fails: ["invalid_username", "reserved_username", "invalid_email", "weak_password", "age_required", "birth_date_required", "invalid_birth_date", "too_young", "user_exists"],
+  fails: [
+    "invalid_username",
+    "reserved_username",
+    "invalid_email",
+    "weak_password",
+    "age_required",
+    "birth_date_required",
+    "invalid_birth_date",
+    "too_young",
+    "user_exists",
+  ],
 })
 
 export const LoginInput = z
@@ -47,7 +57,10 @@ export const LoginInput = z
     email: omittable(z.string().min(1).max(320)).describe("Alias of `username`"),
     password: z.string().max(1024),
   })
-  .refine(body => body.username !== undefined || body.email !== undefined, { path: ["username"], message: "Field required" })
+  .refine(body => body.username !== undefined || body.email !== undefined, {
+    path: ["username"],
+    message: "Field required",
+  })
   .meta({ id: "LoginRequest" })
 
 export const login = defineRoute({

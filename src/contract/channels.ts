@@ -46,7 +46,10 @@ export const listChannels = defineRoute({
 
 export const ChannelInput = z
   .object({
-    name: z.string().transform(name => name.trim()).pipe(text(limits.channelName.min, limits.channelName.max)),
+    name: z
+      .string()
+      .transform(name => name.trim())
+      .pipe(text(limits.channelName.min, limits.channelName.max)),
     type: omittable(ChannelType),
     channel_type: omittable(ChannelType).describe("Alias of `type`; `type` wins"),
     topic: omittable(text(0, limits.channelTopic)),
@@ -67,7 +70,14 @@ export const createChannel = defineRoute({
   params: byServer,
   body: ChannelInput,
   reply: Channel,
-  fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied", "invalid_category", "channel_limit"],
+  fails: [
+    "invalid_server_id",
+    "server_not_found",
+    "access_denied",
+    "permission_denied",
+    "invalid_category",
+    "channel_limit",
+  ],
 })
 
 export const getChannel = defineRoute({
@@ -107,5 +117,11 @@ export const typingStart = defineEvent({
   intent: { server: "GUILD_MESSAGE_TYPING", dm: "DIRECT_MESSAGE_TYPING" },
   delivery: "ephemeral",
   summary: "Somebody types; everybody who may view the channel gets it, but not the one who types",
-  data: z.object({ channel_id: Snowflake, user_id: Snowflake, username: z.string(), server_id: Snowflake.nullable(), guild_id: Snowflake.nullable() }),
+  data: z.object({
+    channel_id: Snowflake,
+    user_id: Snowflake,
+    username: z.string(),
+    server_id: Snowflake.nullable(),
+    guild_id: Snowflake.nullable(),
+  }),
 })

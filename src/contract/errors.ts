@@ -82,21 +82,37 @@ export const errors = {
 export type ErrorCode = keyof typeof errors
 
 /** Facts that make a refusal precise. `message` replaces the table's text; `retry_after` is in seconds; the rest goes into the body's `error`. */
-export interface FailureDetails { message?: string; permission?: string; retry_after?: number; extra?: Record<string, unknown>; issues?: ValidationIssue[] }
-export interface ValidationIssue { loc: (string | number)[]; msg: string; type: string }
+export interface FailureDetails {
+  message?: string
+  permission?: string
+  retry_after?: number
+  extra?: Record<string, unknown>
+  issues?: ValidationIssue[]
+}
+export interface ValidationIssue {
+  loc: (string | number)[]
+  msg: string
+  type: string
+}
 
 /** An expected refusal. It crosses the bus as `{ code, details }` and becomes a response in one place per door. */
 export class Failure extends Error {
   readonly code: ErrorCode
   readonly details: FailureDetails
   constructor(code: ErrorCode, details: FailureDetails = {}, options?: ErrorOptions) {
-    super(details.message ?? (details.permission ? `Missing required permission: ${details.permission}` : errors[code].message), options)
+    super(
+      details.message ??
+        (details.permission ? `Missing required permission: ${details.permission}` : errors[code].message),
+      options,
+    )
     this.code = code
     this.details = details
   }
 }
 
-export const fail = (code: ErrorCode, details?: FailureDetails, options?: ErrorOptions) => new Failure(code, details, options)
+export const fail = (code: ErrorCode, details?: FailureDetails, options?: ErrorOptions) =>
+  new Failure(code, details, options)
 
 /** The refusal that says "not now": nothing was decided, or the outcome is unknown; the same request may be sent again. */
-export const unavailable = (why: string, retryAfter = 1, options?: ErrorOptions) => fail("unavailable", { retry_after: retryAfter, extra: { reason: why } }, options)
+export const unavailable = (why: string, retryAfter = 1, options?: ErrorOptions) =>
+  fail("unavailable", { retry_after: retryAfter, extra: { reason: why } }, options)

@@ -8,7 +8,12 @@ export const Snowflake = z
   .string()
   .regex(/^(0|[1-9]\d{0,18})$/, "must be a snowflake")
   .refine(fitsInt64, "must be a snowflake")
-  .meta({ id: "Snowflake", description: "64-bit id in a decimal string: 42 bits of milliseconds since 2024-01-01, 10 bits of shard, 12 of sequence", example: "41771983423143937" })
+  .meta({
+    id: "Snowflake",
+    description:
+      "64-bit id in a decimal string: 42 bits of milliseconds since 2024-01-01, 10 bits of shard, 12 of sequence",
+    example: "41771983423143937",
+  })
 export type Snowflake = string
 
 /** An id as we take it in a body: a string of digits, or a JSON integer whose digits are exact. */
@@ -24,13 +29,20 @@ export const Seconds = z.int().meta({ description: "Unix time in seconds" })
 export const text = (min: number, max: number) =>
   z
     .string()
-    .refine(value => { const length = codePoints(value); return length >= min && length <= max }, `must have ${min} to ${max} characters`)
+    .refine(value => {
+      const length = codePoints(value)
+      return length >= min && length <= max
+    }, `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
 
 /** How many code points a text has; cheap for the texts that are certainly short or long enough. */
 export function codePoints(value: string): number {
   let count = value.length
-  for (let i = 0; i < value.length - 1; i++) if ((value.charCodeAt(i) & 0xfc00) === 0xd800) { count--; i++ }
+  for (let i = 0; i < value.length - 1; i++)
+    if ((value.charCodeAt(i) & 0xfc00) === 0xd800) {
+      count--
+      i++
+    }
   return count
 }
 
@@ -39,7 +51,11 @@ export const QueryFlag = z.stringbool({ truthy: ["true", "1", "yes", "on"], fals
 
 /** A whole number in a query string. */
 export const queryInt = (min: number, max: number) =>
-  z.string().regex(/^-?\d{1,10}$/, "must be an integer").transform(Number).pipe(z.int().min(min).max(max))
+  z
+    .string()
+    .regex(/^-?\d{1,10}$/, "must be an integer")
+    .transform(Number)
+    .pipe(z.int().min(min).max(max))
 
 /** Body fields for which JSON `null` means "not sent". */
 export const omittable = <T extends z.ZodType>(schema: T) => schema.nullish().transform(value => value ?? undefined)

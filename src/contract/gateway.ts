@@ -11,7 +11,11 @@ export const Identify = z.object({
 })
 
 /** `d` of RESUME (op 6). */
-export const Resume = z.object({ token: z.string().min(1), session_id: z.string().min(1), seq: z.int().nonnegative().default(0) })
+export const Resume = z.object({
+  token: z.string().min(1),
+  session_id: z.string().min(1),
+  seq: z.int().nonnegative().default(0),
+})
 
 /** `d` of TYPING_START (op 40). */
 export const Typing = z.object({ channel_id: z.union([z.string(), z.int()]).transform(String).pipe(Snowflake) })
@@ -51,6 +55,7 @@ export const sessionPosition = defineEvent({
   name: "SESSION_POSITION",
   intent: null,
   delivery: "ephemeral",
-  summary: "Comes with a heartbeat's answer when nothing else moved `s` for 30 seconds, so that a quiet session can be resumed",
+  summary:
+    "Comes with a heartbeat's answer when nothing else moved `s` for 30 seconds, so that a quiet session can be resumed",
   data: z.object({}),
 })

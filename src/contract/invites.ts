@@ -31,7 +31,9 @@ export const createInvite = defineRoute({
   params: z.object({ channel_id: Snowflake }),
   body: z
     .object({
-      max_age: omittable(z.int().min(0).max(31_536_000)).describe(`Seconds; 0: for ever; default ${limits.inviteDefaultAge}`),
+      max_age: omittable(z.int().min(0).max(31_536_000)).describe(
+        `Seconds; 0: for ever; default ${limits.inviteDefaultAge}`,
+      ),
       max_uses: omittable(z.int().min(0).max(1_000_000)),
       temporary: omittable(z.boolean()),
     })

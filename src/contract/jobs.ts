@@ -10,7 +10,8 @@ export const expireInvite = defineJob({
 
 export const expireSession = defineJob({
   name: "expireSession",
-  summary: "End a session at the end of its time, unless activity has extended it; its gateway connections close with 4004",
+  summary:
+    "End a session at the end of its time, unless activity has extended it; its gateway connections close with 4004",
   data: z.object({ user_id: Snowflake, session_id: Snowflake }),
 })
 

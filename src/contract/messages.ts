@@ -42,7 +42,9 @@ export const MessageInput = z
   .object({
     content: omittable(text(0, limits.messageCharacters)),
     reply_to_id: omittable(SnowflakeInput),
-    nonce: omittable(text(1, limits.nonceCharacters)).describe("Repeating a nonce in the same channel answers the first message, for ever; so does the header Idempotency-Key"),
+    nonce: omittable(text(1, limits.nonceCharacters)).describe(
+      "Repeating a nonce in the same channel answers the first message, for ever; so does the header Idempotency-Key",
+    ),
   })
   .meta({ id: "MessageCreateRequest" })
 export type MessageInput = z.output<typeof MessageInput>
@@ -57,7 +59,17 @@ export const createMessage = defineRoute({
   params: byChannel,
   body: MessageInput,
   reply: Message,
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "empty_message", "invalid_content", "message_not_found", "not_a_text_channel", "slowmode"],
+  fails: [
+    "invalid_channel_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "empty_message",
+    "invalid_content",
+    "message_not_found",
+    "not_a_text_channel",
+    "slowmode",
+  ],
 })
 
 export const PageQuery = z.object({
@@ -87,7 +99,14 @@ export const getMessage = defineRoute({
   auth: "user",
   params: byMessage,
   reply: Message,
-  fails: ["invalid_channel_id", "invalid_message_id", "channel_not_found", "access_denied", "permission_denied", "message_not_found"],
+  fails: [
+    "invalid_channel_id",
+    "invalid_message_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "message_not_found",
+  ],
 })
 
 export const editMessage = defineRoute({
@@ -100,7 +119,16 @@ export const editMessage = defineRoute({
   params: byMessage,
   body: z.object({ content: text(0, limits.messageCharacters) }).meta({ id: "MessageEditRequest" }),
   reply: Message,
-  fails: ["invalid_channel_id", "invalid_message_id", "channel_not_found", "access_denied", "permission_denied", "message_not_found", "not_author", "empty_message"],
+  fails: [
+    "invalid_channel_id",
+    "invalid_message_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "message_not_found",
+    "not_author",
+    "empty_message",
+  ],
 })
 
 export const deleteMessage = defineRoute({
@@ -112,19 +140,43 @@ export const deleteMessage = defineRoute({
   limit: { requests: 5, seconds: 5, burst: 2, algorithm: "sliding", scope: "resource" },
   params: byMessage,
   reply: Success,
-  fails: ["invalid_channel_id", "invalid_message_id", "channel_not_found", "access_denied", "message_not_found", "cannot_delete_message"],
+  fails: [
+    "invalid_channel_id",
+    "invalid_message_id",
+    "channel_not_found",
+    "access_denied",
+    "message_not_found",
+    "cannot_delete_message",
+  ],
 })
 
 export const routes = { createMessage, listMessages, getMessage, editMessage, deleteMessage }
 
 const messageIntent = { server: "GUILD_MESSAGES", dm: "DIRECT_MESSAGES" } as const
 
-export const messageCreate = defineEvent({ name: "MESSAGE_CREATE", intent: messageIntent, delivery: "stored", summary: "A message was sent", data: Message })
-export const messageUpdate = defineEvent({ name: "MESSAGE_UPDATE", intent: messageIntent, delivery: "stored", summary: "A message was edited; the whole message", data: Message })
+export const messageCreate = defineEvent({
+  name: "MESSAGE_CREATE",
+  intent: messageIntent,
+  delivery: "stored",
+  summary: "A message was sent",
+  data: Message,
+})
+export const messageUpdate = defineEvent({
+  name: "MESSAGE_UPDATE",
+  intent: messageIntent,
+  delivery: "stored",
+  summary: "A message was edited; the whole message",
+  data: Message,
+})
 export const messageDelete = defineEvent({
   name: "MESSAGE_DELETE",
   intent: messageIntent,
   delivery: "stored",
   summary: "A message was deleted",
-  data: z.object({ id: Snowflake, channel_id: Snowflake, server_id: Snowflake.nullable(), guild_id: Snowflake.nullable() }),
+  data: z.object({
+    id: Snowflake,
+    channel_id: Snowflake,
+    server_id: Snowflake.nullable(),
+    guild_id: Snowflake.nullable(),
+  }),
 })

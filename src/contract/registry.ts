@@ -123,7 +123,13 @@ export function defineEvent<N extends string, D extends z.ZodType>(event: {
   const definition: EventDefinition<N, D> = {
     ...event,
     intent: typeof event.intent === "string" ? { server: event.intent, dm: event.intent } : event.intent,
-    to: (audience, data, options) => ({ kind: "event", event: definition, audience, data, except: options?.except ?? [] }),
+    to: (audience, data, options) => ({
+      kind: "event",
+      event: definition,
+      audience,
+      data,
+      except: options?.except ?? [],
+    }),
   }
   return definition
 }
@@ -135,8 +141,18 @@ export interface JobDefinition<N extends string = string, D extends z.ZodType = 
   readonly data: D
   at(data: z.output<D>, options: { key: string; runAtMs?: number }): JobRequest
 }
-export interface JobRequest { readonly kind: "job"; readonly job: string; readonly data: unknown; readonly key: string; readonly runAtMs: number }
+export interface JobRequest {
+  readonly kind: "job"
+  readonly job: string
+  readonly data: unknown
+  readonly key: string
+  readonly runAtMs: number
+}
 
-export function defineJob<N extends string, D extends z.ZodType>(job: { name: N; summary: string; data: D }): JobDefinition<N, D> {
+export function defineJob<N extends string, D extends z.ZodType>(job: {
+  name: N
+  summary: string
+  data: D
+}): JobDefinition<N, D> {
   return { ...job, at: (data, { key, runAtMs = 0 }) => ({ kind: "job", job: job.name, data, key, runAtMs }) }
 }

@@ -41,7 +41,10 @@ export const createServer = defineRoute({
   auth: "user",
   limit: { requests: 10, seconds: 60, burst: 2, algorithm: "sliding", scope: "user" },
   body: z
-    .object({ name: text(limits.serverName.min, limits.serverName.max), description: omittable(text(0, limits.serverDescription)) })
+    .object({
+      name: text(limits.serverName.min, limits.serverName.max),
+      description: omittable(text(0, limits.serverDescription)),
+    })
     .meta({ id: "ServerCreateRequest" }),
   reply: Server,
   fails: ["server_limit"],
@@ -102,23 +105,30 @@ export const Member = z
 export type Member = z.infer<typeof Member>
 
 /** A server as its new member's sessions get it: only channels that he may see. */
+const Guild = z.object({
+  id: Snowflake,
+  server_id: Snowflake,
+  guild_id: Snowflake,
+  name: z.string(),
+  owner_id: Snowflake,
+  member_count: z.int(),
+  icon: z.string().optional(),
+  channels: z.array(
+    z.object({ id: Snowflake, name: z.string(), type: z.string(), channel_type: z.string(), position: z.int() }),
+  ),
+  roles: z.array(
+    z.object({ id: Snowflake, name: z.string(), color: z.string(), hoist: z.boolean(), position: z.int() }),
+  ),
+  members: z.array(z.never()),
+})
+export type Guild = z.infer<typeof Guild>
+
 export const guildCreate = defineEvent({
   name: "GUILD_CREATE",
   intent: "GUILDS",
   delivery: "stored",
   summary: "The user came into a server, by creating or joining it",
-  data: z.object({
-    id: Snowflake,
-    server_id: Snowflake,
-    guild_id: Snowflake,
-    name: z.string(),
-    owner_id: Snowflake,
-    member_count: z.int(),
-    icon: z.string().optional(),
-    channels: z.array(z.object({ id: Snowflake, name: z.string(), type: z.string(), channel_type: z.string(), position: z.int() })),
-    roles: z.array(z.object({ id: Snowflake, name: z.string(), color: z.string(), hoist: z.boolean(), position: z.int() })),
-    members: z.array(z.never()),
-  }),
+  data: Guild,
 })
 
 export const guildDelete = defineEvent({

@@ -64,7 +64,9 @@ export const negotiateVersion = defineRoute({
   summary: "Whether a client of this version can go on",
   tag: "Version",
   auth: "public",
-  body: z.object({ client_version: z.string().max(200), supported_versions: z.array(z.string()).nullish() }).meta({ id: "VersionNegotiateRequest" }),
+  body: z
+    .object({ client_version: z.string().max(200), supported_versions: z.array(z.string()).nullish() })
+    .meta({ id: "VersionNegotiateRequest" }),
   reply: z
     .object({
       compatible: z.boolean(),

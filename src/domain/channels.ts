@@ -20,7 +20,8 @@ export const channelObject = (channel: Readonly<ChannelState>): Channel => ({
 })
 
 /** Whether messages can be sent here. */
-export const holdsMessages = (channel: Pick<ChannelState, "channel_type">) => channel.channel_type === "text" || channel.channel_type === "announcement"
+export const holdsMessages = (channel: Pick<ChannelState, "channel_type">) =>
+  channel.channel_type === "text" || channel.channel_type === "announcement"
 
 /** The next free place at the end of a server's list. */
 export const nextPosition = (channels: Iterable<Pick<ChannelState, "position">>): number => {
@@ -30,9 +31,16 @@ export const nextPosition = (channels: Iterable<Pick<ChannelState, "position">>)
 }
 
 /** Seconds that an author has still to wait under slow mode; 0: none. */
-export const slowmodeWait = (channel: Pick<ChannelState, "slowmode_seconds">, lastPostMs: number | null | undefined, nowMs: number): number =>
-  channel.slowmode_seconds === 0 || lastPostMs == null ? 0 : Math.max(0, lastPostMs + channel.slowmode_seconds * 1000 - nowMs) / 1000
+export const slowmodeWait = (
+  channel: Pick<ChannelState, "slowmode_seconds">,
+  lastPostMs: number | null | undefined,
+  nowMs: number,
+): number =>
+  channel.slowmode_seconds === 0 || lastPostMs === null || lastPostMs === undefined
+    ? 0
+    : Math.max(0, lastPostMs + channel.slowmode_seconds * 1000 - nowMs) / 1000
 
-export const visibleChannels = (server: { readonly channels: ReadonlyMap<string, Readonly<ChannelState>> }): Readonly<ChannelState>[] =>
+export const visibleChannels = (server: {
+  readonly channels: ReadonlyMap<string, Readonly<ChannelState>>
+}): Readonly<ChannelState>[] =>
   [...server.channels.values()].toSorted((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))
-

@@ -9,7 +9,15 @@ import type { Audience } from "./audience.ts"
  *   m  a join marker: the log whose events are mapped in here, the first position there, how many positions
  */
 export type LogHeader =
-  | readonly ["e", shard: number, number: number, home: string, audience: Audience, name: string, except: readonly string[]]
+  | readonly [
+      "e",
+      shard: number,
+      number: number,
+      home: string,
+      audience: Audience,
+      name: string,
+      except: readonly string[],
+    ]
   | readonly ["x", shard: number, number: 0, home: string, audience: Audience, name: string, except: readonly string[]]
   | readonly ["c", shard: number, number: number, home: string, audience: Audience]
   | readonly ["g", shard: number, number: number]
@@ -32,7 +40,12 @@ export function itemsOf(id: string, fields: readonly string[]): LogItem[] {
   for (let i = 0; i < count; i++) {
     const header = fields[2 * i]!
     const data = fields[2 * i + 1]!
-    items.push({ s: last - count + 1 + i, header: JSON.parse(header) as LogHeader, data, bytes: header.length + data.length })
+    items.push({
+      s: last - count + 1 + i,
+      header: JSON.parse(header) as LogHeader,
+      data,
+      bytes: header.length + data.length,
+    })
   }
   return items
 }

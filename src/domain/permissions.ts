@@ -15,7 +15,9 @@ export interface Holder {
 }
 
 /** What `@everyone` may do in a new server. */
-export const grantedAtCreation: ReadonlySet<Permission> = new Set(permissionNames.filter(name => permissions[name].granted))
+export const grantedAtCreation: ReadonlySet<Permission> = new Set(
+  permissionNames.filter(name => permissions[name].granted),
+)
 
 /** The owner and administrators hold everything; everybody else what `@everyone` and his roles grant together. */
 export function holds(server: AccessRules, member: Holder, permission: Permission): boolean {

@@ -1,5 +1,4 @@
-import type { z } from "zod"
-import type { guildCreate, Member, Server } from "../contract/servers.ts"
+import type { Guild, Member, Server } from "../contract/servers.ts"
 import { avatarPath } from "../contract/users.ts"
 import { visibleChannels } from "./channels.ts"
 import { secondsOf } from "./snowflake.ts"
@@ -7,8 +6,17 @@ import type { Actor, ChannelState, MemberState, RoleState, ServerState } from ".
 
 type ServerFacts = Pick<
   Readonly<ServerState>,
-  | "id" | "name" | "description" | "icon_url" | "owner_id" | "member_count" | "default_channel_id" | "verification_level"
-  | "default_message_notifications" | "public" | "category"
+  | "id"
+  | "name"
+  | "description"
+  | "icon_url"
+  | "owner_id"
+  | "member_count"
+  | "default_channel_id"
+  | "verification_level"
+  | "default_message_notifications"
+  | "public"
+  | "category"
 >
 
 export const serverObject = (server: ServerFacts): Server => ({
@@ -32,7 +40,7 @@ export function guildObject(
     readonly roles: ReadonlyMap<string, Omit<Readonly<RoleState>, "permissions">>
     readonly channels: ReadonlyMap<string, Readonly<ChannelState>>
   },
-): z.output<typeof guildCreate.data> {
+): Guild {
   return {
     id: server.id,
     server_id: server.id,
@@ -41,14 +49,30 @@ export function guildObject(
     owner_id: server.owner_id,
     member_count: server.member_count,
     ...(server.icon_url === null ? {} : { icon: server.icon_url }),
-    channels: visibleChannels(server).map(({ id, name, channel_type, position }) => ({ id, name, type: channel_type, channel_type, position })),
-    roles: [...server.roles.values()].map(({ id, name, color, hoist, position }) => ({ id, name, color, hoist, position })),
+    channels: visibleChannels(server).map(({ id, name, channel_type, position }) => ({
+      id,
+      name,
+      type: channel_type,
+      channel_type,
+      position,
+    })),
+    roles: [...server.roles.values()].map(({ id, name, color, hoist, position }) => ({
+      id,
+      name,
+      color,
+      hoist,
+      position,
+    })),
     members: [],
   }
 }
 
 /** A member as others see him; `@everyone`'s role has the server's id. */
-export const memberObject = (server: { readonly id: string }, member: Readonly<MemberState>, user: Readonly<Actor>): Member => ({
+export const memberObject = (
+  server: { readonly id: string },
+  member: Readonly<MemberState>,
+  user: Readonly<Actor>,
+): Member => ({
   user_id: member.user_id,
   member_id: member.user_id,
   username: user.username,

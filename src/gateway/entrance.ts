@@ -63,16 +63,22 @@ export class Entrance {
 
   constructor(options: EntranceOptions) {
     this.#options = options
-    options.bus.handle<{ session: string }, { held: boolean }>("claimSession", async ({ session }) => ({ held: this.#handAway(session) }))
+    options.bus.handle<{ session: string }, { held: boolean }>("claimSession", async ({ session }) => ({
+      held: this.#handAway(session),
+    }))
   }
 
   async identify(connection: Connection, d: unknown): Promise<void> {
     const { listeners, verify, metrics } = this.#options
-    if (d === null || typeof d !== "object" || Array.isArray(d) || Object.keys(d).length === 0) throw new FrameRefused("decode_error")
+    if (d === null || typeof d !== "object" || Array.isArray(d) || Object.keys(d).length === 0)
+      throw new FrameRefused("decode_error")
     const { token } = d as { token?: unknown }
     if (typeof token !== "string" || token === "") throw new FrameRefused("authentication_failed")
     const asked = Identify.safeParse(d)
-    if (!asked.success) throw new FrameRefused(asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error")
+    if (!asked.success)
+      throw new FrameRefused(
+        asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
+      )
 
     const access = await verify(asked.data.token.replace(/^(Bearer|Bot) /, ""))
     if (typeof access === "string") throw new FrameRefused("authentication_failed")
@@ -93,7 +99,11 @@ export class Entrance {
           badges: user.badges,
           bot: user.bot,
         },
-        guilds: [...session.guilds.values()].map(({ view }) => ({ id: view.id, name: view.outline.name, unavailable: false })),
+        guilds: [...session.guilds.values()].map(({ view }) => ({
+          id: view.id,
+          name: view.outline.name,
+          unavailable: false,
+        })),
         session_id: session.id,
         resume_gateway_url: this.#options.gatewayUrl,
         application: { id: user.id, flags: 0 },
@@ -221,19 +231,28 @@ export class Entrance {
     const recentAfter = (position: number) => streams().recentAfter(position)
     const span = spanOf(session.spans, seq)
     const own = span.log === self
-    if (own && (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor))) throw new NotResumable("out of reach")
+    if (own && (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor)))
+      throw new NotResumable("out of reach")
     const foreign = own ? undefined : await this.#foreign(session.spans, span, seq, self)
     this.#leaveSocket(session)
     session.foreign = foreign
     session.repeatedUntil = Math.max(session.repeatedUntil, session.cursor)
     session.cursor = own ? seq : session.spans.at(-1)!.since
-    const again = [...(foreign?.flatMap(stretch => stretch.items) ?? []), ...(recentAfter(session.cursor) ?? []).filter(item => item.s <= session.repeatedUntil)]
+    const again = [
+      ...(foreign?.flatMap(stretch => stretch.items) ?? []),
+      ...(recentAfter(session.cursor) ?? []).filter(item => item.s <= session.repeatedUntil),
+    ]
     session.hidden = serversJoinedIn(session.user, again)
     if (!own) session.cuts = mapOf(session.spans.at(-1)!.cuts)
     await this.#attach(connection, session, seq)
   }
 
-  async #resumeFromElsewhere(connection: Connection, record: SessionRecord, seq: number, access: AccessSession): Promise<void> {
+  async #resumeFromElsewhere(
+    connection: Connection,
+    record: SessionRecord,
+    seq: number,
+    access: AccessSession,
+  ): Promise<void> {
     const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
     const spans = record.spans as Span[]
     const from = spanOf(spans, seq)
@@ -243,7 +262,14 @@ export class Entrance {
     for (const span of logsFrom(spans, from)) {
       const join = await foreign.join(span.log, isLiving(span.log), floor)
       const offset = join.mappedFirst - join.first
-      joined.push({ log: span.log, lo: join.mappedFirst, hi: join.mappedLast, offset, since: span.since, cuts: span.cuts })
+      joined.push({
+        log: span.log,
+        lo: join.mappedFirst,
+        hi: join.mappedLast,
+        offset,
+        since: span.since,
+        cuts: span.cuts,
+      })
       floor = join.mappedLast
     }
     const memberships = await this.#membershipsOf(access.user_id)
@@ -279,7 +305,10 @@ export class Entrance {
         progressAt: clock.monotonic(),
       }
       session.foreign = await this.#foreign([...joined, own], joined[0]!, seq - from.offset + joined[0]!.offset, self)
-      session.hidden = serversJoinedIn(session.user, session.foreign.flatMap(stretch => stretch.items))
+      session.hidden = serversJoinedIn(
+        session.user,
+        session.foreign.flatMap(stretch => stretch.items),
+      )
       if (connection.closed) throw new NotResumable("closed meanwhile")
       for (const { server_id, roles } of memberships) {
         const view = homes.view(server_id)
@@ -323,20 +352,32 @@ export class Entrance {
     const own = spans.at(-1)!
     const stretches: ForeignItems = []
     for (const [i, span] of chain.entries()) {
-      const mapped = span.offset !== 0 ? span : (spans.findLast(other => other.log === span.log && other.offset !== 0) ?? span)
+      const mapped =
+        span.offset !== 0 ? span : (spans.findLast(other => other.log === span.log && other.offset !== 0) ?? span)
       const start = i === 0 ? seq - from.offset : span.since
       const items = await foreign.after(span.log, start)
       for (const item of items) if (item.header[0] === "g") throw new OutOfReach("a gap lies between")
       const last = items.at(-1)
       if (last && mapped.hi !== null && last.s + mapped.offset > mapped.hi) throw new OutOfReach("the join is used up")
       const next = chain[i + 1] ?? own
-      stretches.push({ items, offset: mapped.offset, next: 0, after: span.cuts && mapOf(span.cuts), until: mapOf(next.cuts) ?? new Map() })
+      stretches.push({
+        items,
+        offset: mapped.offset,
+        next: 0,
+        after: span.cuts && mapOf(span.cuts),
+        until: mapOf(next.cuts) ?? new Map(),
+      })
     }
     return stretches
   }
 
   /** RESUMED, then reading; E2. */
-  async #attach(connection: Connection, session: Session, seq: number, afterForeign: readonly Frame[] = []): Promise<void> {
+  async #attach(
+    connection: Connection,
+    session: Session,
+    seq: number,
+    afterForeign: readonly Frame[] = [],
+  ): Promise<void> {
     const { listeners, reader, records, metrics, log } = this.#options
     session.connection = connection
     session.encoding = connection.encoding
@@ -350,9 +391,10 @@ export class Entrance {
       for (const frame of afterForeign) listeners.send(session, frame)
       reader.begin(session)
     })
-    await Promise.all([records.save(this.#recordOf(session)), records.connect(session.user, session.id, this.#options.self)]).catch((error: unknown) =>
-      log.warn({ err: error }, "session record not written"),
-    )
+    await Promise.all([
+      records.save(this.#recordOf(session)),
+      records.connect(session.user, session.id, this.#options.self),
+    ]).catch((error: unknown) => log.warn({ err: error }, "session record not written"))
   }
 
   /** Servers that came or went without an entry in a log that the session reads. */
@@ -360,10 +402,13 @@ export class Entrance {
     const { storage, listeners } = this.#options
     if (!listeners.isFor(session, { kind: "user", user: session.user }, guildCreate.name, [])) return []
     const told = new Set(known)
-    const s = session.foreign?.[0]?.items[0] ? session.foreign[0].items[0].s + session.foreign[0].offset - 1 : session.cursor
+    const s = session.foreign?.[0]?.items[0]
+      ? session.foreign[0].items[0].s + session.foreign[0].offset - 1
+      : session.cursor
     const frames: Frame[] = []
     for (const server of known)
-      if (!session.guilds.has(server)) frames.push(new Frame(guildDelete.name, s, JSON.stringify({ id: server, server_id: server, guild_id: server })))
+      if (!session.guilds.has(server))
+        frames.push(new Frame(guildDelete.name, s, JSON.stringify({ id: server, server_id: server, guild_id: server })))
     for (const server of session.guilds.keys()) {
       // Where the log tells of the joining, it is told there.
       if (told.has(server) || session.hidden?.has(server)) continue
@@ -431,7 +476,7 @@ export class Entrance {
     if (listeners.byId.get(session.id) !== session) return
     this.detach(session)
     metrics.gateway.sessions.detached.dec()
-    for (const server of [...session.guilds.keys()]) {
+    for (const server of session.guilds.keys()) {
       listeners.removeGuild(session, server)
       homes.release(server)
     }
@@ -443,19 +488,23 @@ export class Entrance {
   end(session: Session): void {
     const { records, self, log } = this.#options
     this.drop(session)
-    Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id)]).catch((error: unknown) =>
-      log.warn({ err: error }, "session record not forgotten"),
+    Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id)]).catch(
+      (error: unknown) => log.warn({ err: error }, "session record not forgotten"),
     )
   }
 
   /** What others need to know of the session has changed. */
   save(session: Session): void {
-    this.#options.records.save(this.#recordOf(session)).catch((error: unknown) => this.#options.log.warn({ err: error }, "session record not written"))
+    this.#options.records
+      .save(this.#recordOf(session))
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, "session record not written"))
   }
 
   /** The log did not tell the session in full where its user is a member: PostgreSQL does. */
   reconcile(session: Session, server: Snowflake): void {
-    this.#reconcile(session, server).catch((error: unknown) => this.#options.log.warn({ err: error, server }, "membership not reconciled"))
+    this.#reconcile(session, server).catch((error: unknown) =>
+      this.#options.log.warn({ err: error, server }, "membership not reconciled"),
+    )
   }
 
   async #reconcile(session: Session, server: Snowflake): Promise<void> {
@@ -473,7 +522,8 @@ export class Entrance {
         listeners.addGuild(session, view, member.roles)
         reader.tell(session, guildCreate.name, JSON.stringify(guildObject(state)), s)
         this.save(session)
-      } else if (!member && session.guilds.has(server)) reader.control(session, { type: "left", server, user: session.user }, s)
+      } else if (!member && session.guilds.has(server))
+        reader.control(session, { type: "left", server, user: session.user }, s)
     } finally {
       if (!kept) homes.release(server)
     }
@@ -521,7 +571,8 @@ function spanOf(spans: readonly Span[], seq: number): Span {
 /** The logs that the session has to walk through from a stretch on, each once, oldest first. */
 function logsFrom(spans: readonly Span[], from: Span): Span[] {
   const walk = [from]
-  for (const span of spans.slice(spans.indexOf(from) + 1)) if (span.offset === 0 && span.log !== walk.at(-1)!.log) walk.push(span)
+  for (const span of spans.slice(spans.indexOf(from) + 1))
+    if (span.offset === 0 && span.log !== walk.at(-1)!.log) walk.push(span)
   return walk
 }
 
@@ -536,4 +587,5 @@ function serversJoinedIn(user: Snowflake, items: readonly LogItem[]): Set<Snowfl
   return servers
 }
 
-const mapOf = (cuts: Readonly<Record<string, number>> | undefined): ReadonlyMap<string, number> | undefined => cuts && new Map(Object.entries(cuts))
+const mapOf = (cuts: Readonly<Record<string, number>> | undefined): ReadonlyMap<string, number> | undefined =>
+  cuts && new Map(Object.entries(cuts))

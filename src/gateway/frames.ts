@@ -23,7 +23,12 @@ export class Frame {
 
   in(encoding: Encoding): Payload {
     if (encoding === "json") return (this.#json ??= `{"op":0,"t":"${this.name}","s":${this.s},"d":${this.#d}}`)
-    return (this.#msgpack ??= encode({ op: opcodes.DISPATCH.op, t: this.name, s: this.s, d: JSON.parse(this.#d) as unknown }))
+    return (this.#msgpack ??= encode({
+      op: opcodes.DISPATCH.op,
+      t: this.name,
+      s: this.s,
+      d: JSON.parse(this.#d) as unknown,
+    }))
   }
 }
 
@@ -54,11 +59,19 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
  * Reads a client's frame. Text is JSON; binary is MessagePack on such a connection, else JSON in UTF-8.
  * @returns undefined for what is to be ignored
  */
-export function readFrame(message: ArrayBuffer, isBinary: boolean, encoding: Encoding, maxBytes: number): ClientFrame | undefined {
+export function readFrame(
+  message: ArrayBuffer,
+  isBinary: boolean,
+  encoding: Encoding,
+  maxBytes: number,
+): ClientFrame | undefined {
   if (message.byteLength > maxBytes) throw new FrameRefused("decode_error")
   let value: unknown
   try {
-    value = isBinary && encoding === "msgpack" ? decode(new Uint8Array(message)) : (JSON.parse(utf8.decode(message)) as unknown)
+    value =
+      isBinary && encoding === "msgpack"
+        ? decode(new Uint8Array(message))
+        : (JSON.parse(utf8.decode(message)) as unknown)
   } catch (error) {
     throw Object.assign(new FrameRefused("decode_error"), { cause: error })
   }

@@ -92,7 +92,13 @@ export class Gateway {
       clock,
       log,
     })
-    this.#listeners = new Listeners({ app, view: server => this.#homes.view(server), classesPerAudience: topology.classesPerAudience, clock, metrics })
+    this.#listeners = new Listeners({
+      app,
+      view: server => this.#homes.view(server),
+      classesPerAudience: topology.classesPerAudience,
+      clock,
+      metrics,
+    })
     this.#reader = new Reader({
       listeners: this.#listeners,
       homes: this.#homes,
@@ -107,7 +113,13 @@ export class Gateway {
       log,
       metrics,
     })
-    this.#foreign = new ForeignLogs({ logs: node.logs, self, maxBytes: topology.resumeReplayBytes, keep: topology.resumeWindow, clock })
+    this.#foreign = new ForeignLogs({
+      logs: node.logs,
+      self,
+      maxBytes: topology.resumeReplayBytes,
+      keep: topology.resumeWindow,
+      clock,
+    })
     this.#entrance = new Entrance({
       self,
       listeners: this.#listeners,
@@ -175,7 +187,11 @@ export class Gateway {
     for (let i = 0; i < everybody.length; i += wave) {
       for (const connection of everybody.slice(i, i + wave)) {
         if (connection.closed) continue
-        if (connection.session) this.#listeners.sendPayload(connection, plainFrame(connection.encoding, { op: opcodes.RECONNECT.op, d: null }))
+        if (connection.session)
+          this.#listeners.sendPayload(
+            connection,
+            plainFrame(connection.encoding, { op: opcodes.RECONNECT.op, d: null }),
+          )
         this.#listeners.close(connection, "service_restart")
       }
       await new Promise(resolve => setTimeout(resolve, pause))
@@ -185,7 +201,7 @@ export class Gateway {
   stop(): void {
     this.#draining = true
     for (const timer of this.#timers) clearInterval(timer)
-    for (const connection of [...this.#connections]) this.#listeners.close(connection, "service_restart")
+    for (const connection of this.#connections) this.#listeners.close(connection, "service_restart")
   }
 
   #listen(): void {
@@ -222,14 +238,26 @@ export class Gateway {
           frames: 0,
           minuteStartedAt: at,
         }
-        res.upgrade(connection, req.getHeader("sec-websocket-key"), "", req.getHeader("sec-websocket-extensions"), context)
+        res.upgrade(
+          connection,
+          req.getHeader("sec-websocket-key"),
+          "",
+          req.getHeader("sec-websocket-extensions"),
+          context,
+        )
       },
       open: ws => {
         const connection = ws.getUserData()
         connection.ws = ws
         this.#connections.add(connection)
         metrics.gateway.connections.inc()
-        this.#listeners.sendPayload(connection, plainFrame(connection.encoding, { op: opcodes.HELLO.op, d: { heartbeat_interval: topology.heartbeatInterval } }))
+        this.#listeners.sendPayload(
+          connection,
+          plainFrame(connection.encoding, {
+            op: opcodes.HELLO.op,
+            d: { heartbeat_interval: topology.heartbeatInterval },
+          }),
+        )
       },
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
       drain: ws => {
@@ -252,7 +280,9 @@ export class Gateway {
     const { session } = connection
     if (!session || session.connection !== connection) return
     this.#entrance.detach(session)
-    records.disconnect(session.user, session.id).catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
+    records
+      .disconnect(session.user, session.id)
+      .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
   }
 
   /** Nothing may leave this function: a throw in a handler ends the process. */
@@ -301,7 +331,8 @@ export class Gateway {
 
   #refuse(connection: Connection, error: unknown, log: Log): void {
     if (error instanceof FrameRefused) return this.#listeners.close(connection, error.close)
-    if (error instanceof Failure && error.code === "unavailable") return this.#listeners.close(connection, "try_again_later")
+    if (error instanceof Failure && error.code === "unavailable")
+      return this.#listeners.close(connection, "try_again_later")
     log.error({ err: error }, "gateway fault")
     this.#listeners.close(connection, "unknown_error")
   }
@@ -336,7 +367,8 @@ export class Gateway {
       connection.minuteStartedAt = at
       connection.frames = 0
     }
-    if (++connection.frames > this.#options.topology.framesPerMinute && this.#options.limited) throw new FrameRefused("rate_limited")
+    if (++connection.frames > this.#options.topology.framesPerMinute && this.#options.limited)
+      throw new FrameRefused("rate_limited")
   }
 
   #countIdentify(d: unknown): void {
@@ -349,10 +381,12 @@ export class Gateway {
   #sweep(): void {
     const { topology, clock } = this.#options
     const silentSince = now.now() - 2 * topology.heartbeatInterval
-    for (const connection of [...this.#connections])
-      if (connection.heartbeatAt < silentSince) this.#listeners.close(connection, connection.session ? "session_timed_out" : "not_authenticated")
+    for (const connection of this.#connections)
+      if (connection.heartbeatAt < silentSince)
+        this.#listeners.close(connection, connection.session ? "session_timed_out" : "not_authenticated")
     const detachedSince = clock.monotonic() - topology.resumeWindow
-    for (const session of [...this.#listeners.byId.values()]) if (session.state === "detached" && session.progressAt < detachedSince) this.#entrance.end(session)
+    for (const session of this.#listeners.byId.values())
+      if (session.state === "detached" && session.progressAt < detachedSince) this.#entrance.end(session)
     this.#reader.sweep()
     this.#foreign.sweep()
   }

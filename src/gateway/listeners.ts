@@ -14,7 +14,9 @@ import { classIntents, type ListenerClass, type ServerView } from "./views.ts"
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
 
 /** Which bit of the intents an event needs; 0: none. */
-const eventBits = new Map<string, number>(Object.values(events).map(event => [event.name, event.intent?.server ? bitOf(event.intent.server) : 0]))
+const eventBits = new Map<string, number>(
+  Object.values(events).map(event => [event.name, event.intent?.server ? bitOf(event.intent.server) : 0]),
+)
 
 export interface ListenersOptions {
   readonly app: TemplatedApp
@@ -71,7 +73,8 @@ export class Listeners {
 
   /** From this tick on nothing that is published reaches it. */
   goReading(session: Session): void {
-    if (session.state === "live") for (const { view, roles } of session.guilds.values()) this.#unsubscribe(session, view, roles)
+    if (session.state === "live")
+      for (const { view, roles } of session.guilds.values()) this.#unsubscribe(session, view, roles)
     session.state = "reading"
     session.cursor = this.position
   }
@@ -135,7 +138,8 @@ export class Listeners {
     let last = session.sentAt
     if (session.state === "live")
       for (const { view } of session.guilds.values())
-        for (const classes of view.classes.values()) last = Math.max(last, classes.get(classKey(session))?.publishedAt ?? 0)
+        for (const classes of view.classes.values())
+          last = Math.max(last, classes.get(classKey(session))?.publishedAt ?? 0)
     return last
   }
 
@@ -160,15 +164,29 @@ export class Listeners {
     connection.ws.end(code, reason)
   }
 
-  #publishOneByOne(view: ServerView, audience: Exclude<Audience, { kind: "user" }>, frame: Frame, bit: number, except: readonly string[]): void {
+  #publishOneByOne(
+    view: ServerView,
+    audience: Exclude<Audience, { kind: "user" }>,
+    frame: Frame,
+    bit: number,
+    except: readonly string[],
+  ): void {
     this.#sendEach(this.byId.values(), view, audience, frame, bit, except)
   }
 
-  #sendEach(sessions: Iterable<Session>, view: ServerView, audience: Exclude<Audience, { kind: "user" }>, frame: Frame, bit: number, except: readonly string[]): void {
+  #sendEach(
+    sessions: Iterable<Session>,
+    view: ServerView,
+    audience: Exclude<Audience, { kind: "user" }>,
+    frame: Frame,
+    bit: number,
+    except: readonly string[],
+  ): void {
     for (const session of sessions) {
       if (session.state !== "live" || (bit !== 0 && (session.intents & bit) === 0)) continue
       const guild = session.guilds.get(view.id)
-      if (guild && !except.includes(session.user) && view.includes(audience, session.user, guild.roles)) this.send(session, frame)
+      if (guild && !except.includes(session.user) && view.includes(audience, session.user, guild.roles))
+        this.send(session, frame)
     }
   }
 
@@ -223,7 +241,13 @@ export class Listeners {
     let listeners = classes.get(classKey(session))
     if (!listeners) {
       if (classes.size >= this.#options.classesPerAudience) return undefined
-      listeners = { topic: topicOf(view, key, session), intents: classIntents(session.intents), encoding: session.encoding, count: 0, publishedAt: this.#options.clock.monotonic() }
+      listeners = {
+        topic: topicOf(view, key, session),
+        intents: classIntents(session.intents),
+        encoding: session.encoding,
+        count: 0,
+        publishedAt: this.#options.clock.monotonic(),
+      }
       classes.set(classKey(session), listeners)
     }
     return listeners

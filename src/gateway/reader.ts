@@ -70,7 +70,8 @@ export class Reader {
     const before = clock.monotonic() - stuckAfter
     for (const session of this.#reading) {
       const { connection } = session
-      if (!connection || connection.closed || session.progressAt > before || connection.ws.getBufferedAmount() === 0) continue
+      if (!connection || connection.closed || session.progressAt > before || connection.ws.getBufferedAmount() === 0)
+        continue
       listeners.close(connection, "rate_limited")
     }
   }
@@ -160,7 +161,8 @@ export class Reader {
     while (stretch.next < stretch.items.length) {
       const item = stretch.items[stretch.next]!
       const { header } = item
-      if ((header[0] === "e" || header[0] === "c") && isBetween(header[2], header[3], stretch)) this.#take(session, item, item.s + stretch.offset)
+      if ((header[0] === "e" || header[0] === "c") && isBetween(header[2], header[3], stretch))
+        this.#take(session, item, item.s + stretch.offset)
       if (session.waiting || session.connection!.closed) return
       stretch.next++
       if (session.connection!.ws.getBufferedAmount() > budget) return
@@ -176,7 +178,8 @@ export class Reader {
       if (isCut(session, home, number) || (audience.kind !== "user" && session.hidden?.has(audience.server))) return
       if (!this.#options.listeners.isFor(session, audience, name, except)) return
       this.#options.listeners.send(session, new Frame(name, s, item.data))
-    } else if (header[0] === "c" && !isCut(session, header[3], header[2])) this.control(session, JSON.parse(item.data) as Control, s)
+    } else if (header[0] === "c" && !isCut(session, header[3], header[2]))
+      this.control(session, JSON.parse(item.data) as Control, s)
   }
 
   /**
@@ -196,10 +199,12 @@ export class Reader {
         this.#lose(session, control.server, s, false)
         return
       case "membershipsChanged":
-        if (control.user === session.user && session.guilds.has(control.server) !== control.member) this.#options.reconcile(session, control.server)
+        if (control.user === session.user && session.guilds.has(control.server) !== control.member)
+          this.#options.reconcile(session, control.server)
         return
       case "sessionEnded":
-        if (control.session === session.accessSession && session.connection) listeners.close(session.connection, "authentication_failed")
+        if (control.session === session.accessSession && session.connection)
+          listeners.close(session.connection, "authentication_failed")
     }
   }
 
@@ -226,13 +231,15 @@ export class Reader {
       homes.release(server)
       changed(session)
     }
-    if (had || again) this.tell(session, guildDelete.name, JSON.stringify({ id: server, server_id: server, guild_id: server }), s)
+    if (had || again)
+      this.tell(session, guildDelete.name, JSON.stringify({ id: server, server_id: server, guild_id: server }), s)
   }
 
   /** An event that the worker makes itself, for one session. */
   tell(session: Session, name: string, d: string, s: number): void {
     const { listeners } = this.#options
-    if (listeners.isFor(session, { kind: "user", user: session.user }, name, [])) listeners.send(session, new Frame(name, s, d))
+    if (listeners.isFor(session, { kind: "user", user: session.user }, name, []))
+      listeners.send(session, new Frame(name, s, d))
   }
 
   /** The session reads, and stands still until the server's view is there. */
@@ -253,12 +260,10 @@ export class Reader {
     homes
       .hold(server)
       .then(() => homes.need(server))
-      .then(goOn,
-        (error: unknown) => {
-          log.warn({ err: error, server }, "server not loaded")
-          setTimeout(goOn, 200)
-        },
-      )
+      .then(goOn, (error: unknown) => {
+        log.warn({ err: error, server }, "server not loaded")
+        setTimeout(goOn, 200)
+      })
   }
 }
 
@@ -268,7 +273,11 @@ const isCut = (session: Session, home: Snowflake, number: number): boolean => {
 }
 
 /** Whether a row belongs to this log: above what the log before gave, not above where the log after begins. */
-function isBetween(number: number, home: Snowflake, stretch: { after: ReadonlyMap<Snowflake, number> | undefined; until: ReadonlyMap<Snowflake, number> }): boolean {
+function isBetween(
+  number: number,
+  home: Snowflake,
+  stretch: { after: ReadonlyMap<Snowflake, number> | undefined; until: ReadonlyMap<Snowflake, number> },
+): boolean {
   const until = stretch.until.get(home)
   return until !== undefined && number <= until && number > (stretch.after?.get(home) ?? -1)
 }

@@ -83,15 +83,17 @@ export class Stream {
   #control(control: Control, s: number): void {
     const { listeners, reader, homes } = this.#options
     if (control.type === "serverDeleted") {
-      for (const session of [...listeners.byId.values()]) if (session.state === "live" && session.guilds.has(control.server)) reader.control(session, control, s)
+      for (const session of listeners.byId.values())
+        if (session.state === "live" && session.guilds.has(control.server)) reader.control(session, control, s)
       homes.forgetView(control.server)
       return
     }
     // An ended access acts at once on whoever has it, wherever he reads.
-    for (const session of [...listeners.ofUser(control.user)])
+    for (const session of listeners.ofUser(control.user))
       if (session.state === "live" || control.type === "sessionEnded") reader.control(session, control, s)
     if (control.type === "sessionEnded")
-      for (const session of [...listeners.ofUser(control.user)]) if (session.accessSession === control.session) this.#options.giveUp(session)
+      for (const session of listeners.ofUser(control.user))
+        if (session.accessSession === control.session) this.#options.giveUp(session)
   }
 
   /** Never silent: whoever listens to the shard is closed and starts anew. */
@@ -99,8 +101,9 @@ export class Stream {
     const { listeners, log, metrics, giveUp } = this.#options
     metrics.gateway.gaps.inc()
     let closed = 0
-    for (const session of [...listeners.byId.values()]) {
-      if (shardOf(session.user) !== shard && ![...session.guilds.keys()].some(server => shardOf(server) === shard)) continue
+    for (const session of listeners.byId.values()) {
+      if (shardOf(session.user) !== shard && ![...session.guilds.keys()].some(server => shardOf(server) === shard))
+        continue
       closed++
       if (session.connection) listeners.close(session.connection, "unknown_error")
       giveUp(session)
@@ -114,7 +117,8 @@ export class Stream {
     listeners.unlookedBytes = 0
     for (const session of listeners.byId.values()) {
       const { connection } = session
-      if (session.state !== "live" || !connection || connection.closed || connection.ws.getBufferedAmount() <= budget) continue
+      if (session.state !== "live" || !connection || connection.closed || connection.ws.getBufferedAmount() <= budget)
+        continue
       listeners.goReading(session)
       metrics.gateway.sessions.live.dec()
       metrics.gateway.sessions.reading.inc()

@@ -23,7 +23,15 @@ export class Fenced extends Error {
   }
 }
 
-const insertMessageKind = insertMessage({ channel_id: "0", id: "0", server_id: null, author_id: "0", content: null, reply_to_id: null, nonce: null }).kind
+const insertMessageKind = insertMessage({
+  channel_id: "0",
+  id: "0",
+  server_id: null,
+  author_id: "0",
+  content: null,
+  reply_to_id: null,
+  nonce: null,
+}).kind
 
 /**
  * One connection on which a worker's batches are committed, one at a time. It keeps:
@@ -47,7 +55,8 @@ export class Lane {
   async commit(batch: Batch): Promise<void> {
     const groups = groupWrites(batch.turns)
     const [first] = groups
-    if (groups.length === 1 && first!.kind === insertMessageKind) return this.#commitMessages(first!.rows as MessageRow[], batch.outbox)
+    if (groups.length === 1 && first!.kind === insertMessageKind)
+      return this.#commitMessages(first!.rows as MessageRow[], batch.outbox)
     await this.#sql.begin(async sql => {
       // Sent together: the fence's answer is looked at before COMMIT.
       const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`

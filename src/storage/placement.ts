@@ -24,7 +24,9 @@ export const placementStorage = (sql: Sql) => ({
   },
 
   async isDead(incarnation: string): Promise<boolean> {
-    const [row] = await sql<{ dead: boolean }[]>`SELECT died_at IS NOT NULL AS dead FROM incarnations WHERE id = ${incarnation}`
+    const [row] = await sql<
+      { dead: boolean }[]
+    >`SELECT died_at IS NOT NULL AS dead FROM incarnations WHERE id = ${incarnation}`
     return row?.dead ?? true
   },
 
@@ -70,7 +72,9 @@ export const placementStorage = (sql: Sql) => ({
 
   /** What the shards' former owners may not have published, in order; the newest row of a shard is always among it. */
   async outbox(shards: readonly number[]): Promise<OutboxRow[]> {
-    return sql<OutboxRow[]>`SELECT shard, number, last_id, body FROM outbox WHERE shard = ANY(${[...shards]}::smallint[]) ORDER BY shard, number`
+    return sql<
+      OutboxRow[]
+    >`SELECT shard, number, last_id, body FROM outbox WHERE shard = ANY(${[...shards]}::smallint[]) ORDER BY shard, number`
   },
 
   /** Whether a row was ever written: rows are numbered without a hole, and the newest is never deleted. */

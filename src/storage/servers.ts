@@ -92,7 +92,9 @@ export const serversStorage = (sql: Sql) => ({
         { id: Snowflake; server_id: Snowflake; permissions: Permission[] }[]
       >`SELECT id, server_id, permissions FROM roles WHERE server_id = ANY(${[...ids]}::bigint[])`,
     ])
-    const outlines = new Map(servers.map(server => [server.id, { ...server, roles: new Map() } as ServerOutline]))
+    const outlines = new Map<Snowflake, ServerOutline>(
+      servers.map(server => [server.id, { ...server, roles: new Map() }]),
+    )
     for (const role of roles)
       outlines.get(role.server_id)?.roles.set(role.id, { permissions: new Set(role.permissions) })
     return [...outlines.values()]

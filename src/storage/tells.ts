@@ -22,7 +22,8 @@ export const markTell = defineWrite<TellMark>(
 
 export const tellsStorage = (sql: Sql) => ({
   async wasSeen({ shard, source, number, item }: Omit<TellMark, "home">): Promise<boolean> {
-    const [row] = await sql`SELECT 1 FROM tells_seen WHERE shard = ${shard} AND source = ${source} AND number = ${number} AND item = ${item}`
+    const [row] =
+      await sql`SELECT 1 FROM tells_seen WHERE shard = ${shard} AND source = ${source} AND number = ${number} AND item = ${item}`
     return row !== undefined
   },
 

@@ -106,9 +106,7 @@ export const usersStorage = (sql: Sql) => ({
   },
 
   /** What READY says of the user, and where he is a member. */
-  async readyOf(
-    id: Snowflake,
-  ): Promise<{ user: UserRow; memberships: Membership[] } | undefined> {
+  async readyOf(id: Snowflake): Promise<{ user: UserRow; memberships: Membership[] } | undefined> {
     const [[user], memberships] = await Promise.all([
       sql<UserRow[]>`SELECT * FROM users WHERE id = ${id}`,
       sql<

@@ -40,7 +40,7 @@ export interface Need<Home> {
 }
 export const defineNeed =
   <Home, Value>(kind: NeedKind<Home, Value>) =>
-  (key: string): Need<Home> => ({ kind: kind as NeedKind<Home, unknown>, key })
+  (key: string): Need<Home> => ({ kind: kind, key })
 
 /** Tells cross homes: at least once on the wire, once in effect. Nothing is answered. */
 export interface Tell {
@@ -57,7 +57,11 @@ export interface ControlEntry {
   readonly audience: Audience
   readonly control: Control
 }
-export const control = (audience: Audience, entry: Control): ControlEntry => ({ kind: "control", audience, control: entry })
+export const control = (audience: Audience, entry: Control): ControlEntry => ({
+  kind: "control",
+  audience,
+  control: entry,
+})
 
 /** Access tokens that no worker may accept any longer once the turn is answered. Digests, in hex. */
 export interface Revocation {
@@ -94,7 +98,10 @@ export interface TurnContext<Home, State> {
 
 /** A command: loads what it `needs`, then decides in one synchronous turn that awaits nothing. */
 export interface Command<Home, State, Input, Reply> {
-  readonly needs?: (input: Input, context: { readonly id: Snowflake; readonly state: Readonlied<State> }) => readonly Need<Home>[]
+  readonly needs?: (
+    input: Input,
+    context: { readonly id: Snowflake; readonly state: Readonlied<State> },
+  ) => readonly Need<Home>[]
   /** A tell whose only effect is to reach the home's listeners: without any it is done without waking the home. */
   readonly forListeners?: boolean
   readonly turn: (context: TurnContext<Home, State>, input: Input) => Effects<Home, Reply>
@@ -127,7 +134,9 @@ export interface ActorKind<Home, State, Commands> {
   }
 }
 
-export const defineActor = <Home, State, Commands extends object>(actor: ActorKind<Home, State, Commands>): ActorKind<Home, State, Commands> => actor
+export const defineActor = <Home, State, Commands extends object>(
+  actor: ActorKind<Home, State, Commands>,
+): ActorKind<Home, State, Commands> => actor
 
 /** What a door asks of an actor: the command's name with its input. */
 type InputOf<F> = F extends (input: infer Input) => unknown ? Input : never

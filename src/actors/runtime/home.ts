@@ -55,7 +55,8 @@ export class Home {
   /** Turns of a home are committed in the order in which they were applied. */
   committed(): void {
     this.#committed++
-    while (this.#cleanWaiters.length > 0 && this.#cleanWaiters[0]!.after <= this.#committed) this.#cleanWaiters.shift()!.resolve()
+    while (this.#cleanWaiters.length > 0 && this.#cleanWaiters[0]!.after <= this.#committed)
+      this.#cleanWaiters.shift()!.resolve()
     if (this.clean) this.#forgetFacts()
   }
 

@@ -9,7 +9,7 @@ import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
 import { markTell } from "../../storage/tells.ts"
-import type { ActorKind, Command, Creation, Effects, HomeKind, Need, Publication } from "./actor.ts"
+import type { ActorKind, Command, Creation, Effects, HomeKind, Publication } from "./actor.ts"
 import { Again, Home } from "./home.ts"
 import type { LaneQueue } from "./lane-queue.ts"
 import type { Outbox, SentTell } from "./outbox.ts"
@@ -44,7 +44,13 @@ export interface HostOptions {
   readonly removeInterest: (shard: number, interests: readonly { home: Snowflake; worker: string }[]) => void
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
-  readonly bounds: { readonly mailbox: number; readonly homes: number; readonly inFlight: number; readonly sleepAfter: number; readonly answerKeep: number }
+  readonly bounds: {
+    readonly mailbox: number
+    readonly homes: number
+    readonly inFlight: number
+    readonly sleepAfter: number
+    readonly answerKeep: number
+  }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -148,10 +154,17 @@ export class Host {
     const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[commission.command]
     if (!command) return Promise.reject(new Error(`no command ${commission.actor}.${commission.command}`))
     this.#options.metrics.homes.turns.of(commission.actor, commission.command).inc()
-    return "create" in command ? this.#create(shard, actor, command, commission) : this.#find(shard, actor, command, commission)
+    return "create" in command
+      ? this.#create(shard, actor, command, commission)
+      : this.#find(shard, actor, command, commission)
   }
 
-  #create(shard: Shard, actor: AnyActor, command: Creation<unknown, unknown, unknown>, commission: Commission): Promise<unknown> {
+  #create(
+    shard: Shard,
+    actor: AnyActor,
+    command: Creation<unknown, unknown, unknown>,
+    commission: Commission,
+  ): Promise<unknown> {
     const { clock } = this.#options
     const now = clock.now()
     const id = shard.newId(now)
@@ -162,7 +175,12 @@ export class Host {
     return this.#decide(home, actor, effects, commission)
   }
 
-  async #find(shard: Shard, actor: AnyActor, command: Command<unknown, unknown, unknown, unknown>, commission: Commission): Promise<unknown> {
+  async #find(
+    shard: Shard,
+    actor: AnyActor,
+    command: Command<unknown, unknown, unknown, unknown>,
+    commission: Commission,
+  ): Promise<unknown> {
     const id = commission.id!
     const homeId = actor.homeOf ? (this.#homeIds.get(id) ?? (await this.#homeIdOf(actor, id))) : id
     if (homeId === undefined) throw fail(actor.missing)
@@ -182,14 +200,23 @@ export class Host {
     }
   }
 
-  async #turn(home: Home, actor: AnyActor, command: Command<unknown, unknown, unknown, unknown>, commission: Commission, id: Snowflake): Promise<unknown> {
+  async #turn(
+    home: Home,
+    actor: AnyActor,
+    command: Command<unknown, unknown, unknown, unknown>,
+    commission: Commission,
+    id: Snowflake,
+  ): Promise<unknown> {
     const { storage, clock } = this.#options
     for (;;) {
       if (home.dropped) throw new Again()
       const state = actor.find(home.state, id)
-      if (state === undefined) return this.#afterCommit(home, () => { throw fail(actor.missing) })
+      if (state === undefined)
+        return this.#afterCommit(home, () => {
+          throw fail(actor.missing)
+        })
       const needs = command.needs?.(commission.input, { id, state })
-      const loads = needs && home.loadMissing(needs as readonly Need<never>[], storage)
+      const loads = needs && home.loadMissing(needs, storage)
       if (loads) {
         await loads
         continue
@@ -198,10 +225,12 @@ export class Host {
       const now = clock.now()
       let effects: Effects<unknown, unknown>
       try {
-        effects = command.turn({ state, home: home.state as object, now, newId: () => home.shard.newId(now) } as never, commission.input)
+        effects = command.turn({ state, home: home.state, now, newId: () => home.shard.newId(now) }, commission.input)
       } catch (error) {
         if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
-        return this.#afterCommit(home, () => { throw error })
+        return this.#afterCommit(home, () => {
+          throw error
+        })
       }
       return this.#decide(home, actor, effects, commission)
     }
@@ -213,13 +242,26 @@ export class Host {
     return answer()
   }
 
-  #decide(home: Home, _actor: AnyActor, effects: Omit<Effects<unknown, unknown>, "apply"> & Pick<Effects<unknown, unknown>, "apply">, commission: Commission): Promise<unknown> {
+  #decide(
+    home: Home,
+    _actor: AnyActor,
+    effects: Omit<Effects<unknown, unknown>, "apply"> & Pick<Effects<unknown, unknown>, "apply">,
+    commission: Commission,
+  ): Promise<unknown> {
     const publish = effects.publish ?? []
     const stored = publish.filter(isStored)
     for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
     if (stored.length < publish.length) this.#sendEphemeral(home, publish)
     const writes: Write[] = [...(effects.write ?? [])]
-    if (commission.tell) writes.push(markTell({ ...commission.tell.source, home: home.id, shard: home.shard.number, source: commission.tell.source.shard }))
+    if (commission.tell)
+      writes.push(
+        markTell({
+          ...commission.tell.source,
+          home: home.id,
+          shard: home.shard.number,
+          source: commission.tell.source.shard,
+        }),
+      )
     if (writes.length === 0 && stored.length === 0) return this.#afterCommit(home, () => effects.reply) // A2
     effects.apply?.(home.state)
     home.applied()
@@ -247,7 +289,10 @@ export class Host {
    * Makes a worker interested in homes of a shard.
    * @returns the number of the shard's row from which on its log holds everything, once all before it is committed and appended
    */
-  async register(worker: string, homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[]): Promise<[shard: number, number: number][]> {
+  async register(
+    worker: string,
+    homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
+  ): Promise<[shard: number, number: number][]> {
     if (!this.#options.serving()) throw unavailable("worker is not serving")
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)
@@ -285,9 +330,18 @@ export class Host {
   #sendEphemeral(home: Home, publish: readonly Publication[]): void {
     for (const publication of publish) {
       if (isStored(publication) || publication.kind !== "event") continue
-      const header: LogHeader = ["x", home.shard.number, 0, home.id, publication.audience, publication.event.name, publication.except]
+      const header: LogHeader = [
+        "x",
+        home.shard.number,
+        0,
+        home.id,
+        publication.audience,
+        publication.event.name,
+        publication.except,
+      ]
       const fields = [JSON.stringify(header), JSON.stringify(publication.data)]
-      for (const worker of home.shard.interests.get(home.id)?.keys() ?? []) this.#options.appendEphemeral(worker, fields)
+      for (const worker of home.shard.interests.get(home.id)?.keys() ?? [])
+        this.#options.appendEphemeral(worker, fields)
     }
   }
 

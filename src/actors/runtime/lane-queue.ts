@@ -70,7 +70,7 @@ const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiti
 export class LaneQueue {
   readonly #options: LaneQueueOptions
   #waiting: Waiting[] = []
-  #running: Promise<void> | undefined
+  #running = false
   #wake: (() => void) | undefined
   #over = false
 
@@ -85,9 +85,14 @@ export class LaneQueue {
   add(waiting: Waiting): void {
     if (this.#over) return waiting.reject(unavailable("worker is ending"))
     this.#waiting.push(waiting)
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-    })
+    if (this.#running) return
+    this.#running = true
+    this.#run()
+      .catch((error: unknown) => this.#options.log.fatal({ err: error }, "group commit failed"))
+      .finally(() => {
+        this.#running = false
+      })
+      .catch(() => {})
   }
 
   /** Publication has caught up. */
@@ -105,7 +110,8 @@ export class LaneQueue {
     // One turn of the loop, so that whatever arrives together is committed together.
     await Promise.resolve()
     while (this.#waiting.length > 0) {
-      while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches) await new Promise<void>(resolve => (this.#wake = resolve))
+      while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches)
+        await new Promise<void>(resolve => (this.#wake = resolve))
       const batch = this.#take()
       if (batch.length > 0) await this.#commit(batch)
     }
@@ -174,7 +180,13 @@ export class LaneQueue {
     return { rows, outbox }
   }
 
-  async #failed(batch: readonly Waiting[], turns: readonly Decided[], outbox: readonly OutboxRow[], rows: readonly Row[], error: unknown): Promise<void> {
+  async #failed(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    outbox: readonly OutboxRow[],
+    rows: readonly Row[],
+    error: unknown,
+  ): Promise<void> {
     if (error instanceof Fenced) return this.#fenced(batch)
     if (isDataError(error)) return this.#split(batch, turns, error)
     return this.#unknown(batch, turns, outbox, rows, error)
@@ -189,7 +201,11 @@ export class LaneQueue {
   }
 
   /** G2: halves until the guilty turn stands alone. */
-  async #split(batch: readonly Waiting[], turns: readonly Decided[], error: Error & { constraint_name?: string | undefined }): Promise<void> {
+  async #split(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    error: Error & { constraint_name?: string | undefined },
+  ): Promise<void> {
     if (turns.length > 1) {
       const homes = [...new Set(turns.map(turn => turn.home))]
       const half = new Set(homes.slice(0, Math.ceil(homes.length / 2)))
@@ -201,15 +217,26 @@ export class LaneQueue {
       return this.#commit(batch.filter(isBarrier))
     }
     const [guilty] = turns
-    const conflict = guilty!.writes.map(({ kind }) => kind.conflicts[error.constraint_name ?? ""]).find(code => code !== undefined)
+    const conflict = guilty!.writes
+      .map(({ kind }) => kind.conflicts[error.constraint_name ?? ""])
+      .find(code => code !== undefined)
     this.#options.metrics.lanes.guiltyTurns.inc()
     this.#options.dropHome(guilty!.home)
-    if (conflict === undefined) this.#options.log.error({ err: error, home: guilty!.home.id }, "turn refused by the database")
-    guilty!.reject(conflict === undefined ? fail("internal", {}, { cause: error }) : fail(conflict, {}, { cause: error }))
+    if (conflict === undefined)
+      this.#options.log.error({ err: error, home: guilty!.home.id }, "turn refused by the database")
+    guilty!.reject(
+      conflict === undefined ? fail("internal", {}, { cause: error }) : fail(conflict, {}, { cause: error }),
+    )
   }
 
   /** G3: the generation is raised, so what was in flight has ended one way or the other; then the outbox tells which. */
-  async #unknown(batch: readonly Waiting[], turns: readonly Decided[], outbox: readonly OutboxRow[], rows: readonly Row[], error: unknown): Promise<void> {
+  async #unknown(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    outbox: readonly OutboxRow[],
+    rows: readonly Row[],
+    error: unknown,
+  ): Promise<void> {
     const { lane, log, metrics, wasWritten, dropHome } = this.#options
     metrics.lanes.unknownOutcomes.inc()
     log.warn({ err: error, turns: turns.length }, "outcome of a commit unknown")

@@ -38,7 +38,13 @@ export interface NodeTopology {
     readonly outboxKeep: number
     readonly outboxSweepEvery: number
   }
-  readonly log: { readonly keep: number; readonly maxBytes: number; readonly memoryBytes: number; readonly markEvery: number; readonly readCount: number }
+  readonly log: {
+    readonly keep: number
+    readonly maxBytes: number
+    readonly memoryBytes: number
+    readonly markEvery: number
+    readonly readCount: number
+  }
   readonly resumeWindow: number
 }
 
@@ -92,7 +98,14 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   const connections = [renewing, sending, appending, blocking]
   await Promise.all(connections.map(connection => connection.connect()))
 
-  const bus = new Bus({ redis: sending, keys, self: self.id, monotonic: () => clock.monotonic(), maxPending: topology.bus.maxPendingAsks, trouble: trouble("bus") })
+  const bus = new Bus({
+    redis: sending,
+    keys,
+    self: self.id,
+    monotonic: () => clock.monotonic(),
+    maxPending: topology.bus.maxPendingAsks,
+    trouble: trouble("bus"),
+  })
   metrics.bus.pending.from(() => bus.pending)
   const logs = new DeliveryLogs(appending, keys)
   const interests = new Interests(appending, keys)
@@ -183,7 +196,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     logPositions: worker => logs.positions(worker),
     dropLog: worker => logs.drop(worker),
     announce,
-    members: () => membership.members(),
+    places: () => membership.places(),
+    announceLeaving: () => membership.announceLeaving(),
     isLiving: worker => membership.isLiving(worker),
     timing: { ...topology.handover, resumeWindow: topology.resumeWindow },
     clock,
@@ -204,7 +218,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       for (const member of others()) if (member.id !== id) bus.notify(member.id, "death", id)
     },
     onChange: () => {
-      if (self.role === "web") keeper.balance().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
+      if (self.role === "web")
+        keeper.balance().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
     },
     onDeath: worker => {
       bus.forget(worker)
@@ -226,7 +241,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     async start() {
       // Whoever had this place before is over: its successor has come.
       for (const former of await storage.placement.living())
-        if (former.host === self.host && former.slot === self.slot && former.role === self.role) await storage.placement.declareDead(former.id)
+        if (former.host === self.host && former.slot === self.slot && former.role === self.role)
+          await storage.placement.declareDead(former.id)
       await storage.placement.enrol(self, 1)
       const now = Math.max(0, clock.now() - epochMs) * 4096
       const inboxId = await bus.open()

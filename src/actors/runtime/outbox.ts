@@ -64,7 +64,7 @@ interface Flush {
 export class Outbox implements Publisher {
   readonly #options: OutboxOptions
   #waiting: Flush[] = []
-  #running: Promise<void> | undefined
+  #running = false
   #stopped = false
   #unconfirmed = 0
   readonly #confirmed: { row: Row; at: number }[] = []
@@ -91,9 +91,16 @@ export class Outbox implements Publisher {
   publish(rows: readonly Row[], published: () => void): void {
     this.#unconfirmed += rows.length
     this.#waiting.push({ rows, published })
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-    })
+    if (this.#running) return
+    this.#running = true
+    this.#run()
+      .catch((error: unknown) =>
+        this.#options.log[this.#stopped ? "debug" : "fatal"]({ err: error }, "publication failed"),
+      )
+      .finally(() => {
+        this.#running = false
+      })
+      .catch(() => {})
   }
 
   /** Rows of a former owner, in order, before anything of this one. */
@@ -147,7 +154,8 @@ export class Outbox implements Publisher {
   async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
     for (const shard of shards) {
       const unsaved = shard.takeUnsaved()
-      if (unsaved.length > 0) await this.#untilDone("saving interest", () => this.#options.saveInterests(shard.number, unsaved))
+      if (unsaved.length > 0)
+        await this.#untilDone("saving interest", () => this.#options.saveInterests(shard.number, unsaved))
     }
   }
 
@@ -171,7 +179,13 @@ export class Outbox implements Publisher {
         const before = row.shard.sent.get(worker) ?? 0
         if (row.number <= before) continue
         row.shard.sent.set(worker, row.number)
-        const part: LogPart = { shard: row.shard.number, epoch: row.shard.epoch, number: row.number, before, fields: mine }
+        const part: LogPart = {
+          shard: row.shard.number,
+          epoch: row.shard.epoch,
+          number: row.number,
+          before,
+          fields: mine,
+        }
         const parts = byWorker.get(worker)
         if (parts) parts.push({ part, shard: row.shard })
         else byWorker.set(worker, [{ part, shard: row.shard }])
@@ -188,7 +202,10 @@ export class Outbox implements Publisher {
       if (isForgotten(worker)) return
       let answers: AppendAnswer[]
       try {
-        answers = await logs.append(worker, left.map(({ part }) => part))
+        answers = await logs.append(
+          worker,
+          left.map(({ part }) => part),
+        )
       } catch (error) {
         this.#options.log.warn({ err: error, to: worker }, "append failed")
         await this.#options.clock.sleep(Math.min(20 * 2 ** attempt, 500))
@@ -214,7 +231,12 @@ export class Outbox implements Publisher {
   }
 
   /** The log stands elsewhere than we thought: what lies between comes from the outbox, or the log is told that it is missing. */
-  async #mend(worker: string, shard: Shard, position: number, again: { part: LogPart; shard: Shard }[]): Promise<{ part: LogPart; shard: Shard }[]> {
+  async #mend(
+    worker: string,
+    shard: Shard,
+    position: number,
+    again: { part: LogPart; shard: Shard }[],
+  ): Promise<{ part: LogPart; shard: Shard }[]> {
     const firstOwn = again.findIndex(entry => entry.shard === shard)
     const first = again[firstOwn]!
     const rechain = (before: number | null) => {
@@ -240,7 +262,16 @@ export class Outbox implements Publisher {
     else {
       this.#options.log.warn({ shard: shard.number, to: worker, position, number: first.part.number }, "gap declared")
       const gap: LogHeader = ["g", shard.number, first.part.number - 1]
-      lost.push({ shard, part: { shard: shard.number, epoch: shard.epoch, number: first.part.number - 1, before: null, fields: [JSON.stringify(gap), ""] } })
+      lost.push({
+        shard,
+        part: {
+          shard: shard.number,
+          epoch: shard.epoch,
+          number: first.part.number - 1,
+          before: null,
+          fields: [JSON.stringify(gap), ""],
+        },
+      })
       before = first.part.number - 1
     }
     rechain(before)
@@ -255,25 +286,42 @@ export class Outbox implements Publisher {
   /** Tells and jobs go out beside the stream; the row is confirmed when all have arrived. */
   #sendElsewhere(row: Row): void {
     const errands = row.items.flatMap((item, i) =>
-      item[0] === "t" ? [this.#tell(row, item, i)] : item[0] === "j" ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))] : [],
+      item[0] === "t"
+        ? [this.#tell(row, item, i)]
+        : item[0] === "j"
+          ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]
+          : [],
     )
     Promise.all(errands).then(
       () => this.#confirm(row),
-      (error: unknown) => this.#options.log.error({ err: error, shard: row.shard.number, number: row.number }, "row not confirmed"),
+      (error: unknown) =>
+        this.#options.log.error({ err: error, shard: row.shard.number, number: row.number }, "row not confirmed"),
     )
   }
 
   /** Tells to one home go one after another, in the order in which they were told. */
-  #tell(row: Row, [, actor, id, command, input]: Extract<RowItem, readonly ["t", ...unknown[]]>, item: number): Promise<void> {
+  #tell(
+    row: Row,
+    [, actor, id, command, input]: Extract<RowItem, readonly ["t", ...unknown[]]>,
+    item: number,
+  ): Promise<void> {
     const { tell, metrics, clock, log } = this.#options
     const send = async () => {
       for (let attempt = 0; !this.#stopped; attempt++) {
         try {
-          await tell({ actor, id, command, input, source: { shard: row.shard.number, number: row.number, item }, again: row.again || attempt > 0 })
+          await tell({
+            actor,
+            id,
+            command,
+            input,
+            source: { shard: row.shard.number, number: row.number, item },
+            again: row.again || attempt > 0,
+          })
           metrics.bus.tells.inc()
           return
         } catch (error) {
-          if (error instanceof Failure && error.code !== "unavailable") return log.warn({ err: error, command, home: id }, "tell refused")
+          if (error instanceof Failure && error.code !== "unavailable")
+            return log.warn({ err: error, command, home: id }, "tell refused")
           await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
         }
       }

@@ -48,9 +48,13 @@ export class Router {
       await this.#receive(tell)
       return true
     })
-    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", ({ homes }, from) => host.register(from, homes))
+    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", ({ homes }, from) =>
+      host.register(from, homes),
+    )
     bus.handle<{ home: Snowflake }, string[]>("workersOf", async ({ home }) => host.workersOf(home))
-    bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => host.release(from, shard, homes))
+    bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) =>
+      host.release(from, shard, homes),
+    )
     this.#sweeper = setInterval(() => this.#sweep(), 100)
   }
 
@@ -59,11 +63,19 @@ export class Router {
   }
 
   readonly ask: Ask = (actor, id, { type, ...input }, options) =>
-    this.#perform(shardOf(id), { actor: (actor as ActorKind<unknown, unknown, object>).kind, id, shard: shardOf(id), command: type, input }, options) as never
+    this.#perform(
+      shardOf(id),
+      { actor: (actor as ActorKind<unknown, unknown, object>).kind, id, shard: shardOf(id), command: type, input },
+      options,
+    ) as never
 
   readonly create: Create = (actor, { type, ...input }, options) => {
     const shard = randomInt(shardCount)
-    return this.#perform(shard, { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input }, options) as never
+    return this.#perform(
+      shard,
+      { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input },
+      options,
+    ) as never
   }
 
   /** Delivers a tell; resolves when the home's owner has committed it. */
@@ -85,7 +97,8 @@ export class Router {
     return this.#bounded(this.#options.askTimeout, async deadline => {
       const [held] = await this.#atOwner(shard, deadline, {
         here: () => this.#options.host.register(this.#options.self, request),
-        there: (owner, left) => this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
+        there: (owner, left) =>
+          this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
       })
       return held![1]
     })
@@ -96,7 +109,7 @@ export class Router {
     const { directory, self, host, bus } = this.#options
     const owner = directory.ownerOf(shard)
     if (owner === self) host.release(self, shard, homes)
-    else if (owner != null) bus.notify(owner, "release", { shard, homes })
+    else if (typeof owner === "string") bus.notify(owner, "release", { shard, homes })
   }
 
   /** The workers that take a home's events: of a user, those that hold his gateway sessions. */
@@ -109,7 +122,11 @@ export class Router {
     )
   }
 
-  #perform(shard: number, message: AskMessage, { requestId, timeout = this.#options.askTimeout }: AskOptions = {}): Promise<unknown> {
+  #perform(
+    shard: number,
+    message: AskMessage,
+    { requestId, timeout = this.#options.askTimeout }: AskOptions = {},
+  ): Promise<unknown> {
     const { host, bus, metrics } = this.#options
     const id = requestId ?? bus.newId()
     return this.#bounded(timeout, deadline =>
@@ -133,9 +150,9 @@ export class Router {
       const left = deadline - clock.monotonic()
       if (left <= 0) throw unavailable("no owner")
       const owner = directory.ownerOf(shard)
-      if (owner == null) {
+      if (typeof owner !== "string") {
         await directory.changed(Math.min(left, 100))
-        if (directory.ownerOf(shard) == null) await directory.refresh(shard)
+        if (typeof directory.ownerOf(shard) !== "string") await directory.refresh(shard)
         continue
       }
       const startedAt = clock.monotonic()
@@ -166,9 +183,9 @@ export class Router {
           this.#waiting.delete(waiting)
           resolve(reply)
         },
-        (error: unknown) => {
+        (error: Error) => {
           this.#waiting.delete(waiting)
-          reject(error as Error)
+          reject(error)
         },
       )
     })
@@ -189,6 +206,13 @@ export class Router {
     const { host, clock, askTimeout, wasSeen } = this.#options
     const { shard: source, number, item } = tell.source
     if (tell.again && (await wasSeen({ shard: shardOf(tell.id), source, number, item }))) return
-    await host.perform({ actor: tell.actor, id: tell.id, command: tell.command, input: tell.input, deadline: clock.monotonic() + askTimeout, tell })
+    await host.perform({
+      actor: tell.actor,
+      id: tell.id,
+      command: tell.command,
+      input: tell.input,
+      deadline: clock.monotonic() + askTimeout,
+      tell,
+    })
   }
 }

@@ -36,7 +36,14 @@ export interface Row {
 export function toItem(home: Snowflake, publication: Publication): RowItem {
   switch (publication.kind) {
     case "event":
-      return ["e", home, publication.audience, publication.event.name, publication.except, new RawJson(JSON.stringify(publication.data))]
+      return [
+        "e",
+        home,
+        publication.audience,
+        publication.event.name,
+        publication.except,
+        new RawJson(JSON.stringify(publication.data)),
+      ]
     case "control":
       return ["c", home, publication.audience, new RawJson(JSON.stringify(publication.control))]
     case "tell":
@@ -70,10 +77,16 @@ export function readRowBody(body: string): { items: RowItem[]; answers: RowAnswe
 }
 
 /** Header and data of an item as they stand in a delivery log; nothing for items that go elsewhere. */
-export function logFields(row: Pick<Row, "shard" | "number">, item: RowItem): [header: string, data: string] | undefined {
+export function logFields(
+  row: Pick<Row, "shard" | "number">,
+  item: RowItem,
+): [header: string, data: string] | undefined {
   if (item[0] === "e") {
     const [, home, audience, name, except, d] = item
-    return [JSON.stringify(["e", row.shard.number, row.number, home, audience, name, except] satisfies LogHeader), d.text]
+    return [
+      JSON.stringify(["e", row.shard.number, row.number, home, audience, name, except] satisfies LogHeader),
+      d.text,
+    ]
   }
   if (item[0] === "c") {
     const [, home, audience, control] = item
@@ -82,4 +95,10 @@ export function logFields(row: Pick<Row, "shard" | "number">, item: RowItem): [h
   return undefined
 }
 
-export const jobOf = ([, job, data, key, runAtMs]: Extract<RowItem, readonly ["j", ...unknown[]]>): JobRequest => ({ kind: "job", job, data, key, runAtMs })
+export const jobOf = ([, job, data, key, runAtMs]: Extract<RowItem, readonly ["j", ...unknown[]]>): JobRequest => ({
+  kind: "job",
+  job,
+  data,
+  key,
+  runAtMs,
+})

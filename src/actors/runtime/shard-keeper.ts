@@ -28,7 +28,9 @@ export interface ShardKeeperOptions {
   readonly dropLog: (worker: string) => Promise<void>
   /** Tells every other member who owns what now. */
   readonly announce: (rows: readonly ShardOwner[]) => void
-  readonly members: () => readonly Member[]
+  /** Members that shards may be given to. */
+  readonly places: () => readonly Member[]
+  readonly announceLeaving: () => Promise<void>
   readonly isLiving: (worker: string) => boolean
   readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number; readonly resumeWindow: number }
   readonly clock: Clock
@@ -58,7 +60,9 @@ export class ShardKeeper {
 
   async start(): Promise<void> {
     await this.balance()
-    this.#timer = setInterval(() => this.#again().catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed")), this.#options.timing.rebalanceEvery)
+    this.#timer = setInterval(() => {
+      this.#again().catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed"))
+    }, this.#options.timing.rebalanceEvery)
   }
 
   stop(): void {
@@ -83,6 +87,7 @@ export class ShardKeeper {
     this.#leaving = true
     clearInterval(this.#timer)
     await this.#round?.catch(() => {})
+    await this.#options.announceLeaving()
     await this.#giveAway()
   }
 
@@ -115,18 +120,22 @@ export class ShardKeeper {
   }
 
   async #balance(): Promise<void> {
-    const { directory, self, store, host, members, isLiving, announce, clock } = this.#options
+    const { directory, self, store, host, isLiving, announce, clock } = this.#options
     this.#forgetTheDead()
     if (this.#leaving || (!this.#look && clock.monotonic() - this.#lookedAt < 5_000)) return
     this.#look = false
     this.#lookedAt = clock.monotonic()
     const rows = await directory.loadAll()
-    const places = members().filter(member => member.role === "web")
+    const places = this.#options.places()
     const wanted = (shard: number) => wantedPlace(shard, places)?.id
 
     // What PostgreSQL says is ours and is not here yet: handed over by its former owner, or taken before an error.
     const given = rows.filter(row => row.owner === self.id && !host.shard(row.shard))
-    const free = rows.filter(row => row.owner !== self.id && (row.owner === null || !isLiving(row.owner)) && wanted(row.shard) === self.id).map(row => row.shard)
+    const free = rows
+      .filter(
+        row => row.owner !== self.id && (row.owner === null || !isLiving(row.owner)) && wanted(row.shard) === self.id,
+      )
+      .map(row => row.shard)
     const taken = free.length > 0 ? await store.take(free, self.id) : []
     if (given.length + taken.length > 0) {
       await this.#open([...given, ...taken])
@@ -159,7 +168,9 @@ export class ShardKeeper {
         lastId: newest?.last_id,
         lastRow: newest?.number ?? 0,
         interests: interests.get(number) ?? [],
-        positions: new Map([...positions].flatMap(([worker, at]) => (at?.has(number) ? [[worker, at.get(number)!]] : []))),
+        positions: new Map(
+          [...positions].flatMap(([worker, at]) => (at?.has(number) ? [[worker, at.get(number)!]] : [])),
+        ),
       })
       for (const row of mine)
         for (const [requestId, reply] of readRowBody(row.body).answers)
@@ -167,13 +178,14 @@ export class ShardKeeper {
       outbox.republish(shard, mine)
       host.addShard(shard)
     }
-    log.info({ shards: owned.length, rows: rows.length }, "shards opened")
+    log.debug({ shards: owned.length, rows: rows.length }, "shards opened")
   }
 
   async #giveAway(): Promise<void> {
-    const { self, host, members, timing } = this.#options
-    const places = members().filter(member => member.role === "web" && !(this.#leaving && member.id === self.id))
-    if (places.length === 0) return
+    const { self, host, timing } = this.#options
+    const places = this.#options.places()
+    // With nobody to take them they stay; whoever starts next finds them without a living owner.
+    if (places.length === 0) return host.barrier()
     const leaving = new Map<string, number[]>()
     for (const number of host.shards.keys()) {
       const taker = wantedPlace(number, places)!.id
@@ -183,7 +195,8 @@ export class ShardKeeper {
       else leaving.set(taker, [number])
     }
     for (const [taker, shards] of leaving)
-      for (let i = 0; i < shards.length; i += timing.shardsAtATime) await this.#handOver(shards.slice(i, i + timing.shardsAtATime), taker)
+      for (let i = 0; i < shards.length; i += timing.shardsAtATime)
+        await this.#handOver(shards.slice(i, i + timing.shardsAtATime), taker)
   }
 
   /** K3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
@@ -205,7 +218,7 @@ export class ShardKeeper {
     directory.learn(rows)
     announce(rows)
     metrics.shards.handOvers.out.inc(rows.length)
-    log.info({ shards: rows.length, taker }, "shards handed over")
+    log.debug({ shards: rows.length, taker }, "shards handed over")
   }
 
   #forgetTheDead(): void {
@@ -213,8 +226,9 @@ export class ShardKeeper {
       if (!this.isForgotten(worker)) continue
       for (const shard of this.#options.host.shards.values()) this.dropInterest(shard, worker)
       this.#deathNoted.delete(worker)
-      this.#options.dropLog(worker).catch((error: unknown) => this.#options.log.warn({ err: error, of: worker }, "log not dropped"))
+      this.#options
+        .dropLog(worker)
+        .catch((error: unknown) => this.#options.log.warn({ err: error, of: worker }, "log not dropped"))
     }
   }
 }
-
