@@ -58,9 +58,7 @@ export async function benchFanOut(
   await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 64 })
   const poster = posters[0]!
   const { frame } = await clients.crowd.ask("sample", { url: starling.url, poster, run: newRun() })
-  const message = (JSON.parse(frame) as { d: object }).d
-
-  const bare = await laboratory.startBare("publish", JSON.stringify(message))
+  const bare = await laboratory.startBare("publish", frame)
   const bareClients = laboratory.startCrowd()
   const bareUrl = `http://127.0.0.1:${bare.port}`
   const barePosters = posters.map(({ token }): Poster => ({ path: "/messages", token }))

@@ -16,7 +16,6 @@ const topics = 11
 /** A bare server is one process, and a process has descriptors for so many. */
 const bareSessionsAtMost = 10_000
 const sessionsOfACrowd = 8_000
-const settleSeconds = 6
 
 export interface IdleRun {
   sessions: number
@@ -53,6 +52,7 @@ export async function benchIdle(
       try {
         return await grow(
           laboratory,
+          extent,
           { node: [bare.pid] },
           url,
           Array.from({ length: sockets }, () => null),
@@ -64,7 +64,7 @@ export async function benchIdle(
     async starling() {
       const starling = await laboratory.startStarling()
       try {
-        return await grow(laboratory, starling.parts as Parts, starling.gatewayUrl, tokens)
+        return await grow(laboratory, extent, starling.parts as Parts, starling.gatewayUrl, tokens)
       } finally {
         await starling.stop()
       }
@@ -81,7 +81,13 @@ export async function benchIdle(
 
 const twice = <T>(of: (run: T) => number) => [of, of] as const
 
-async function grow(laboratory: Laboratory, parts: Parts, url: string, tokens: (string | null)[]): Promise<IdleRun> {
+async function grow(
+  laboratory: Laboratory,
+  extent: Extent,
+  parts: Parts,
+  url: string,
+  tokens: (string | null)[],
+): Promise<IdleRun> {
   const first = laboratory.startCrowd()
   await first.crowd.ask("connect", {
     url,
@@ -89,7 +95,7 @@ async function grow(laboratory: Laboratory, parts: Parts, url: string, tokens: (
     addresses: ["127.0.0.20"],
     atOnce: 16,
   })
-  const before = await steadyMemory(parts)
+  const before = await steadyMemory(parts, extent.settleSeconds)
 
   const cpuBefore = readCpu(parts)
   const from = performance.now()
@@ -105,8 +111,8 @@ async function grow(laboratory: Laboratory, parts: Parts, url: string, tokens: (
   const connectCpu = scale(cpuSince(parts, cpuBefore), 1 / sessions)
 
   const idleFrom = readCpu(parts)
-  const after = await steadyMemory(parts)
-  const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / settleSeconds)
+  const after = await steadyMemory(parts, extent.settleSeconds)
+  const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / extent.settleSeconds)
   // They are killed: sockets that end without a word, as the first hundred and all others of a run do.
   for (const { stop } of crowds) await stop()
   const memoryByPart = Object.fromEntries(
@@ -116,9 +122,9 @@ async function grow(laboratory: Laboratory, parts: Parts, url: string, tokens: (
 }
 
 /** The least of some looks: garbage comes and goes. */
-async function steadyMemory(parts: Parts): Promise<Record<string, number>> {
+async function steadyMemory(parts: Parts, seconds: number): Promise<Record<string, number>> {
   let least: Record<string, number> | undefined
-  for (let i = 0; i < settleSeconds; i++) {
+  for (let i = 0; i < seconds; i++) {
     await pause(1)
     const now = readMemory(parts)
     if (!least || sum(now) < sum(least)) least = now

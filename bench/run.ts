@@ -69,6 +69,7 @@ function readArguments(): Arguments {
       warmUpSeconds: isQuick ? 1 : 2,
       seconds: isQuick ? 2 : 5,
       idleSessions: number("sessions", values.sessions, isQuick ? 1_000 : 5_000, 30_000),
+      settleSeconds: isQuick ? 3 : 6,
       countsDeferredWork: !isQuick,
     },
   }

@@ -15,6 +15,8 @@ export interface Extent {
   /** Of load in a run. */
   seconds: number
   idleSessions: number
+  /** From the last session that connected to the last look at memory. */
+  settleSeconds: number
   /** Whether a run of posts waits until their outbox rows are swept, to count that too. */
   countsDeferredWork: boolean
 }

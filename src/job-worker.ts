@@ -1,14 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises"
 import type { ClusterConfig } from "../cluster.config.ts"
 import { openNode } from "./actors/runtime/node.ts"
 import { openJobConnection, openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
 import { openRedis } from "./cluster/redis.ts"
-import type { Clock } from "./domain/clock.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { openStorage } from "./storage/storage.ts"
+import { systemClock as clock } from "./system-clock.ts"
 import { consumeJobs } from "./workers/consumer.ts"
 import { startSweep } from "./workers/sweep.ts"
 
@@ -99,10 +98,4 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     drain: () => close(() => consumer.close()),
     stop: () => close(() => consumer.abandon()),
   }
-}
-
-const clock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  sleep: milliseconds => sleep(milliseconds),
 }

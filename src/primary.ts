@@ -453,7 +453,9 @@ class Processes {
     if (!this.#ending) {
       place.deaths = lived >= forgiveAfter ? 1 : place.deaths + 1
       const wait = Math.min(first * factor ** (place.deaths - 1), max)
-      log.error({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
+      // Told to by a person's signal, or not.
+      const level = how === "code 0" ? "info" : "error"
+      log[level]({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
       if (!this.#everReady && place.deaths >= vainStarts)
         this.#started.reject(new Error(`${place.name} ended ${vainStarts} times before it was ready (${how})`))
       else setTimeout(() => this.#fork(place), wait)

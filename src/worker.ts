@@ -13,7 +13,6 @@ import type { Config } from "./config.ts"
 import { openapiDocument } from "./contract/openapi.ts"
 import { wireVersion } from "./contract/system.ts"
 import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "./domain/client-address.ts"
-import type { Clock } from "./domain/clock.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createHttpDoor } from "./http/door.ts"
 import { createHashing } from "./http/hashing.ts"
@@ -22,6 +21,7 @@ import { createHealth } from "./observability/health.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { openStorage } from "./storage/storage.ts"
+import { systemClock as clock } from "./system-clock.ts"
 
 export interface WebWorkerOptions {
   self: Member
@@ -50,12 +50,6 @@ export interface WebWorker {
   drain(): Promise<void>
   /** Ends at once. */
   stop(): Promise<void>
-}
-
-const clock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  sleep: milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds)),
 }
 
 /** A web worker: REST and gateway on one port, the actors of its shards, its delivery log. */

@@ -5,10 +5,8 @@
 import uWS from "uWebSockets.js"
 import { onJson, reply, serve } from "./serve.ts"
 
-/** The event that Starling would send; `content` and `nonce` come from the post, so that frames have the same bytes. */
-const message = JSON.parse(process.argv[2] ?? "{}") as Record<string, unknown>
-/** As long as Starling's, which it is in place of. */
-let s = 10 ** 15
+/** An event of Starling's. `content` and `nonce` come from the post and `s` goes on, so that frames have as many bytes. */
+const frame = JSON.parse(process.argv[2] ?? "{}") as { s: number; d: object }
 
 const app = uWS.App()
 let opened = 0
@@ -36,8 +34,8 @@ app.ws<{ topics: number }>("/gateway", {
 app.post("/messages", (res, req) => {
   onJson(res, req, body => {
     const { content, nonce } = body as { content: string; nonce: string }
-    const d = { ...message, content, nonce }
-    app.publish("0", JSON.stringify({ op: 0, t: "MESSAGE_CREATE", s: s++, d }))
+    const d = { ...frame.d, content, nonce }
+    app.publish("0", JSON.stringify({ op: 0, t: "MESSAGE_CREATE", s: frame.s++, d }))
     reply(res, d)
   })
 })

@@ -13,7 +13,7 @@ export class Directory {
   readonly #owners = new Map<number, ShardOwner>()
   readonly #load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>
   readonly #refreshing = new Map<number, Promise<void>>()
-  #waiters: (() => void)[] = []
+  readonly #waiters = new Set<() => void>()
 
   constructor(load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>) {
     this.#load = load
@@ -32,9 +32,7 @@ export class Directory {
       news = true
     }
     if (!news) return
-    const waiters = this.#waiters
-    this.#waiters = []
-    for (const wake of waiters) wake()
+    for (const wake of this.#waiters) wake()
   }
 
   async loadAll(): Promise<readonly ShardOwner[]> {
@@ -58,11 +56,13 @@ export class Directory {
   /** Resolves when the map changes, or after a while. */
   changed(milliseconds: number): Promise<void> {
     return new Promise(resolve => {
-      const timer = setTimeout(resolve, milliseconds)
-      this.#waiters.push(() => {
+      const done = () => {
         clearTimeout(timer)
+        this.#waiters.delete(done)
         resolve()
-      })
+      }
+      const timer = setTimeout(done, milliseconds)
+      this.#waiters.add(done)
     })
   }
 }

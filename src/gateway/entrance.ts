@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import type { z } from "zod"
 import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { Identify, ready, Resume, resumed } from "../contract/gateway.ts"
@@ -46,6 +47,10 @@ export interface EntranceOptions {
   readonly metrics: Metrics
 }
 
+type ResumeRequest = z.output<typeof Resume>
+
+const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
+
 /** A place where a session cannot go on; the client is told and may identify. */
 class NotResumable extends Error {}
 
@@ -80,12 +85,12 @@ export class Entrance {
         asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
       )
 
-    const access = await verify(asked.data.token.replace(/^(Bearer|Bot) /, ""))
+    const access = await verify(bareToken(asked.data.token))
     if (typeof access === "string") throw new FrameRefused("authentication_failed")
     metrics.gateway.identifies.inc()
     await this.#turn()
     try {
-      const begun = await this.#begin(connection, access, asked.data.intents)
+      const begun = await this.#begin(connection, token, access, asked.data.intents)
       if (!begun) return
       const { session, user, position } = begun
       const d = {
@@ -119,9 +124,15 @@ export class Entrance {
   }
 
   /** E1: registered first, then the position, then what is so. */
-  async #begin(connection: Connection, access: AccessSession, intents: number) {
+  async #begin(connection: Connection, token: string, access: AccessSession, intents: number) {
     const { listeners, homes, storage, clock, self, metrics, records } = this.#options
     await homes.hold(access.user_id)
+    // From here on the log says when the access ends; before, only another look does.
+    const still = await this.#options.verify(bareToken(token))
+    if (typeof still === "string") {
+      homes.release(access.user_id)
+      throw new FrameRefused("authentication_failed")
+    }
     const guilds = new Map<Snowflake, Guild>()
     let position = 0
     let found: Awaited<ReturnType<Storage["users"]["readyOf"]>>
@@ -196,9 +207,9 @@ export class Entrance {
     try {
       const asked = Resume.safeParse(d)
       if (!asked.success) throw new NotResumable("malformed")
-      const access = await verify(asked.data.token.replace(/^(Bearer|Bot) /, ""))
+      const access = await verify(bareToken(asked.data.token))
       if (typeof access === "string") throw new NotResumable("token")
-      await this.#resume(connection, asked.data.session_id, asked.data.seq, access)
+      await this.#resume(connection, asked.data, access)
     } catch (error) {
       if (!(error instanceof NotResumable) && !(error instanceof OutOfReach)) throw error
       metrics.gateway.resumes.invalid.inc()
@@ -208,25 +219,29 @@ export class Entrance {
     }
   }
 
-  async #resume(connection: Connection, id: string, seq: number, access: AccessSession): Promise<void> {
+  async #resume(
+    connection: Connection,
+    { token, session_id: id, seq }: ResumeRequest,
+    access: AccessSession,
+  ): Promise<void> {
     const { listeners, self, metrics, isLiving } = this.#options
     const local = listeners.byId.get(id)
     if (local) {
       if (local.user !== access.user_id) throw new NotResumable("another user's")
-      await this.#resumeHere(connection, local, seq)
+      await this.#resumeHere(connection, local, seq, access)
       metrics.gateway.resumes.same_worker.inc()
       return
     }
     const record = await this.#claim(id, access)
     const living = record.worker !== self && isLiving(record.worker)
     if (living) await this.#askForIt(record)
-    await this.#resumeFromElsewhere(connection, record, seq, access)
+    await this.#resumeFromElsewhere(connection, record, seq, access, token)
     if (living) metrics.gateway.resumes.other_worker_alive.inc()
     else metrics.gateway.resumes.dead_worker.inc()
   }
 
   /** The session lives here: its log goes on where the client stopped. */
-  async #resumeHere(connection: Connection, session: Session, seq: number): Promise<void> {
+  async #resumeHere(connection: Connection, session: Session, seq: number, access: AccessSession): Promise<void> {
     const { listeners, streams, self } = this.#options
     const recentAfter = (position: number) => streams().recentAfter(position)
     const span = spanOf(session.spans, seq)
@@ -234,7 +249,9 @@ export class Entrance {
     if (own && (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor)))
       throw new NotResumable("out of reach")
     const foreign = own ? undefined : await this.#foreign(session.spans, span, seq, self)
+    if (connection.closed || listeners.byId.get(session.id) !== session) throw new NotResumable("gone meanwhile")
     this.#leaveSocket(session)
+    session.accessSession = access.session_id
     session.foreign = foreign
     session.repeatedUntil = Math.max(session.repeatedUntil, session.cursor)
     session.cursor = own ? seq : session.spans.at(-1)!.since
@@ -252,6 +269,7 @@ export class Entrance {
     record: SessionRecord,
     seq: number,
     access: AccessSession,
+    token: string,
   ): Promise<void> {
     const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
     const spans = record.spans as Span[]
@@ -318,8 +336,12 @@ export class Entrance {
       listeners.add(session)
       metrics.gateway.sessions.detached.inc()
       begun = session
-      const differences = await this.#differences(session, record.guilds)
-      if (connection.closed) throw new NotResumable("closed meanwhile")
+      const [differences, still] = await Promise.all([
+        this.#differences(session, record.guilds),
+        this.#options.verify(bareToken(token)),
+      ])
+      if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session)
+        throw new NotResumable("closed meanwhile")
       await this.#attach(connection, session, seq, differences)
     } catch (error) {
       if (begun) this.end(begun)

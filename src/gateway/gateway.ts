@@ -1,5 +1,5 @@
 import { isIP } from "node:net"
-import type { TemplatedApp, WebSocket } from "uWebSockets.js"
+import type { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t, WebSocket } from "uWebSockets.js"
 import type { Ask } from "../actors/runtime/actor.ts"
 import type { ClusterNode } from "../actors/runtime/node.ts"
 import { channelActor } from "../actors/channel.ts"
@@ -205,7 +205,7 @@ export class Gateway {
   }
 
   #listen(): void {
-    const { app, topology, allowedOrigins, clientAddress, metrics } = this.#options
+    const { app, topology, metrics } = this.#options
     app.ws<Connection>("/gateway", {
       maxPayloadLength: transportBytes,
       // A live socket takes at most one slice above its budget before it is looked at: it cannot be refused a frame.
@@ -215,36 +215,13 @@ export class Gateway {
       sendPingsAutomatically: false,
       compression: 0,
       upgrade: (res, req, context) => {
-        const origin = req.getHeader("origin")
-        if (origin !== "" && allowedOrigins.length > 0 && !allowedOrigins.includes(origin)) {
-          res.writeStatus("403 Forbidden").end("Origin not allowed")
-          return
+        // A throw in a handler ends the process.
+        try {
+          this.#upgrade(res, req, context)
+        } catch (error) {
+          this.#options.log.error({ err: error }, "upgrade failed")
+          res.close()
         }
-        if (this.#draining) {
-          res.writeStatus("503 Service Unavailable").writeHeader("Retry-After", "1").end("Draining")
-          return
-        }
-        const encoding: Encoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
-        const peer = Buffer.from(res.getRemoteAddressAsText()).toString()
-        const at = now.now()
-        const connection: Omit<Connection, "ws"> = {
-          encoding,
-          address: clientAddress(isIP(peer) ? peer : "", req.getHeader("x-forwarded-for")),
-          session: undefined,
-          busy: false,
-          closed: false,
-          openedAt: at,
-          heartbeatAt: at,
-          frames: 0,
-          minuteStartedAt: at,
-        }
-        res.upgrade(
-          connection,
-          req.getHeader("sec-websocket-key"),
-          "",
-          req.getHeader("sec-websocket-extensions"),
-          context,
-        )
       },
       open: ws => {
         const connection = ws.getUserData()
@@ -261,14 +238,46 @@ export class Gateway {
       },
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
       drain: ws => {
-        const { session } = ws.getUserData()
-        if (session) this.#reader.drained(session)
+        const connection = ws.getUserData()
+        try {
+          if (connection.session) this.#reader.drained(connection.session)
+        } catch (error) {
+          this.#refuse(connection, error, this.#options.log)
+        }
       },
       dropped: ws => {
         this.#listeners.holed.add(ws.getUserData())
       },
       close: ws => this.#closed(ws),
     })
+  }
+
+  #upgrade(res: HttpResponse, req: HttpRequest, context: us_socket_context_t): void {
+    const { allowedOrigins, clientAddress } = this.#options
+    const origin = req.getHeader("origin")
+    if (origin !== "" && allowedOrigins.length > 0 && !allowedOrigins.includes(origin)) {
+      res.writeStatus("403 Forbidden").end("Origin not allowed")
+      return
+    }
+    if (this.#draining) {
+      res.writeStatus("503 Service Unavailable").writeHeader("Retry-After", "1").end("Draining")
+      return
+    }
+    const encoding: Encoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
+    const peer = Buffer.from(res.getRemoteAddressAsText()).toString()
+    const at = now.now()
+    const connection: Omit<Connection, "ws"> = {
+      encoding,
+      address: clientAddress(isIP(peer) ? peer : "", req.getHeader("x-forwarded-for")),
+      session: undefined,
+      busy: false,
+      closed: false,
+      openedAt: at,
+      heartbeatAt: at,
+      frames: 0,
+      minuteStartedAt: at,
+    }
+    res.upgrade(connection, req.getHeader("sec-websocket-key"), "", req.getHeader("sec-websocket-extensions"), context)
   }
 
   #closed(ws: WebSocket<Connection>): void {

@@ -134,19 +134,25 @@ export class Reader {
     const { logs, self, streams, log, listeners } = this.#options
     if (session.cursor < streams().oldest) return listeners.close(session.connection!, "rate_limited")
     session.waiting = true
+    const { connection } = session
     logs.read(self, session.cursor, 100).then(
       items => {
+        // Resumed meanwhile, from another position: what was read is not what comes next.
+        if (session.connection !== connection) return
         session.waiting = false
-        if (session.state !== "reading" || !session.connection || session.connection.closed) return
-        session.connection.ws.cork(() => {
+        if (session.state !== "reading" || !connection || connection.closed) return
+        connection.ws.cork(() => {
           this.#sendOwn(session, items)
           this.#pump(session)
         })
       },
       (error: unknown) => {
-        session.waiting = false
         log.warn({ err: error }, "delivery log not readable")
-        setTimeout(() => this.pump(session), 200)
+        setTimeout(() => {
+          if (session.connection !== connection) return
+          session.waiting = false
+          this.pump(session)
+        }, 200)
       },
     )
   }
@@ -252,8 +258,10 @@ export class Reader {
       this.#reading.add(session)
     }
     session.waiting = true
+    const { connection } = session
     const goOn = () => {
       homes.release(server)
+      if (session.connection !== connection) return
       session.waiting = false
       this.pump(session)
     }

@@ -48,7 +48,7 @@ export interface Session {
   readonly id: string
   readonly user: Snowflake
   readonly username: string
-  readonly accessSession: Snowflake
+  accessSession: Snowflake
   readonly intents: number
   encoding: Encoding
   connection: Connection | undefined

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
 import { openPool, type PoolOptions, type Sql } from "./database.ts"
 import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
@@ -44,6 +45,7 @@ export class Lane {
   readonly #incarnation: string
   readonly #lane: number
   #generation: number
+  #drawn: number | undefined
 
   constructor(options: PoolOptions & { incarnation: string; lane: number; generation: number }) {
     this.#sql = openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
@@ -81,11 +83,14 @@ export class Lane {
 
   /** After an outcome that nobody knows: whatever was in flight is over when this returns, and nothing of it can come later. */
   async raise(): Promise<void> {
+    // Drawn once and kept until it is known to stand: an attempt whose answer was lost is recognised by the next.
+    this.#drawn ??= randomInt(2 ** 30, 2 ** 31 - 1)
     const [row] = await this.#sql<{ generation: number }[]>`
-      UPDATE lanes SET generation = generation + 1 WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation}
+      UPDATE lanes SET generation = ${this.#drawn} WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation IN (${this.#generation}, ${this.#drawn})
       RETURNING generation`
     if (!row) throw new Fenced()
     this.#generation = row.generation
+    this.#drawn = undefined
   }
 
   async close(): Promise<void> {

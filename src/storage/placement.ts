@@ -47,6 +47,12 @@ export const placementStorage = (sql: Sql) => ({
     return rows.length > 0
   },
 
+  /** Incarnations that died long ago, with their lanes. Nobody of theirs can be writing any more. */
+  async forgetDead(): Promise<void> {
+    await sql`
+      DELETE FROM incarnations i WHERE died_at < now() - interval '1 day' AND NOT EXISTS (SELECT 1 FROM shards WHERE owner = i.id)`
+  },
+
   async shards(only?: readonly number[]): Promise<ShardRow[]> {
     return only
       ? sql<ShardRow[]>`SELECT shard, owner, epoch FROM shards WHERE shard = ANY(${[...only]}::smallint[])`

@@ -18,6 +18,7 @@ export const markTell = defineWrite<TellMark>(
     INSERT INTO tells_seen (shard, source, number, item, home)
     SELECT * FROM unnest(${column(rows, "shard")}::smallint[], ${column(rows, "source")}::smallint[], ${column(rows, "number")}::bigint[],
       ${column(rows, "item")}::int[], ${column(rows, "home")}::bigint[])`,
+  { tells_seen_pkey: "done" },
 )
 
 export const tellsStorage = (sql: Sql) => ({

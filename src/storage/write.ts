@@ -7,17 +7,18 @@ export interface Write<Row = unknown> {
   readonly row: Row
 }
 
-/** Rows of one kind go out in one statement. `conflicts` translates a violated constraint into what the caller is told. */
+/** Rows of one kind go out in one statement. `conflicts` translates a violated constraint into what the
+ * caller is told; "done": the same was committed before. */
 export interface WriteKind<Row = unknown> {
   readonly name: string
   readonly statement: (sql: Statements, rows: readonly Row[]) => Statement
-  readonly conflicts: Readonly<Record<string, ErrorCode>>
+  readonly conflicts: Readonly<Record<string, ErrorCode | "done">>
 }
 
 export function defineWrite<Row>(
   name: string,
   statement: (sql: Statements, rows: readonly Row[]) => Statement,
-  conflicts: Record<string, ErrorCode> = {},
+  conflicts: Record<string, ErrorCode | "done"> = {},
 ): (row: Row) => Write {
   const kind: WriteKind<Row> = { name, statement, conflicts }
   return row => ({ kind, row }) as unknown as Write

@@ -43,7 +43,7 @@ export function startSweep({ tools, log, now }: { tools: JobTools; log: Log; now
 }
 
 /** `before`: Unix seconds. */
-export async function sweep(tools: JobTools, before: number): Promise<void> {
+async function sweep(tools: JobTools, before: number): Promise<void> {
   const { storage, signal } = tools
   await endAll(
     () => storage.sessions.expired(before, page),
@@ -55,8 +55,8 @@ export async function sweep(tools: JobTools, before: number): Promise<void> {
     ({ code, server_id }) => expireInvite(tools, { server_id, code }),
     signal,
   )
-  for (let looks = 0; looks < pages && !signal.aborted; looks++)
-    if ((await storage.tells.forgetOld(page)) < page) return
+  for (let looks = 0; looks < pages && !signal.aborted; looks++) if ((await storage.tells.forgetOld(page)) < page) break
+  await storage.placement.forgetDead()
 }
 
 /** Page after page, as long as each is full and nothing was refused: what was ended is not on the next one. */

@@ -87,12 +87,7 @@ export class LaneQueue {
     this.#waiting.push(waiting)
     if (this.#running) return
     this.#running = true
-    this.#run()
-      .catch((error: unknown) => this.#options.log.fatal({ err: error }, "group commit failed"))
-      .finally(() => {
-        this.#running = false
-      })
-      .catch(() => {})
+    this.#run().catch((error: unknown) => this.#options.log.fatal({ err: error }, "group commit failed"))
   }
 
   /** Publication has caught up. */
@@ -109,11 +104,16 @@ export class LaneQueue {
   async #run(): Promise<void> {
     // One turn of the loop, so that whatever arrives together is committed together.
     await Promise.resolve()
-    while (this.#waiting.length > 0) {
-      while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches)
-        await new Promise<void>(resolve => (this.#wake = resolve))
-      const batch = this.#take()
-      if (batch.length > 0) await this.#commit(batch)
+    try {
+      while (this.#waiting.length > 0) {
+        while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches)
+          await new Promise<void>(resolve => (this.#wake = resolve))
+        const batch = this.#take()
+        if (batch.length > 0) await this.#commit(batch)
+      }
+    } finally {
+      // In the same tick as the last look at the queue: nobody may find it running and leave.
+      this.#running = false
     }
   }
 
@@ -220,8 +220,9 @@ export class LaneQueue {
     const conflict = guilty!.writes
       .map(({ kind }) => kind.conflicts[error.constraint_name ?? ""])
       .find(code => code !== undefined)
-    this.#options.metrics.lanes.guiltyTurns.inc()
     this.#options.dropHome(guilty!.home)
+    if (conflict === "done") return guilty!.resolve(undefined)
+    this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)
       this.#options.log.error({ err: error, home: guilty!.home.id }, "turn refused by the database")
     guilty!.reject(

@@ -93,14 +93,9 @@ export class Outbox implements Publisher {
     this.#waiting.push({ rows, published })
     if (this.#running) return
     this.#running = true
-    this.#run()
-      .catch((error: unknown) =>
-        this.#options.log[this.#stopped ? "debug" : "fatal"]({ err: error }, "publication failed"),
-      )
-      .finally(() => {
-        this.#running = false
-      })
-      .catch(() => {})
+    this.#run().catch((error: unknown) =>
+      this.#options.log[this.#stopped ? "debug" : "fatal"]({ err: error }, "publication failed"),
+    )
   }
 
   /** Rows of a former owner, in order, before anything of this one. */
@@ -119,15 +114,19 @@ export class Outbox implements Publisher {
   }
 
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0 && !this.#stopped) {
-      // What was committed while the last flush was out goes together.
-      const flushes = this.#waiting
-      this.#waiting = []
-      const rows = flushes.flatMap(flush => flush.rows)
-      await this.#flush(rows)
-      for (const flush of flushes) flush.published()
-      this.#options.onProgress()
-      for (const row of rows) this.#sendElsewhere(row)
+    try {
+      while (this.#waiting.length > 0 && !this.#stopped) {
+        // What was committed while the last flush was out goes together.
+        const flushes = this.#waiting
+        this.#waiting = []
+        const rows = flushes.flatMap(flush => flush.rows)
+        await this.#flush(rows)
+        for (const flush of flushes) flush.published()
+        this.#options.onProgress()
+        for (const row of rows) this.#sendElsewhere(row)
+      }
+    } finally {
+      this.#running = false
     }
   }
 

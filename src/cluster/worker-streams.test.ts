@@ -1,0 +1,148 @@
+import { randomUUID } from "node:crypto"
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from "vitest"
+import type { LogItem } from "../domain/log-entry.ts"
+import { DeliveryLogs } from "./delivery-log.ts"
+import { redisKeys } from "./keys.ts"
+import { openBlockingRedis, openRedis } from "./redis.ts"
+import { WorkerStreams } from "./worker-streams.ts"
+
+const redis = openRedis(inject("redis"), "worker streams test", () => {})
+beforeAll(() => redis.connect())
+afterAll(() => redis.quit())
+
+const undo: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step()
+})
+
+async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: number } = {}) {
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  const logs = new DeliveryLogs(redis, keys)
+  const blocking = openBlockingRedis(inject("redis"), "worker streams test blocking", () => {})
+  await blocking.connect()
+  await logs.create("w", 1000)
+  const taken: LogItem[] = []
+  const messages: string[][] = []
+  let now = 0
+  let marks = 0
+  const streams = new WorkerStreams({
+    blocking,
+    redis,
+    keys,
+    worker: "w",
+    readCount: 500,
+    keep: options.keep ?? 60_000,
+    maxBytes: options.maxBytes ?? 2 ** 30,
+    memoryBytes: options.memoryBytes ?? 2 ** 30,
+    markEvery: 5,
+    monotonic: () => (marks++, now), // asked once a mark
+    onMessage: fields => messages.push([...fields]),
+    onItems: items => taken.push(...items),
+    trouble: () => {},
+  })
+  streams.start("0-0", 1000)
+  undo.push(() => streams.stop())
+  let number = 0
+  /** Appends events of about `size` bytes and waits until they are read. */
+  async function append(count: number, size = 10): Promise<void> {
+    const fields = Array.from({ length: count }, () => ['["e",1]', "x".repeat(size)]).flat()
+    await logs.append("w", [{ shard: 1, epoch: 1, number: number + 1, before: number, fields }])
+    number++
+    const goal = await logs.lastPosition("w")
+    await vi.waitFor(() => expect(streams.position).toBe(goal), { timeout: 5_000, interval: 2 })
+  }
+  async function marked(): Promise<void> {
+    const before = marks
+    await vi.waitFor(() => expect(marks).toBeGreaterThan(before + 1), { interval: 2 })
+  }
+  return { streams, logs, keys, taken, messages, append, marked, passes: (ms: number) => (now += ms) }
+}
+
+const positions = (items: readonly LogItem[] | undefined) => items?.map(item => item.s)
+
+test("what lies after a position is exactly what was read after it", async () => {
+  const { streams, taken, append } = await start()
+  expect(streams.recentAfter(1000)).toEqual([])
+  await append(5)
+  await append(3)
+  expect(taken).toHaveLength(8)
+  const all = positions(taken)!
+  expect(positions(streams.recentAfter(1000))).toEqual(all)
+  for (const [i, s] of all.entries()) {
+    expect(positions(streams.recentAfter(s))).toEqual(all.slice(i + 1))
+    // A position that nothing stands at means the same as the one below it.
+    expect(positions(streams.recentAfter(s - 0.5))).toEqual(all.slice(i))
+  }
+  expect(streams.recentAfter(all.at(-1)! + 1_000_000)).toEqual([])
+})
+
+test("before what memory holds it says so, and never leaves out a piece", async () => {
+  const { streams, logs, taken, append } = await start({ memoryBytes: 400 })
+  for (let i = 0; i < 10; i++) await append(3, 40)
+  expect(streams.memoryBytes).toBeLessThanOrEqual(400)
+  const all = positions(taken)!
+  expect(streams.recentAfter(1000)).toBeUndefined()
+  let known = 0
+  for (const s of [1000, ...all]) {
+    const recent = streams.recentAfter(s)
+    if (recent === undefined) {
+      expect(known).toBe(0) // older positions only
+      continue
+    }
+    known++
+    expect(positions(recent)).toEqual(all.filter(other => other > s))
+  }
+  expect(known).toBeGreaterThan(1)
+  // The oldest position from which memory is whole is that of the last piece that went.
+  const from = all.find(s => streams.recentAfter(s) !== undefined)!
+  expect(positions(await logs.read("w", from, 100))).toEqual(positions(streams.recentAfter(from)))
+})
+
+test("one piece larger than memory may hold is handed on all the same", async () => {
+  const { streams, taken, append } = await start({ memoryBytes: 100 })
+  await append(1, 5_000)
+  expect(taken).toHaveLength(1)
+  expect(streams.recentAfter(1000)).toBeUndefined()
+  expect(streams.recentAfter(taken[0]!.s)).toEqual([])
+})
+
+test("what is older than `keep` by the monotonic clock is trimmed, and `oldest` says from where the log is whole", async () => {
+  const { streams, append, taken, marked, passes } = await start({ keep: 1000 })
+  await append(2)
+  const middle = taken.at(-1)!.s
+  await marked()
+  passes(600)
+  await append(2)
+  expect(streams.oldest).toBe(1000)
+  passes(600)
+  await vi.waitFor(() => expect(streams.oldest).toBe(middle), { interval: 2 })
+  passes(2000)
+  await vi.waitFor(() => expect(streams.oldest).toBe(taken.at(-1)!.s), { interval: 2 })
+  expect(streams.recentAfter(streams.oldest)).toEqual([])
+})
+
+test("more bytes than the cap are trimmed whatever their age", async () => {
+  const { streams, append, taken, marked } = await start({ maxBytes: 500 })
+  for (let i = 0; i < 6; i++) {
+    await append(2, 100)
+    await marked()
+  }
+  await vi.waitFor(() => expect(streams.oldest).toBeGreaterThan(1000), { interval: 2 })
+  const held = taken.filter(item => item.s > streams.oldest).reduce((sum, item) => sum + item.bytes, 0)
+  expect(held).toBeLessThanOrEqual(500 + 2 * 107)
+})
+
+test("inbox and log are read side by side, and reading goes on after the connection was lost", async () => {
+  const { streams, keys, messages, taken, append } = await start()
+  await redis.xadd(keys.inbox("w"), "*", "m", "one")
+  await append(1)
+  await vi.waitFor(() => expect(messages).toEqual([["m", "one"]]), { interval: 2 })
+  const id = await redis.client("LIST")
+  const mine = String(id).split("\n").find(line => line.includes("name=worker-streams-test-blocking")) // prettier-ignore
+  await redis.client("KILL", "ID", /id=(\d+)/.exec(mine!)![1]!)
+  await redis.xadd(keys.inbox("w"), "*", "m", "two")
+  await append(2)
+  await vi.waitFor(() => expect(messages).toEqual([["m", "one"], ["m", "two"]]), { interval: 2 }) // prettier-ignore
+  expect(taken).toHaveLength(3)
+  expect(streams.position).toBe(taken.at(-1)!.s)
+})

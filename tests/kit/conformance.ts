@@ -1,0 +1,183 @@
+/**
+ * Holds every answer and every frame that a test receives against the contract. A breach is thrown where it is seen and
+ * also kept: a test that expects a refusal must not swallow it.
+ */
+import { isDeepStrictEqual } from "node:util"
+import { inject } from "vitest"
+import { z } from "zod"
+import type { ServerFrame } from "../../client/gateway.ts"
+import { events, routes } from "../../src/contract/contract.ts"
+import { errors, type ErrorCode } from "../../src/contract/errors.ts"
+import { opcodes } from "../../src/contract/gateway-codes.ts"
+import { bitOf } from "../../src/contract/intents.ts"
+import type { EventDefinition, Route } from "../../src/contract/registry.ts"
+import { Sightings } from "./coverage.ts"
+
+let sightings: Sightings | undefined
+const seen = () => (sightings ??= new Sightings(inject("sightings")))
+
+const breaches: string[] = []
+/** What broke the contract since the last call. */
+export const takeBreaches = (): string[] => breaches.splice(0)
+
+export const noteBreaches = (found: readonly string[]): void => {
+  breaches.push(...found)
+}
+
+function breach(what: string): never {
+  breaches.push(what)
+  throw new Error(what)
+}
+
+const nameOf = new Map<Route, string>(Object.entries<Route>(routes).map(([name, route]) => [route, name]))
+
+/** What the client's `checkReplies` calls. @returns the refusal's code */
+export function checkReply(route: Route, status: number, body: unknown): ErrorCode | undefined {
+  const name = nameOf.get(route) ?? breach(`${route.method} ${route.path} is not in the contract`)
+  if (status === 200) {
+    checkShape(`the reply of ${name}`, route.reply, body)
+    seen().note("answers", name)
+    return undefined
+  }
+  const code = codeOf(name, status, body, [...route.fails, ...sharedBy(route)])
+  seen().note("fails", name, code)
+  return code
+}
+
+/** A refusal of what is no route, or of a route that the test does not name. */
+export const checkRefusal = (request: string, status: number, body: unknown): ErrorCode =>
+  codeOf(request, status, body, Object.keys(errors) as ErrorCode[])
+
+function checkShape(what: string, schema: z.ZodType, value: unknown): void {
+  const parsed = schema.safeParse(value)
+  if (!parsed.success) breach(`${what}: ${z.prettifyError(parsed.error)}\n${JSON.stringify(value)}`)
+  // Objects lose what their schema does not name.
+  if (!isDeepStrictEqual(parsed.data, value)) breach(`${what} holds undeclared keys: ${JSON.stringify(value)}`)
+}
+
+/** What may refuse a request beside its route's own `fails`. */
+function sharedBy(route: Route): ErrorCode[] {
+  const codes: ErrorCode[] = ["bad_request", "repeated_header", "unsafe_text", "unavailable"]
+  if (route.params || route.query || route.body) codes.push("validation_failed")
+  if (route.body) codes.push("request_timeout", "payload_too_large")
+  if (route.limit !== "none") codes.push("rate_limited")
+  if (route.auth === "user")
+    codes.push(
+      "authentication_required",
+      "invalid_token",
+      "revoked_token",
+      "expired_token",
+      "unknown_token_type",
+      "multiple_authorization",
+      "too_many_failed_tokens",
+    )
+  return codes
+}
+
+const Issue = z.strictObject({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })
+const shapeOf = (code: ErrorCode) => {
+  const { status } = errors[code]
+  const error = z.looseObject({
+    code:
+      code === "version_outdated"
+        ? z.literal("VERSION_OUTDATED")
+        : code === "invalid_version_format"
+          ? z.literal("INVALID_VERSION_FORMAT")
+          : z.literal(status),
+    message: z.string().min(1),
+    ...((status === 429 || code === "unavailable") && { retry_after: z.number().nonnegative() }),
+  })
+  if (code === "validation_failed") return z.strictObject({ detail: z.array(Issue).min(1), error })
+  if (code === "rate_limited") {
+    const facts = { retry_after: z.number().nonnegative(), global: z.boolean(), scope: z.string() }
+    return z.strictObject({ message: z.string(), ...facts, error: error.extend(facts) })
+  }
+  return z.strictObject({ error })
+}
+
+/** Messages that say more than the table's. */
+const elaborated: Partial<Record<ErrorCode, RegExp>> = {
+  permission_denied: /^Missing required permission: [a-z_.]+$/,
+  weak_password: /^Weak password: it needs /,
+  validation_failed: /^Invalid [^]+: [^]+/,
+}
+
+function codeOf(request: string, status: number, body: unknown, allowed: readonly ErrorCode[]): ErrorCode {
+  const message = (body as { error?: { message?: unknown } } | null)?.error?.message
+  if (typeof message !== "string") return breach(`${request}: ${status} without a standard body: ${show(body)}`)
+  const code = allowed.find(
+    code => errors[code].status === status && (errors[code].message === message || elaborated[code]?.test(message)),
+  )
+  if (code === undefined || code === "internal")
+    return breach(`${request} does not declare this refusal: ${status} ${show(body)}`)
+  const { success, error } = shapeOf(code).safeParse(body)
+  if (!success) return breach(`${request}: the body of ${code}: ${z.prettifyError(error)}\n${show(body)}`)
+  seen().note("error", code)
+  return code
+}
+
+const show = (value: unknown) => (typeof value === "symbol" ? String(value) : JSON.stringify(value))
+
+const commonHeaders = {
+  "x-content-type-options": "nosniff",
+  "x-xss-protection": "1; mode=block",
+  "referrer-policy": "strict-origin-when-cross-origin",
+  "x-permitted-cross-domain-policies": "none",
+  "x-frame-options": "SAMEORIGIN",
+  vary: "Origin",
+}
+
+/** What every answer carries. */
+export function checkHeaders(request: string, { status, headers }: Pick<Response, "status" | "headers">): void {
+  for (const [name, value] of Object.entries(commonHeaders))
+    if (headers.get(name) !== value) breach(`${request}: ${name} is ${headers.get(name)}`)
+  if (!headers.get("x-request-id")) breach(`${request}: no x-request-id`)
+  if ((status === 429 || status === 503) && !/^[1-9]\d*$/.test(headers.get("retry-after") ?? ""))
+    breach(`${request}: ${status} with retry-after ${headers.get("retry-after")}`)
+}
+
+/** `fetch` whose answers are looked at. */
+export const checkedFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init)
+  checkHeaders(`${init?.method ?? "GET"} ${input instanceof Request ? input.url : String(input)}`, response)
+  return response
+}
+
+const serverOps: ReadonlyMap<number, string> = new Map(
+  Object.entries(opcodes)
+    .filter(([, { from }]) => from === "server")
+    .map(([name, { op }]) => [op, name]),
+)
+const payloads: Partial<Record<string, z.ZodType>> = {
+  HELLO: z.strictObject({ heartbeat_interval: z.int().positive() }),
+  INVALID_SESSION: z.boolean(),
+  RECONNECT: z.null(),
+  HEARTBEAT_ACK: z.undefined(),
+}
+
+/**
+ * Looks at one client's frames: known opcodes, events as declared and within the intents, and `s` that never falls within a
+ * session.
+ */
+export function frameCheck(intents: number): (frame: ServerFrame) => void {
+  let last = 0
+  return ({ op, t, s, d }) => {
+    const name = serverOps.get(op) ?? breach(`the server sent op ${op}`)
+    if (name !== "DISPATCH") {
+      const payload = payloads[name]
+      if (payload) checkShape(`d of ${name}`, payload, d)
+      if (t !== undefined || s !== undefined) breach(`${name} carries t ${t} and s ${s}`)
+      return
+    }
+    const event: EventDefinition = events[t as keyof typeof events] ?? breach(`${t} is not in the contract`)
+    checkShape(`the event ${t}`, event.data, d)
+    if (!Number.isSafeInteger(s)) breach(`${t} has s ${s}`)
+    if (event === events.READY) last = 0
+    if (s! < last && event !== events.RESUMED) breach(`${t} has s ${s} after ${last}`)
+    last = s!
+    const { intent } = event
+    if (intent && ![intent.server, intent.dm].some(one => one === null || (intents & bitOf(one)) !== 0))
+      breach(`${t} came though its intent is not in ${intents}`)
+    seen().note("event", event.name)
+  }
+}

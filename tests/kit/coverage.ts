@@ -1,0 +1,51 @@
+/**
+ * What the whole run has seen of the contract. Each test process notes what is new to it in a file of its own; when every
+ * test file has run, whatever the contract declares and nobody provoked is a failure of the run.
+ */
+import { appendFileSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { events, routes } from "../../src/contract/contract.ts"
+import { errors, type ErrorCode } from "../../src/contract/errors.ts"
+import type { Route } from "../../src/contract/registry.ts"
+
+/** `answers createMessage`, `fails createMessage slowmode`, `error slowmode`, `event MESSAGE_CREATE`. */
+type Sighting =
+  | ["answers", route: string]
+  | ["fails", route: string, code: ErrorCode]
+  | ["error", code: ErrorCode]
+  | ["event", name: string]
+
+export class Sightings {
+  readonly #file: string
+  readonly #known = new Set<string>()
+
+  constructor(folder: string) {
+    this.#file = join(folder, `${process.pid}.txt`)
+  }
+
+  note(...sighting: Sighting): void {
+    const line = sighting.join(" ")
+    if (this.#known.has(line)) return
+    this.#known.add(line)
+    appendFileSync(this.#file, `${line}\n`)
+  }
+}
+
+/** A bug of ours has no test that provokes it on purpose. */
+const unprovokable: ReadonlySet<ErrorCode> = new Set(["internal"])
+
+/** What the contract declares and no note in `folder` mentions. */
+export function missingIn(folder: string): string[] {
+  const seen = new Set(readdirSync(folder).flatMap(name => readFileSync(join(folder, name), "utf8").split("\n")))
+  const declared = [
+    ...Object.entries<Route>(routes).flatMap(([name, route]) => [
+      `answers ${name}`,
+      ...route.fails.map(code => `fails ${name} ${code}`),
+    ]),
+    ...Object.keys(errors)
+      .filter(code => !unprovokable.has(code as ErrorCode))
+      .map(code => `error ${code}`),
+    ...Object.keys(events).map(name => `event ${name}`),
+  ]
+  return declared.filter(line => !seen.has(line))
+}

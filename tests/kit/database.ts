@@ -1,0 +1,35 @@
+import { randomBytes } from "node:crypto"
+import postgres from "postgres"
+import { inject } from "vitest"
+import { openPool, type Sql } from "../../src/storage/database.ts"
+
+export interface TestDatabase {
+  readonly name: string
+  readonly url: string
+  readonly sql: Sql
+  drop(): Promise<void>
+}
+
+let admin: postgres.Sql | undefined
+
+/** The connection on which this test process makes and drops its databases. */
+export const administrator = (): postgres.Sql =>
+  (admin ??= postgres(inject("postgres"), { max: 1, idle_timeout: 5, onnotice: () => {} }))
+
+/** A database of its own: a clone of the migrated template, made in some 35 ms. */
+export async function cloneDatabase(): Promise<TestDatabase> {
+  const name = `test_${randomBytes(6).toString("hex")}`
+  await administrator().unsafe(`CREATE DATABASE ${name} TEMPLATE ${inject("template")}`)
+  const url = new URL(inject("postgres"))
+  url.pathname = `/${name}`
+  const sql = openPool({ url: url.href, connections: 2, statementTimeout: 20_000, connectTimeout: 5_000, name: "test" })
+  return {
+    name,
+    url: url.href,
+    sql,
+    async drop() {
+      await sql.end({ timeout: 1 })
+      await administrator().unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    },
+  }
+}

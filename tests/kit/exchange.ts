@@ -1,0 +1,46 @@
+import type { ErrorCode } from "../../src/contract/errors.ts"
+import type { Route } from "../../src/contract/registry.ts"
+import { checkedFetch, checkRefusal, checkReply } from "./conformance.ts"
+import type { Place } from "./person.ts"
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** Parsed where it is JSON. */
+  readonly body: unknown
+  /** Which refusal of the contract it is. */
+  readonly code: ErrorCode | undefined
+}
+
+export interface Sending {
+  method?: string
+  /** Sent as it is; an object as JSON. */
+  body?: string | Uint8Array<ArrayBuffer> | object
+  token?: string | undefined
+  headers?: Record<string, string>
+  /** Whose promises hold for the answer. */
+  route?: Route
+}
+
+/** Sends what a typed client would not, and holds the answer against the contract all the same. */
+export async function send(place: Place, path: string, sending: Sending = {}): Promise<Answer> {
+  const { method = sending.route?.method ?? "GET", body, token, headers, route } = sending
+  const response = await checkedFetch(place.url + path, {
+    method,
+    redirect: "manual",
+    headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers },
+    ...(body !== undefined && {
+      body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
+    }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false
+  const parsed: unknown = isJson && text !== "" ? JSON.parse(text) : undefined
+  const { status } = response
+  let code: ErrorCode | undefined
+  if (route) code = checkReply(route, status, parsed)
+  else if (status >= 400 && method !== "OPTIONS" && method !== "HEAD")
+    code = checkRefusal(`${method} ${path}`, status, parsed)
+  return { status, headers: response.headers, text, body: parsed, code }
+}

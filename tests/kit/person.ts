@@ -1,0 +1,106 @@
+import { GatewayClient, type GatewayOptions } from "../../client/gateway.ts"
+import { createClient, type Client } from "../../client/rest.ts"
+import { routes, type Routes } from "../../src/contract/contract.ts"
+import { allIntents } from "../../src/contract/intents.ts"
+import { checkedFetch, checkReply, frameCheck } from "./conformance.ts"
+
+/** Where requests go: a worker of this process, or a server of its own. */
+export interface Place {
+  readonly url: string
+}
+
+export type Starling = Client<Routes>
+
+/** A client whose replies are held against the contract. */
+export const clientAt = ({ url }: Place, token?: string): Starling =>
+  createClient(
+    { baseUrl: url, ...(token !== undefined && { token }), fetch: checkedFetch, checkReplies: checkReply },
+    routes,
+  )
+
+/** A gateway client whose frames are held against the contract; it keeps its events and stays away once it is dropped. */
+export class Listener extends GatewayClient {
+  #paused = false
+
+  constructor({ url }: Place, options: Omit<GatewayOptions, "url">) {
+    const { intents = allIntents, onFrame } = options
+    const check = frameCheck(intents)
+    super({
+      keep: true,
+      autoReconnect: false,
+      ...options,
+      url,
+      intents,
+      onFrame: frame => {
+        check(frame)
+        onFrame?.(frame)
+      },
+    })
+  }
+
+  override pause(): void {
+    this.#paused = true
+    super.pause()
+  }
+  override unpause(): void {
+    this.#paused = false
+    super.unpause()
+  }
+
+  get isPaused(): boolean {
+    return this.#paused && this.state === "live"
+  }
+  get isListening(): boolean {
+    return !this.#paused && this.state === "live"
+  }
+}
+
+/** An account with a session, and everything that its owner has open. */
+export class Person {
+  readonly id: string
+  readonly username: string
+  readonly email: string
+  readonly password: string
+  readonly token: string
+  readonly clients: Listener[] = []
+
+  private constructor(facts: Pick<Person, "id" | "username" | "email" | "password" | "token">) {
+    this.id = facts.id
+    this.username = facts.username
+    this.email = facts.email
+    this.password = facts.password
+    this.token = facts.token
+  }
+
+  static async register(at: Place, username: string): Promise<Person> {
+    const email = `${username}@example.com`
+    const password = "Correct-Horse-9"
+    const { token, user } = await clientAt(at).register({ username, email, password })
+    return new Person({ id: user!.id, username, email, password, token: token! })
+  }
+
+  /** REST as this person. */
+  on(place: Place): Starling {
+    return clientAt(place, this.token)
+  }
+
+  /** Signs in once more: the same account with a session of its own. */
+  async signIn(place: Place): Promise<Person> {
+    const { token } = await clientAt(place).login({ username: this.username, password: this.password })
+    return new Person({ ...this, token: token! })
+  }
+
+  /** A gateway client that is not connected yet. */
+  gateway(place: Place, options: Partial<Omit<GatewayOptions, "url">> = {}): Listener {
+    const client = new Listener(place, { token: this.token, ...options })
+    this.clients.push(client)
+    return client
+  }
+
+  /** A gateway client that has READY. All intents, unless told otherwise. */
+  async listen(place: Place, options: Partial<Omit<GatewayOptions, "url">> = {}): Promise<Listener> {
+    const client = this.gateway(place, options)
+    await client.connect()
+    return client
+  }
+}
