@@ -39,6 +39,8 @@ export function openPool(options: PoolOptions): Sql {
     connection: {
       application_name: options.name,
       statement_timeout: options.statementTimeout,
+      // Whatever the server's default: what is acknowledged is on disk.
+      synchronous_commit: "on",
       ...(options.idleInTransactionTimeout
         ? { idle_in_transaction_session_timeout: options.idleInTransactionTimeout }
         : {}),
