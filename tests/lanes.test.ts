@@ -80,65 +80,77 @@ async function isHeldUp(name: string): Promise<boolean> {
 /** One lane is open at a time where this is asked. */
 const laneIsHeldUp = () => isHeldUp("w lane 0")
 
-test.each(["statement", "transaction"] as const)("a batch (%s) is written whole, with its row of the outbox", async kind => {
-  const { lane } = await openLane()
-  const messages = [message(), message({ content: "é 🐦" }), message()]
-  const batch = batchOf(messages, kind)
-  await lane.commit(batch)
-  expect((await storedRows(messages)).map(row => row.content)).toEqual(
-    kind === "transaction" ? ["edited", "é 🐦", messages[2]!.content] : messages.map(one => one.content),
-  )
-  expect(await isWritten(batch)).toBe(true)
-})
+test.each(["statement", "transaction"] as const)(
+  "a batch (%s) is written whole, with its row of the outbox",
+  async kind => {
+    const { lane } = await openLane()
+    const messages = [message(), message({ content: "é 🐦" }), message()]
+    const batch = batchOf(messages, kind)
+    await lane.commit(batch)
+    expect((await storedRows(messages)).map(row => row.content)).toEqual(
+      kind === "transaction" ? ["edited", "é 🐦", messages[2]!.content] : messages.map(one => one.content),
+    )
+    expect(await isWritten(batch)).toBe(true)
+  },
+)
 
-test.each(["statement", "transaction"] as const)("a batch (%s) with one refused row leaves nothing behind", async kind => {
-  const { lane } = await openLane()
-  const known = message({ nonce: `taken ${kind}` })
-  await lane.commit(batchOf([known]))
-  const guilty = [message(), message({ nonce: `taken ${kind}` }), message()]
-  const batch = batchOf(guilty, kind)
-  const error = await lane.commit(batch).then(() => undefined, (failure: unknown) => failure) // prettier-ignore
-  expect(isDataError(error)).toBe(true)
-  expect(await storedRows(guilty)).toEqual([])
-  expect(await isWritten(batch)).toBe(false)
-  rows-- // numbers have no hole
-  await lane.commit(batchOf([message()]))
-})
+test.each(["statement", "transaction"] as const)(
+  "a batch (%s) with one refused row leaves nothing behind",
+  async kind => {
+    const { lane } = await openLane()
+    const known = message({ nonce: `taken ${kind}` })
+    await lane.commit(batchOf([known]))
+    const guilty = [message(), message({ nonce: `taken ${kind}` }), message()]
+    const batch = batchOf(guilty, kind)
+    const error = await lane.commit(batch).then(() => undefined, (failure: unknown) => failure) // prettier-ignore
+    expect(isDataError(error)).toBe(true)
+    expect(await storedRows(guilty)).toEqual([])
+    expect(await isWritten(batch)).toBe(false)
+    rows-- // numbers have no hole
+    await lane.commit(batchOf([message()]))
+  },
+)
 
-test.each(["statement", "transaction"] as const)("P7: a batch (%s) of a worker that was declared dead is refused whole", async kind => {
-  const { lane, incarnation } = await openLane()
-  await lane.commit(batchOf([message()], kind))
-  expect(await storage.placement.declareDead(incarnation)).toBe(true)
-  expect(await storage.placement.declareDead(incarnation)).toBe(false)
-  expect(await storage.placement.isDead(incarnation)).toBe(true)
-  const late = [message(), message()]
-  const batch = batchOf(late, kind)
-  await expect(lane.commit(batch)).rejects.toThrow(Fenced)
-  expect(await storedRows(late)).toEqual([])
-  expect(await isWritten(batch)).toBe(false)
-  rows--
-  await expect(lane.raise()).rejects.toThrow(Fenced)
-})
+test.each(["statement", "transaction"] as const)(
+  "P7: a batch (%s) of a worker that was declared dead is refused whole",
+  async kind => {
+    const { lane, incarnation } = await openLane()
+    await lane.commit(batchOf([message()], kind))
+    expect(await storage.placement.declareDead(incarnation)).toBe(true)
+    expect(await storage.placement.declareDead(incarnation)).toBe(false)
+    expect(await storage.placement.isDead(incarnation)).toBe(true)
+    const late = [message(), message()]
+    const batch = batchOf(late, kind)
+    await expect(lane.commit(batch)).rejects.toThrow(Fenced)
+    expect(await storedRows(late)).toEqual([])
+    expect(await isWritten(batch)).toBe(false)
+    rows--
+    await expect(lane.raise()).rejects.toThrow(Fenced)
+  },
+)
 
-test.each(["statement", "transaction"] as const)("P7: declaring dead waits for the batch (%s) in flight, and what it wrote stands", async kind => {
-  const { lane, incarnation } = await openLane()
-  const goOn = await holdUp(`held up ${kind}`)
-  const messages = [message(), message({ nonce: `held up ${kind}` })]
-  const commit = lane.commit(batchOf(messages, kind))
-  await until("the batch waits", laneIsHeldUp)
+test.each(["statement", "transaction"] as const)(
+  "P7: declaring dead waits for the batch (%s) in flight, and what it wrote stands",
+  async kind => {
+    const { lane, incarnation } = await openLane()
+    const goOn = await holdUp(`held up ${kind}`)
+    const messages = [message(), message({ nonce: `held up ${kind}` })]
+    const commit = lane.commit(batchOf(messages, kind))
+    await until("the batch waits", laneIsHeldUp)
 
-  let declared = false
-  const death = storage.placement.declareDead(incarnation).then(() => (declared = true))
-  await until("the declaration waits", () => isHeldUp("w"))
-  expect(declared).toBe(false)
+    let declared = false
+    const death = storage.placement.declareDead(incarnation).then(() => (declared = true))
+    await until("the declaration waits", () => isHeldUp("w"))
+    expect(declared).toBe(false)
 
-  await goOn()
-  await commit
-  await death
-  expect(await storedRows(messages)).toHaveLength(2)
-  await expect(lane.commit(batchOf([message()]))).rejects.toThrow(Fenced)
-  rows--
-})
+    await goOn()
+    await commit
+    await death
+    expect(await storedRows(messages)).toHaveLength(2)
+    await expect(lane.commit(batchOf([message()]))).rejects.toThrow(Fenced)
+    rows--
+  },
+)
 
 test("P7: a batch that came too late for its table is refused when it gets there", async () => {
   const { lane, incarnation } = await openLane()
@@ -198,7 +210,8 @@ test("P7: an owner that is paused within a transaction holds nobody up for much 
   })
   const outcome = transaction.then(() => "committed", () => "ended") // prettier-ignore
   await until("the row is locked", async () => {
-    const [row] = await database.sql`SELECT 1 FROM pg_stat_activity WHERE application_name = 'paused' AND state = 'idle in transaction'`
+    const [row] =
+      await database.sql`SELECT 1 FROM pg_stat_activity WHERE application_name = 'paused' AND state = 'idle in transaction'`
     return row !== undefined
   })
   const startedAt = performance.now()
@@ -275,19 +288,28 @@ test("C3: a deleted message's nonce is kept, and found without its content", asy
 
 test("K1: a shard without a living owner is taken by exactly one of many", async () => {
   const takers = await Promise.all([openLane(), openLane(), openLane()])
-  const dead = await openLane()
-  const shards = [1, 2, 3, 4]
-  await storage.placement.take(shards, dead.incarnation)
-  expect(await storage.placement.take(shards, takers[0]!.incarnation)).toEqual([])
+  for (let round = 0; round < 20; round++) {
+    const dead = await openLane()
+    const shards = [round * 4, round * 4 + 1, round * 4 + 2, round * 4 + 3]
+    await storage.placement.take(shards, dead.incarnation)
+    expect(await storage.placement.take(shards, takers[0]!.incarnation)).toEqual([])
+    await storage.placement.declareDead(dead.incarnation)
+    const taken = await Promise.all(takers.map(({ incarnation }) => storage.placement.take(shards, incarnation)))
+    expect(taken.flat().map(row => [row.shard, row.epoch]).toSorted(([a], [b]) => a! - b!)).toEqual(shards.map(shard => [shard, 2])) // prettier-ignore
+    await lanes.pop()!.close()
+  }
+})
+
+test("K1: only the owner gives a shard away; who is dead takes nothing and is given nothing", async () => {
+  const [owner, other, dead] = await Promise.all([openLane(), openLane(), openLane()])
+  await storage.placement.take([1001, 1002], owner.incarnation)
   await storage.placement.declareDead(dead.incarnation)
-  const taken = await Promise.all(takers.map(({ incarnation }) => storage.placement.take(shards, incarnation)))
-  expect(taken.map(list => list.length).toSorted()).toEqual([0, 0, 4])
-  for (const row of taken.flat()) expect(row.epoch).toBe(2)
-  // Who is dead takes nothing and is given nothing.
-  const owner = taken.flat()[0]!.owner!
-  expect(await storage.placement.take([900], dead.incarnation)).toEqual([])
-  const [given] = await storage.placement.handOver([1], owner, dead.incarnation)
-  expect(given).toEqual({ shard: 1, owner: null, epoch: 3 })
-  // Only the owner gives.
-  expect(await storage.placement.handOver([2], dead.incarnation, takers[1]!.incarnation)).toEqual([])
+  expect(await storage.placement.take([1003], dead.incarnation)).toEqual([])
+  expect(await storage.placement.handOver([1001], other.incarnation, other.incarnation)).toEqual([])
+  expect(await storage.placement.handOver([1001], owner.incarnation, other.incarnation)).toEqual([
+    { shard: 1001, owner: other.incarnation, epoch: 2 },
+  ])
+  expect(await storage.placement.handOver([1002], owner.incarnation, dead.incarnation)).toEqual([
+    { shard: 1002, owner: null, epoch: 2 },
+  ])
 })

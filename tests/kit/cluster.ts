@@ -173,9 +173,14 @@ export class Cluster {
 
   /** Somebody new, registered over REST. The name is made unique. */
   async person(name = "someone", at: Place = this.#somewhere()): Promise<Person> {
-    const person = await Person.register(at, `${name}_${++this.#names}`)
+    const person = await Person.register(at, this.newName(name))
     this.people.push(person)
     return person
+  }
+
+  /** A name that nobody in this cluster has. */
+  newName(name: string): string {
+    return `${name}_${++this.#names}`
   }
 
   seed<T>(plan: (cluster: Cluster) => Promise<T>): Promise<T> {

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util"
 import { inject } from "vitest"
 import { z } from "zod"
 import type { ServerFrame } from "../../client/gateway.ts"
+import { ApiError } from "../../client/rest.ts"
 import { events, routes } from "../../src/contract/contract.ts"
 import { errors, type ErrorCode } from "../../src/contract/errors.ts"
 import { opcodes } from "../../src/contract/gateway-codes.ts"
@@ -30,6 +31,20 @@ function breach(what: string): never {
 }
 
 const nameOf = new Map<Route, string>(Object.entries<Route>(routes).map(([name, route]) => [route, name]))
+
+/** Which refusal each body was. */
+const codes = new WeakMap<object, ErrorCode>()
+
+/** The code of the refusal that a call ends in; fails when it is granted. */
+export async function refusal(call: Promise<unknown>): Promise<ErrorCode> {
+  const outcome = await call.then(
+    reply => new Error(`granted: ${JSON.stringify(reply)}`),
+    (error: unknown) => error,
+  )
+  const code = outcome instanceof ApiError ? codes.get(outcome.body as object) : undefined
+  if (code === undefined) throw outcome
+  return code
+}
 
 /** What the client's `checkReplies` calls. @returns the refusal's code */
 export function checkReply(route: Route, status: number, body: unknown): ErrorCode | undefined {
@@ -113,6 +128,7 @@ function codeOf(request: string, status: number, body: unknown, allowed: readonl
   const { success, error } = shapeOf(code).safeParse(body)
   if (!success) return breach(`${request}: the body of ${code}: ${z.prettifyError(error)}\n${show(body)}`)
   seen().note("error", code)
+  codes.set(body as object, code)
   return code
 }
 

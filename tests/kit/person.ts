@@ -1,8 +1,9 @@
-import { GatewayClient, type GatewayOptions } from "../../client/gateway.ts"
+import { GatewayClient, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/rest.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import { allIntents } from "../../src/contract/intents.ts"
 import { checkedFetch, checkReply, frameCheck } from "./conformance.ts"
+import { until } from "./until.ts"
 
 /** Where requests go: a worker of this process, or a server of its own. */
 export interface Place {
@@ -21,6 +22,7 @@ export const clientAt = ({ url }: Place, token?: string): Starling =>
 /** A gateway client whose frames are held against the contract; it keeps its events and stays away once it is dropped. */
 export class Listener extends GatewayClient {
   #paused = false
+  #end: GatewayClose | undefined
 
   constructor({ url }: Place, options: Omit<GatewayOptions, "url">) {
     const { intents = allIntents, onFrame } = options
@@ -36,6 +38,15 @@ export class Listener extends GatewayClient {
         onFrame?.(frame)
       },
     })
+    this.on("close", close => {
+      this.#end = close
+    })
+  }
+
+  /** How the last connection ended; waits for it where it has not yet. */
+  async ended(patience = 5_000): Promise<GatewayClose> {
+    await until("the connection has ended", () => this.#end !== undefined, { patience })
+    return this.#end!
   }
 
   override pause(): void {
@@ -62,21 +73,27 @@ export class Person {
   readonly email: string
   readonly password: string
   readonly token: string
-  readonly clients: Listener[] = []
+  /** All of the account's, whichever session they are on. */
+  readonly clients: Listener[]
 
-  private constructor(facts: Pick<Person, "id" | "username" | "email" | "password" | "token">) {
-    this.id = facts.id
-    this.username = facts.username
-    this.email = facts.email
-    this.password = facts.password
-    this.token = facts.token
+  private constructor(
+    { id, username, email, password }: Pick<Person, "id" | "username" | "email" | "password">,
+    token: string,
+    clients: Listener[] = [],
+  ) {
+    this.id = id
+    this.username = username
+    this.email = email
+    this.password = password
+    this.token = token
+    this.clients = clients
   }
 
   static async register(at: Place, username: string): Promise<Person> {
     const email = `${username}@example.com`
     const password = "Correct-Horse-9"
     const { token, user } = await clientAt(at).register({ username, email, password })
-    return new Person({ id: user!.id, username, email, password, token: token! })
+    return new Person({ id: user!.id, username, email, password }, token!)
   }
 
   /** REST as this person. */
@@ -87,7 +104,7 @@ export class Person {
   /** Signs in once more: the same account with a session of its own. */
   async signIn(place: Place): Promise<Person> {
     const { token } = await clientAt(place).login({ username: this.username, password: this.password })
-    return new Person({ ...this, token: token! })
+    return new Person(this, token!, this.clients)
   }
 
   /** A gateway client that is not connected yet. */

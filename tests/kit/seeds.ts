@@ -1,7 +1,23 @@
+import { randomInt } from "node:crypto"
+import type { Channel } from "../../src/contract/channels.ts"
+import type { Permission } from "../../src/contract/permissions.ts"
+import type { Server } from "../../src/contract/servers.ts"
+import { grantedAtCreation } from "../../src/domain/permissions.ts"
+import { epochMs, idOf, shardCount, shardOf } from "../../src/domain/snowflake.ts"
 import type { Cluster } from "./cluster.ts"
+import type { Person } from "./person.ts"
+
+export interface SharedServer {
+  readonly server: Server
+  readonly channel: Channel
+  /** The owner. */
+  readonly ada: Person
+  /** A member. */
+  readonly lin: Person
+}
 
 /** Ada's server with its first channel, and Lin as its member. */
-export async function sharedServer(cluster: Cluster) {
+export async function sharedServer(cluster: Cluster): Promise<SharedServer> {
   const [ada, lin] = await Promise.all([cluster.person("ada"), cluster.person("lin")])
   const place = cluster.workers[0]!
   const server = await ada.on(place).createServer({ name: "Shared" })
@@ -9,4 +25,59 @@ export async function sharedServer(cluster: Cluster) {
   const { code } = await ada.on(place).createInvite({ channel_id: channel!.id })
   await lin.on(place).joinByInvite({ invite_code: code })
   return { server, channel: channel!, ada, lin }
+}
+
+let minted = 0
+/** An id of a shard (any, unless told) that no worker mints: its time is long ago. */
+export const plantedId = (shard = randomInt(shardCount)): string =>
+  idOf(shard, { ms: epochMs + 86_400_000 + process.pid * 1_000 + Math.floor(++minted / 4096), sequence: minted % 4096 })
+
+interface Plan {
+  owner: Person
+  members?: readonly Person[]
+  /** What @everyone may do; what it may in a new server, unless told. */
+  everyone?: readonly Permission[]
+  memberCount?: number
+  channels?: number
+  slowmode?: number
+}
+
+/** A server that stands in the tables only: its home wakes to it, so it can be as no sequence of requests makes one quickly. */
+export async function plantServer({ sql }: Cluster, plan: Plan): Promise<{ server_id: string; channel_id: string }> {
+  const { owner, members = [], everyone = [...grantedAtCreation], channels = 1, slowmode = 0 } = plan
+  const shard = randomInt(shardCount)
+  const server_id = plantedId(shard)
+  const people = [owner, ...members]
+  const ids = Array.from({ length: channels }, () => plantedId(shard))
+  await sql`
+    INSERT INTO servers (id, name, owner_id, member_count, created_at)
+    VALUES (${server_id}, 'Planted', ${owner.id}, ${plan.memberCount ?? people.length}, 1704153600)`
+  await sql`
+    INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions)
+    VALUES (${server_id}, ${server_id}, '@everyone', '#000000', 0, false, false, ${[...everyone]}::text[])`
+  await sql`
+    INSERT INTO members (server_id, user_id, joined_at)
+    SELECT ${server_id}, id, 1704153600 FROM unnest(${people.map(person => person.id)}::bigint[]) AS id`
+  await sql`
+    INSERT INTO channels (id, server_id, name, channel_type, position, nsfw, slowmode_seconds, read_receipts_enabled, created_at)
+    SELECT id, ${server_id}, 'channel-' || position, 'text', position - 1, false, ${slowmode}, true, 1704153600
+    FROM unnest(${ids}::bigint[]) WITH ORDINALITY AS planted (id, position)`
+  return { server_id, channel_id: ids[0]! }
+}
+
+/** A message in the tables. */
+export async function plantMessage(
+  { sql }: Cluster,
+  {
+    server_id,
+    channel_id,
+    author,
+    content,
+  }: { server_id: string; channel_id: string; author: Person; content: string },
+): Promise<string> {
+  const id = plantedId(shardOf(server_id))
+  await sql`
+    INSERT INTO messages (channel_id, id, server_id, author_id, content)
+    VALUES (${channel_id}, ${id}, ${server_id}, ${author.id}, ${content})`
+  return id
 }

@@ -44,7 +44,9 @@ export const testWith = (options: BootOptions = {}) =>
         takeBreaches()
         await use()
         const errors = [...clusters].flatMap(cluster => cluster.takeErrors())
-        expect([...takeBreaches(), ...errors], "breaches of the contract, and what workers logged as errors").toEqual([])
+        expect([...takeBreaches(), ...errors], "breaches of the contract, and what workers logged as errors").toEqual(
+          [],
+        )
       },
       { auto: true },
     ],
