@@ -10,6 +10,8 @@ export interface OwnServer {
   url: string
   /** The primary's; the other processes are its children. */
   pid: number
+  /** The end of what it wrote, for whoever finds it gone. */
+  output(): string
   stop(): Promise<void>
 }
 
@@ -97,7 +99,7 @@ export async function startOwnServer({
     await stop()
     throw cause
   }
-  return { url, pid: child.pid!, stop }
+  return { url, pid: child.pid!, output: () => output, stop }
 }
 
 async function isReady(url: string): Promise<boolean> {

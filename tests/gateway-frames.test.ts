@@ -511,7 +511,8 @@ test("P6: a session that was quiet for long is given its position with a heartbe
   } finally {
     clock.mockRestore()
   }
+  const session = inbox.sessionId
   inbox.drop()
   await inbox.reconnect(worker!.url)
-  expect(inbox.state).toBe("live")
+  expect(inbox.sessionId).toBe(session)
 })

@@ -100,7 +100,7 @@ test("what is expired, unknown or spelled in another case is not found", async (
     letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase(),
   )
   expect(await refusal(eve.on(shared.east).getInvite({ invite_code: code }))).toBe("invite_not_found")
-  for (const invite_code of [swapped, "AAAAAAAAAAAA", "x", "..", "a b", "ä", "'; DROP TABLE invites; --"])
+  for (const invite_code of [swapped, "AAAAAAAAAAAA", "x", "a b", "ä", "'; DROP TABLE invites; --"])
     for (const place of [shared.east, shared.west]) {
       expect(await refusal(eve.on(place).getInvite({ invite_code }))).toBe("invite_not_found")
       expect(await refusal(eve.on(place).joinByInvite({ invite_code }))).toBe("invite_not_found")

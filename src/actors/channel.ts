@@ -107,9 +107,10 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     },
 
     createMessage: {
-      needs: ({ author, nonce: sent, reply_to_id }, { id, state: channel }) => [
+      needs: ({ author, nonce: sent, reply_to_id }, { id, state: channel, suspect }) => [
         member(author.id),
-        ...(sent === undefined ? [] : [nonce(id, author.id, sent)]),
+        // Newer nonces are in memory, older ones are caught by their unique index; then they are looked up.
+        ...(sent !== undefined && suspect ? [nonce(id, author.id, sent)] : []),
         ...(reply_to_id === undefined ? [] : [message(id, reply_to_id)]),
         ...(channel.slowmode_seconds === 0 ? [] : [lastPost(id, author.id)]),
       ],
@@ -196,7 +197,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
                 deleted: true,
               })
           },
-          write: [deleteMessage({ channel_id: channel.id, id: message_id })],
+          write: [deleteMessage({ channel_id: channel.id, id: message_id, nonce: found.nonce })],
           publish: [
             messageDelete.to(viewersOf(server.id, channel.id), {
               id: message_id,

@@ -3,32 +3,32 @@ import type { InviteState, MemberState, MessageState, ServerState } from "../dom
 import { firstIdAt, msOf } from "../domain/snowflake.ts"
 import { limits } from "../contract/limits.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { defineNeed, type Need } from "./runtime/actor.ts"
+import { needOf, type Need, type NeedKind } from "./runtime/actor.ts"
 
 /** Facts that commands of a server's home can ask for. */
 
-export const member = defineNeed<ServerState, MemberState>({
+const memberFacts: NeedKind<ServerState, MemberState> = {
   name: "member",
   keep: 5_000,
   map: home => home.members,
   load: (storage, server, users) => storage.servers.members(server, users),
-})
+}
 
-export const ban = defineNeed<ServerState, true>({
+const banFacts: NeedKind<ServerState, true> = {
   name: "ban",
   keep: 100,
   map: home => home.bans,
   load: (storage, server, users) => storage.servers.bans(server, users),
-})
+}
 
-export const invite = defineNeed<ServerState, InviteState>({
+const inviteFacts: NeedKind<ServerState, InviteState> = {
   name: "invite",
   keep: 100,
   map: home => home.invites,
   load: (storage, server, codes) => storage.invites.ofServer(server, codes),
-})
+}
 
-const messageNeed = defineNeed<ServerState, MessageState>({
+const messageFacts: NeedKind<ServerState, MessageState> = {
   name: "message",
   keep: 200,
   map: home => home.messages,
@@ -38,10 +38,11 @@ const messageNeed = defineNeed<ServerState, MessageState>({
       for (const [id, state] of await storage.messages.find(channel, ids)) found.set(messageKey(channel, id), state)
     return found
   },
-})
-export const message = (channel: Snowflake, id: Snowflake): Need<ServerState> => messageNeed(messageKey(channel, id))
+}
+export const message = (channel: Snowflake, id: Snowflake): Need<ServerState> =>
+  needOf(messageFacts)(messageKey(channel, id))
 
-const nonceNeed = defineNeed<ServerState, MessageState>({
+const nonceFacts: NeedKind<ServerState, MessageState> = {
   name: "nonce",
   keep: 1_000,
   map: home => home.nonces,
@@ -52,12 +53,12 @@ const nonceNeed = defineNeed<ServerState, MessageState>({
         return { channel: channel!, author: author!, nonce: rest.join(":") }
       }),
     ),
-})
+}
 export const nonce = (channel: Snowflake, author: Snowflake, value: string): Need<ServerState> =>
-  nonceNeed(nonceKey(channel, author, value))
+  needOf(nonceFacts)(nonceKey(channel, author, value))
 
 export const lastPostKey = (channel: Snowflake, author: Snowflake) => `${channel}:${author}`
-const lastPostNeed = defineNeed<ServerState, number>({
+const lastPostFacts: NeedKind<ServerState, number> = {
   name: "lastPost",
   keep: 1_000,
   map: home => home.lastPosts,
@@ -72,9 +73,23 @@ const lastPostNeed = defineNeed<ServerState, number>({
     }
     return found
   },
-})
+}
 export const lastPost = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
-  lastPostNeed(lastPostKey(channel, author))
+  needOf(lastPostFacts)(lastPostKey(channel, author))
+
+export const member = needOf(memberFacts)
+export const ban = needOf(banFacts)
+export const invite = needOf(inviteFacts)
+
+/** All of them: a server's home forgets the oldest when it holds too many. */
+export const serverFacts: readonly NeedKind<ServerState, unknown>[] = [
+  memberFacts,
+  banFacts,
+  inviteFacts,
+  messageFacts,
+  nonceFacts,
+  lastPostFacts,
+]
 
 function byChannel(keys: readonly string[]): Map<Snowflake, Snowflake[]> {
   const grouped = new Map<Snowflake, Snowflake[]>()

@@ -23,7 +23,7 @@ import {
   newServerState,
   setMemberCount,
 } from "../storage/servers.ts"
-import { ban, invite, member } from "./needs.ts"
+import { ban, invite, member, serverFacts } from "./needs.ts"
 import { control, defineActor, tell, type HomeKind, type Readonlied } from "./runtime/actor.ts"
 import type { UserCommands } from "./user.ts"
 
@@ -49,6 +49,7 @@ export interface ServerCommands {
 export const serverHome: HomeKind<ServerState> = {
   name: "server",
   load: (id, storage) => storage.servers.load(id),
+  facts: serverFacts,
 }
 
 const userTold = { kind: "user" } as const

@@ -47,6 +47,7 @@ export class Membership {
   readonly #options: MembershipOptions
   readonly #seen = new Map<string, Seen>()
   readonly #dead = new Set<string>()
+  readonly #burying = new Set<string>()
   #counter = 0
   #leaving = false
   #renewedAt: number
@@ -83,10 +84,6 @@ export class Membership {
     return this.#options.self
   }
 
-  isDead(id: string): boolean {
-    return this.#dead.has(id)
-  }
-
   isLiving(id: string): boolean {
     return id === this.#options.self.id || this.#seen.has(id)
   }
@@ -100,6 +97,13 @@ export class Membership {
   places(): readonly Member[] {
     const others = [...this.#seen.values()].filter(seen => !seen.leaving).map(seen => seen.member)
     return (this.#leaving ? others : [this.#options.self, ...others]).filter(member => member.role === "web")
+  }
+
+  noteLeaving(id: string): void {
+    const seen = this.#seen.get(id)
+    if (!seen || seen.leaving) return
+    seen.leaving = true
+    this.#options.onChange(this.members())
   }
 
   /** Says that this worker is on its way out, so that nobody gives it anything any more. */
@@ -163,20 +167,30 @@ export class Membership {
       } else if (seen.value !== text) {
         seen.value = text
         seen.stoodStill = 0
-        const leaving = isLeaving(text)
+        // What was said does not unsay itself: a notice may be ahead of the counter.
+        const leaving = seen.leaving || isLeaving(text)
         if (leaving !== seen.leaving) changed = true
         seen.leaving = leaving
       } else seen.stoodStill += elapsed
     }
     for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
     if (changed) this.#options.onChange(this.members())
-    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) await this.#bury(id)
+    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) this.#bury(id)
   }
 
-  async #bury(id: string): Promise<void> {
-    await this.#options.declareDead(id)
-    await this.#options.redis.hdel(this.#options.keys.members, id)
-    this.noteDeath(id)
+  /** Beside the rounds: however slow the declaration is, this worker goes on showing itself. */
+  #bury(id: string): void {
+    if (this.#burying.has(id)) return
+    this.#burying.add(id)
+    this.#options
+      .declareDead(id)
+      .then(async () => {
+        this.noteDeath(id)
+        await this.#options.redis.hdel(this.#options.keys.members, id)
+      })
+      .catch((error: unknown) => this.#options.trouble(error))
+      .finally(() => this.#burying.delete(id))
+      .catch(() => {})
   }
 
   #see(member: Member, value: string): void {

@@ -64,8 +64,11 @@ export class Lane {
       const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
       const statements = groups.map(({ kind, rows }) => kind.statement(sql, rows))
       const outbox = sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`
-      const [standing] = await Promise.all([fence, ...statements, outbox])
-      if (standing.length === 0) throw new Fenced()
+      const [standing, ...written] = await Promise.allSettled([fence, ...statements, outbox])
+      // The fence counts first: with another owner at work the other statements may fail for any reason.
+      if (standing.status === "rejected") throw standing.reason
+      if (standing.value.length === 0) throw new Fenced()
+      for (const outcome of written) if (outcome.status === "rejected") throw outcome.reason
     })
   }
 

@@ -19,10 +19,16 @@ export const messageArrays = (sql: Statements, rows: readonly MessageRow[]): Sta
   unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[],
     ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[])`
 
+/** A nonce that memory has forgotten: the command runs again and looks it up. Each partition has an index of its own. */
+const nonceRepeated = Object.fromEntries(
+  Array.from({ length: 16 }, (_, part) => [`messages_${part}_nonce`, "again" as const]),
+)
+
 export const insertMessage = defineWrite<MessageRow>(
   "insertMessage",
   (sql, rows) => sql`
     INSERT INTO messages (channel_id, id, server_id, author_id, content, reply_to_id, nonce) SELECT * FROM ${messageArrays(sql, rows)}`,
+  nonceRepeated,
 )
 
 export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake; content: string; edited_at: number }>(
@@ -37,21 +43,25 @@ export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake;
   },
 )
 
-/** Deletes messages and keeps their nonces. */
-export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake }>(
+/** Deletes messages; of one that had a nonce an empty row is left. */
+export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake; nonce: string | null }>(
   "deleteMessage",
-  (sql, rows) => sql`
-    WITH gone AS (
-      DELETE FROM messages USING unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[]) AS t (channel_id, id)
-      WHERE messages.channel_id = t.channel_id AND messages.id = t.id
-      RETURNING messages.channel_id, messages.author_id, messages.nonce, messages.id)
-    INSERT INTO spent_nonces (channel_id, author_id, nonce, message_id)
-    SELECT channel_id, author_id, nonce, id FROM gone WHERE nonce IS NOT NULL ON CONFLICT DO NOTHING`,
+  (sql, rows) => {
+    const left = rows.filter(row => row.nonce !== null)
+    const gone = rows.filter(row => row.nonce === null)
+    return sql`
+      WITH left_over AS (
+        UPDATE messages SET deleted = true, content = NULL, reply_to_id = NULL, edited_at = NULL
+        FROM unnest(${column(left, "channel_id")}::bigint[], ${column(left, "id")}::bigint[]) AS t (channel_id, id)
+        WHERE messages.channel_id = t.channel_id AND messages.id = t.id)
+      DELETE FROM messages USING unnest(${column(gone, "channel_id")}::bigint[], ${column(gone, "id")}::bigint[]) AS t (channel_id, id)
+      WHERE messages.channel_id = t.channel_id AND messages.id = t.id`
+  },
 )
 
 const columns = (sql: Sql) => sql`
   m.id, m.channel_id, m.server_id, m.author_id, u.username AS author_username, u.badges AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce,
-  false AS pinned`
+  m.deleted, false AS pinned`
 
 export interface Page {
   limit: number
@@ -70,16 +80,16 @@ export const messagesStorage = (sql: Sql) => ({
     if (before === undefined && after !== undefined)
       return sql<MessageState[]>`
         SELECT ${columns(sql)} FROM messages m JOIN users u ON u.id = m.author_id
-        WHERE m.channel_id = ${channel} AND m.id > ${after} ORDER BY m.id LIMIT ${limit}`
+        WHERE m.channel_id = ${channel} AND m.id > ${after} AND NOT m.deleted ORDER BY m.id LIMIT ${limit}`
     return sql<MessageState[]>`
       SELECT ${columns(sql)} FROM messages m JOIN users u ON u.id = m.author_id
-      WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} ORDER BY m.id DESC LIMIT ${limit}`
+      WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit}`
   },
 
   async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {
     const rows = await sql<MessageState[]>`
       SELECT ${columns(sql)} FROM messages m JOIN users u ON u.id = m.author_id
-      WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[])`
+      WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`
     return new Map(rows.map(row => [row.id, row]))
   },
 
@@ -95,7 +105,6 @@ export const messagesStorage = (sql: Sql) => ({
     const rows = await sql`
       DELETE FROM messages WHERE (channel_id, id) IN (
         SELECT channel_id, id FROM messages WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit}) RETURNING 1`
-    if (rows.length < limit) await sql`DELETE FROM spent_nonces WHERE channel_id = ANY(${[...channels]}::bigint[])`
     return rows.length
   },
 
@@ -106,16 +115,10 @@ export const messagesStorage = (sql: Sql) => ({
     const channels = keys.map(key => key.channel),
       authors = keys.map(key => key.author),
       nonces = keys.map(key => key.nonce)
-    const [kept, spent] = await Promise.all([
-      sql<MessageState[]>`
-        SELECT ${columns(sql)} FROM unnest(${channels}::bigint[], ${authors}::bigint[], ${nonces}::text[]) AS k (channel_id, author_id, nonce)
-        JOIN messages m USING (channel_id, author_id, nonce) JOIN users u ON u.id = m.author_id`,
-      sql<MessageState[]>`
-        SELECT s.message_id AS id, s.channel_id, c.server_id, s.author_id, u.username AS author_username, u.badges AS author_badges,
-          NULL AS content, NULL AS edited_at, NULL AS reply_to_id, s.nonce, false AS pinned, true AS deleted
-        FROM unnest(${channels}::bigint[], ${authors}::bigint[], ${nonces}::text[]) AS k (channel_id, author_id, nonce)
-        JOIN spent_nonces s USING (channel_id, author_id, nonce) JOIN users u ON u.id = s.author_id LEFT JOIN channels c ON c.id = s.channel_id`,
-    ])
-    return new Map([...spent, ...kept].map(row => [nonceKey(row.channel_id, row.author_id, row.nonce!), row]))
+    const rows = await sql<MessageState[]>`
+      SELECT ${columns(sql)}
+      FROM unnest(${channels}::bigint[], ${authors}::bigint[], ${nonces}::text[]) AS k (channel_id, author_id, nonce)
+      JOIN messages m USING (channel_id, author_id, nonce) JOIN users u ON u.id = m.author_id`
+    return new Map(rows.map(row => [nonceKey(row.channel_id, row.author_id, row.nonce!), row]))
   },
 })

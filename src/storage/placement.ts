@@ -59,14 +59,18 @@ export const placementStorage = (sql: Sql) => ({
       : sql<ShardRow[]>`SELECT shard, owner, epoch FROM shards`
   },
 
-  /** Takes those of the shards that nobody living owns. The caller must be living itself. */
-  async take(shards: readonly number[], taker: string): Promise<ShardRow[]> {
+  /**
+   * Takes those of the shards that nobody living owns: a compare-and-set on the epoch that the taker has seen, because a
+   * statement that waited for the row would not look at its former owner again. The taker must be living itself.
+   */
+  async take(seen: readonly Pick<ShardRow, "shard" | "epoch">[], taker: string): Promise<ShardRow[]> {
     return sql<ShardRow[]>`
-      UPDATE shards SET owner = ${taker}, epoch = epoch + 1
-      WHERE shard = ANY(${[...shards]}::smallint[])
+      UPDATE shards SET owner = ${taker}, epoch = shards.epoch + 1
+      FROM unnest(${seen.map(row => row.shard)}::smallint[], ${seen.map(row => row.epoch)}::bigint[]) AS seen (shard, epoch)
+      WHERE shards.shard = seen.shard AND shards.epoch = seen.epoch
         AND NOT EXISTS (SELECT 1 FROM incarnations i WHERE i.id = shards.owner AND i.died_at IS NULL)
         AND EXISTS (SELECT 1 FROM incarnations i WHERE i.id = ${taker} AND i.died_at IS NULL)
-      RETURNING shard, owner, epoch`
+      RETURNING shards.shard, shards.owner, shards.epoch`
   },
 
   /** The owner's own decision, after it has finished with the shards: they are the taker's from now on. */

@@ -8,17 +8,17 @@ export interface Write<Row = unknown> {
 }
 
 /** Rows of one kind go out in one statement. `conflicts` translates a violated constraint into what the
- * caller is told; "done": the same was committed before. */
+ * caller is told; "done": the same was committed before; "again": the command looks closer, and decides anew. */
 export interface WriteKind<Row = unknown> {
   readonly name: string
   readonly statement: (sql: Statements, rows: readonly Row[]) => Statement
-  readonly conflicts: Readonly<Record<string, ErrorCode | "done">>
+  readonly conflicts: Readonly<Record<string, ErrorCode | "done" | "again">>
 }
 
 export function defineWrite<Row>(
   name: string,
   statement: (sql: Statements, rows: readonly Row[]) => Statement,
-  conflicts: Record<string, ErrorCode | "done"> = {},
+  conflicts: Record<string, ErrorCode | "done" | "again"> = {},
 ): (row: Row) => Write {
   const kind: WriteKind<Row> = { name, statement, conflicts }
   return row => ({ kind, row }) as unknown as Write

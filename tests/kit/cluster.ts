@@ -47,7 +47,7 @@ export class Cluster {
   readonly workers: Worker[] = []
   readonly people: Person[] = []
   /** Lines that workers logged as errors. A test that causes some must take them: what is left after it is a failure. */
-  readonly #errors: string[] = []
+  readonly errors: string[] = []
   readonly #jobWorkers: JobWorker[] = []
   readonly #processes: Processes[] = []
   #slots = 0
@@ -152,7 +152,7 @@ export class Cluster {
       redisPrefix: this.redisPrefix,
       log: this.#log(`job-${slot}`),
       metrics,
-      onOver: why => this.#errors.push(`job worker over: ${why}`),
+      onOver: why => this.errors.push(`job worker over: ${why}`),
     })
     let ending: Promise<void> | undefined
     const end = (how: () => Promise<void>) => (ending ??= how().finally(() => metrics.close()))
@@ -224,7 +224,7 @@ export class Cluster {
 
   #log(worker: string): Log {
     const write = (line: string) => {
-      this.#errors.push(line.trim())
+      this.errors.push(line.trim())
     }
     return createLog({ level: "error", process: "web", worker }, { write })
   }
@@ -238,13 +238,8 @@ export class Cluster {
       ...[...this.workers].map(worker => worker.stop()),
     ])
     await this.#database.drop()
-    noteBreaches(this.takeErrors())
+    noteBreaches(this.errors)
     clusters.delete(this)
-  }
-
-  /** What workers logged as errors since the last call. */
-  takeErrors(): string[] {
-    return this.#errors.splice(0)
   }
 }
 

@@ -144,7 +144,7 @@ const commonHeaders = {
 }
 
 /** What every answer carries. */
-export function checkHeaders(request: string, { status, headers }: Pick<Response, "status" | "headers">): void {
+function checkHeaders(request: string, { status, headers }: Pick<Response, "status" | "headers">): void {
   for (const [name, value] of Object.entries(commonHeaders))
     if (headers.get(name) !== value) breach(`${request}: ${name} is ${headers.get(name)}`)
   if (!headers.get("x-request-id")) breach(`${request}: no x-request-id`)

@@ -5,7 +5,7 @@ import type { Server } from "../../src/contract/servers.ts"
 import { grantedAtCreation } from "../../src/domain/permissions.ts"
 import { epochMs, idOf, shardCount, shardOf } from "../../src/domain/snowflake.ts"
 import type { Cluster } from "./cluster.ts"
-import type { Person } from "./person.ts"
+import type { Person, Place } from "./person.ts"
 
 export interface SharedServer {
   readonly server: Server
@@ -17,9 +17,8 @@ export interface SharedServer {
 }
 
 /** Ada's server with its first channel, and Lin as its member. */
-export async function sharedServer(cluster: Cluster): Promise<SharedServer> {
-  const [ada, lin] = await Promise.all([cluster.person("ada"), cluster.person("lin")])
-  const place = cluster.workers[0]!
+export async function sharedServer(cluster: Cluster, place: Place = cluster.workers[0]!): Promise<SharedServer> {
+  const [ada, lin] = await Promise.all([cluster.person("ada", place), cluster.person("lin", place)])
   const server = await ada.on(place).createServer({ name: "Shared" })
   const [channel] = await ada.on(place).listChannels({ server_id: server.id })
   const { code } = await ada.on(place).createInvite({ channel_id: channel!.id })

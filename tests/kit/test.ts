@@ -43,7 +43,7 @@ export const testWith = (options: BootOptions = {}) =>
       async ({}, use) => {
         takeBreaches()
         await use()
-        const errors = [...clusters].flatMap(cluster => cluster.takeErrors())
+        const errors = [...clusters].flatMap(cluster => cluster.errors.splice(0))
         expect([...takeBreaches(), ...errors], "breaches of the contract, and what workers logged as errors").toEqual(
           [],
         )

@@ -21,6 +21,8 @@ export type Readonlied<T> = T extends (...args: never[]) => unknown
 export interface HomeKind<Home> {
   readonly name: string
   readonly load: (id: Snowflake, storage: Storage) => Promise<Home | undefined>
+  /** Every kind of fact that its turns ask for or make known. */
+  readonly facts?: readonly NeedKind<Home, unknown>[]
 }
 
 /**
@@ -29,7 +31,7 @@ export interface HomeKind<Home> {
  */
 export interface NeedKind<Home, Value> {
   readonly name: string
-  /** How many the home keeps once it is quiet. */
+  /** How many the home keeps; at twice as many the oldest are forgotten. */
   readonly keep: number
   readonly map: (home: Home) => Map<string, Value | null>
   readonly load: (storage: Storage, homeId: Snowflake, keys: readonly string[]) => Promise<ReadonlyMap<string, Value>>
@@ -38,9 +40,10 @@ export interface Need<Home> {
   readonly kind: NeedKind<Home, unknown>
   readonly key: string
 }
-export const defineNeed =
+/** The fact of a kind under a key, as a command names it. */
+export const needOf =
   <Home, Value>(kind: NeedKind<Home, Value>) =>
-  (key: string): Need<Home> => ({ kind: kind, key })
+  (key: string): Need<Home> => ({ kind, key })
 
 /** Tells cross homes: at least once on the wire, once in effect. Nothing is answered. */
 export interface Tell {
@@ -100,7 +103,12 @@ export interface TurnContext<Home, State> {
 export interface Command<Home, State, Input, Reply> {
   readonly needs?: (
     input: Input,
-    context: { readonly id: Snowflake; readonly state: Readonlied<State> },
+    context: {
+      readonly id: Snowflake
+      readonly state: Readonlied<State>
+      /** The database refused the command once: what could explain that has to be loaded. */
+      readonly suspect: boolean
+    },
   ) => readonly Need<Home>[]
   /** A tell whose only effect is to reach the home's listeners: without any it is done without waking the home. */
   readonly forListeners?: boolean

@@ -1,12 +1,15 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Storage } from "../../storage/storage.ts"
-import type { Need, NeedKind } from "./actor.ts"
+import type { HomeKind, Need, NeedKind } from "./actor.ts"
 import type { Shard } from "./shard.ts"
 
 /** The home was dropped while somebody waited for it: whoever waited starts again, from PostgreSQL. */
 export class Again extends Error {
-  constructor() {
+  /** The database refused the turn itself: it has to look closer. */
+  readonly suspect: boolean
+  constructor(suspect = false) {
     super("the home was loaded anew")
+    this.suspect = suspect
   }
 }
 
@@ -23,19 +26,20 @@ export class Home {
   readonly state: unknown
   /** Dropped homes take no turn any more; what waits for them starts again. */
   dropped = false
-  /** Commands that wait for their facts. */
+  /** Commands that were taken and are not answered yet. */
   waiting = 0
   usedAt: number
   #applied = 0
   #committed = 0
   readonly #cleanWaiters: CleanWaiter[] = []
   readonly #loads = new Map<string, Promise<void>>()
-  readonly #needed = new Set<NeedKind<unknown, unknown>>()
+  readonly #facts: readonly NeedKind<unknown, unknown>[]
 
-  constructor(id: Snowflake, shard: Shard, state: unknown, now: number) {
+  constructor(id: Snowflake, shard: Shard, kind: HomeKind<unknown>, state: unknown, now: number) {
     this.id = id
     this.shard = shard
     this.state = state
+    this.#facts = kind.facts ?? []
     this.usedAt = now
   }
 
@@ -57,7 +61,6 @@ export class Home {
     this.#committed++
     while (this.#cleanWaiters.length > 0 && this.#cleanWaiters[0]!.after <= this.#committed)
       this.#cleanWaiters.shift()!.resolve()
-    if (this.clean) this.#forgetFacts()
   }
 
   drop(): void {
@@ -75,7 +78,6 @@ export class Home {
   loadMissing(needs: readonly Need<never>[], storage: Storage): Promise<unknown> | undefined {
     let loads: Promise<void>[] | undefined
     for (const { kind, key } of needs as readonly Need<unknown>[]) {
-      this.#needed.add(kind)
       if (kind.map(this.state).has(key)) continue
       ;(loads ??= []).push(this.#load(kind, key, storage))
     }
@@ -99,13 +101,16 @@ export class Home {
     return load
   }
 
-  /** A quiet home keeps the newest facts of each kind; what it forgets is loaded again when asked for. */
-  #forgetFacts(): void {
-    if (this.waiting > 0 || this.#loads.size > 0) return
-    for (const kind of this.#needed) {
+  /** Whether it holds more facts than it should; then turns wait until it is clean, and the oldest are forgotten. */
+  get overfull(): boolean {
+    return this.#facts.some(kind => kind.map(this.state).size > 2 * kind.keep)
+  }
+
+  /** Only while clean: what is forgotten is loaded again from PostgreSQL, which must know all of it. */
+  forgetOldFacts(): void {
+    for (const kind of this.#facts) {
       const map = kind.map(this.state)
-      if (map.size <= 2 * kind.keep) continue
-      let surplus = map.size - kind.keep
+      let surplus = map.size > 2 * kind.keep ? map.size - kind.keep : 0
       for (const key of map.keys()) {
         if (surplus-- <= 0) break
         map.delete(key)

@@ -32,6 +32,7 @@ export interface Commission {
   /** Monotonic milliseconds after which nobody waits for the answer. */
   readonly deadline: number
   readonly tell?: SentTell
+  readonly suspect?: boolean
 }
 
 export interface HostOptions {
@@ -107,6 +108,7 @@ export class Host {
   /** Takes a command to its turn. Rejects with a `Failure`, or with `Moved` when the shard is not here. */
   async perform(commission: Commission, onShard?: number): Promise<unknown> {
     const { clock, bounds } = this.#options
+    let suspect = false
     for (;;) {
       if (!this.#options.serving()) throw unavailable("worker is not serving") // A3
       const shard = this.#shards.get(onShard ?? shardOf(commission.id!))
@@ -115,9 +117,10 @@ export class Host {
       this.#inFlight++
       shard.running++
       try {
-        return await this.#once(shard, commission)
+        return await this.#once(shard, suspect ? { ...commission, suspect } : commission)
       } catch (error) {
         if (!(error instanceof Again)) throw error
+        suspect ||= error.suspect
         if (clock.monotonic() >= commission.deadline) throw unavailable("home was loaded anew")
       } finally {
         this.#inFlight--
@@ -155,13 +158,13 @@ export class Host {
     if (!command) return Promise.reject(new Error(`no command ${commission.actor}.${commission.command}`))
     this.#options.metrics.homes.turns.of(commission.actor, commission.command).inc()
     return "create" in command
-      ? this.#create(shard, actor, command, commission)
+      ? this.#create(shard, actor.home, command, commission)
       : this.#find(shard, actor, command, commission)
   }
 
   #create(
     shard: Shard,
-    actor: AnyActor,
+    kind: HomeKind<unknown>,
     command: Creation<unknown, unknown, unknown>,
     commission: Commission,
   ): Promise<unknown> {
@@ -169,10 +172,10 @@ export class Host {
     const now = clock.now()
     const id = shard.newId(now)
     const effects = command.create({ id, now, newId: () => shard.newId(now) }, commission.input)
-    const home = new Home(id, shard, effects.home, clock.monotonic())
+    const home = new Home(id, shard, kind, effects.home, clock.monotonic())
     this.#homes.set(id, home)
     this.#options.metrics.homes.activations.inc()
-    return this.#decide(home, actor, effects, commission)
+    return this.#decide(home, effects, commission)
   }
 
   async #find(
@@ -215,12 +218,18 @@ export class Host {
         return this.#afterCommit(home, () => {
           throw fail(actor.missing)
         })
-      const needs = command.needs?.(commission.input, { id, state })
+      if (home.overfull) {
+        await home.whenClean()
+        if (home.clean) home.forgetOldFacts()
+        continue
+      }
+      const needs = command.needs?.(commission.input, { id, state, suspect: commission.suspect ?? false })
       const loads = needs && home.loadMissing(needs, storage)
       if (loads) {
         await loads
         continue
       }
+      if (home.shard.closing) throw new Moved() // A3
       if (!this.#options.serving()) throw unavailable("worker is not serving") // A3
       const now = clock.now()
       let effects: Effects<unknown, unknown>
@@ -232,7 +241,7 @@ export class Host {
           throw error
         })
       }
-      return this.#decide(home, actor, effects, commission)
+      return this.#decide(home, effects, commission)
     }
   }
 
@@ -244,7 +253,6 @@ export class Host {
 
   #decide(
     home: Home,
-    _actor: AnyActor,
     effects: Omit<Effects<unknown, unknown>, "apply"> & Pick<Effects<unknown, unknown>, "apply">,
     commission: Commission,
   ): Promise<unknown> {
@@ -304,7 +312,7 @@ export class Host {
     let from: [number, number][] = []
     try {
       await this.barrier(() => {
-        from = shards.map(shard => [shard.number, shard.lastRow])
+        from = shards.map(shard => [shard.number, shard.committedRow])
       })
     } finally {
       for (const shard of shards) shard.running--
@@ -366,10 +374,12 @@ export class Host {
     const { bounds, clock, metrics, storage } = this.#options
     if (this.#homes.size >= bounds.homes) this.#sleep(0)
     if (this.#homes.size >= bounds.homes) throw unavailable("too many homes")
+    while (this.#options.lane().unsettled) await this.#options.lane().unsettled
     const state = await kind.load(id, storage)
     if (state === undefined) return undefined
+    if (this.#options.lane().unsettled) throw new Again()
     if (this.#shards.get(shard.number) !== shard) throw new Moved()
-    const home = new Home(id, shard, state, clock.monotonic())
+    const home = new Home(id, shard, kind, state, clock.monotonic())
     this.#homes.set(id, home)
     metrics.homes.activations.inc()
     return home

@@ -50,6 +50,8 @@ export interface LaneQueueOptions {
   /** Whether a row was written, asked after an outcome that nobody knew. */
   readonly wasWritten: (shard: number, number: number) => Promise<boolean>
   readonly dropHome: (home: Home) => void
+  /** Some shard of this worker is another's: who owns what has to be looked at. */
+  readonly onDisowned: () => void
   /** The worker was declared dead: it must end. */
   readonly onFenced: () => void
   readonly clock: Clock
@@ -73,13 +75,15 @@ export class LaneQueue {
   #running = false
   #wake: (() => void) | undefined
   #over = false
+  #unsettled: Promise<void> | undefined
 
   constructor(options: LaneQueueOptions) {
     this.#options = options
   }
 
-  get length(): number {
-    return this.#waiting.length
+  /** While the outcome of a commit is not known, PostgreSQL may still change: no home may be loaded from it. */
+  get unsettled(): Promise<void> | undefined {
+    return this.#unsettled
   }
 
   add(waiting: Waiting): void {
@@ -149,6 +153,7 @@ export class LaneQueue {
   }
 
   #committed(batch: readonly Waiting[], rows: readonly Row[]): void {
+    for (const row of rows) row.shard.commitRow(row.number)
     for (const waiting of batch) {
       if (isBarrier(waiting)) waiting.committed?.()
       else waiting.home.committed()
@@ -188,6 +193,8 @@ export class LaneQueue {
     error: unknown,
   ): Promise<void> {
     if (error instanceof Fenced) return this.#fenced(batch)
+    // A row of ours with a number that is taken: somebody else owns the shard.
+    if (isDataError(error) && error.constraint_name === "outbox_pkey") return this.#disowned(batch, turns)
     if (isDataError(error)) return this.#split(batch, turns, error)
     return this.#unknown(batch, turns, outbox, rows, error)
   }
@@ -198,6 +205,13 @@ export class LaneQueue {
     for (const waiting of batch) waiting.reject(unavailable("worker is ending"))
     this.end()
     onFenced()
+  }
+
+  #disowned(batch: readonly Waiting[], turns: readonly Decided[]): void {
+    this.#options.metrics.lanes.refusedWrites.inc()
+    for (const { home } of turns) this.#options.dropHome(home)
+    for (const waiting of batch) waiting.reject(unavailable("shard is owned elsewhere"))
+    this.#options.onDisowned()
   }
 
   /** G2: halves until the guilty turn stands alone. */
@@ -222,6 +236,7 @@ export class LaneQueue {
       .find(code => code !== undefined)
     this.#options.dropHome(guilty!.home)
     if (conflict === "done") return guilty!.resolve(undefined)
+    if (conflict === "again") return guilty!.reject(new Again(true))
     this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)
       this.#options.log.error({ err: error, home: guilty!.home.id }, "turn refused by the database")
@@ -238,9 +253,27 @@ export class LaneQueue {
     rows: readonly Row[],
     error: unknown,
   ): Promise<void> {
-    const { lane, log, metrics, wasWritten, dropHome } = this.#options
+    const { log, metrics } = this.#options
     metrics.lanes.unknownOutcomes.inc()
     log.warn({ err: error, turns: turns.length }, "outcome of a commit unknown")
+    let settle = () => {}
+    this.#unsettled = new Promise(resolve => (settle = resolve))
+    try {
+      await this.#settle(batch, turns, outbox, rows, error)
+    } finally {
+      this.#unsettled = undefined
+      settle()
+    }
+  }
+
+  async #settle(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    outbox: readonly OutboxRow[],
+    rows: readonly Row[],
+    error: unknown,
+  ): Promise<void> {
+    const { lane, wasWritten, dropHome } = this.#options
     for (let attempt = 0; !this.#over; attempt++) {
       try {
         await lane.raise()

@@ -133,6 +133,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
 
   let lane: LaneQueue | undefined
   let commits: Lane | undefined
+  let watching: NodeJS.Timeout | undefined
   const host: Host = new Host({
     actors: [serverActor, channelActor, userActor] as never,
     storage,
@@ -160,6 +161,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     revoke: options.revoke,
     readRows: shards => storage.placement.outbox(shards),
     sweep: rows => storage.placement.sweep(rows),
+    isOver: shard => host.shard(shard.number) !== shard,
     onStale: shard => {
       log.warn({ shard: shard.number }, "append refused: somebody else owns the shard")
       host.removeShard(shard)
@@ -197,7 +199,11 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     dropLog: worker => logs.drop(worker),
     announce,
     places: () => membership.places(),
-    announceLeaving: () => membership.announceLeaving(),
+    announceLeaving: async () => {
+      // The inbox keeps order: whoever hears of a shard from here has heard of the leaving before.
+      for (const member of others()) bus.notify(member.id, "leaving", self.id)
+      await membership.announceLeaving()
+    },
     isLiving: worker => membership.isLiving(worker),
     timing: { ...topology.handover, resumeWindow: topology.resumeWindow },
     clock,
@@ -205,6 +211,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     metrics,
   })
   bus.onNotice<ShardOwner[]>("owners", rows => (self.role === "web" ? keeper.noteOwners(rows) : directory.learn(rows)))
+  bus.onNotice<string>("leaving", worker => membership.noteLeaving(worker))
   bus.onNotice<string>("death", worker => membership.noteDeath(worker))
   const membership: Membership = new Membership({
     redis: renewing,
@@ -255,12 +262,20 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         bounds: topology.actors,
         wasWritten: (shard, number) => storage.placement.wasWritten(shard, number),
         dropHome: home => host.drop(home),
+        onDisowned: () => {
+          keeper.balance().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
+        },
         onFenced: () => over("declared dead"),
         clock,
         log,
         metrics,
       })
       await membership.start()
+      watching = setInterval(() => {
+        logs.exists(self.id).then(exists => {
+          if (!exists) over("its log is gone")
+        }, trouble("log"))
+      }, 1_000)
       await directory.loadAll()
       if (self.role === "web") await keeper.start()
     },
@@ -276,9 +291,14 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       outbox.stop()
       router.stop()
       host.stop()
+      clearInterval(watching)
       await membership.leave().catch(() => {})
-      await storage.placement.declareDead(self.id).catch(() => {})
-      for (const member of others()) bus.notify(member.id, "death", self.id)
+      // Only what PostgreSQL knows as dead may be called so: its shards could not be taken otherwise.
+      const dead = await storage.placement.declareDead(self.id).then(
+        () => true,
+        () => false,
+      )
+      if (dead) for (const member of others()) bus.notify(member.id, "death", self.id)
       await new Promise(resolve => setTimeout(resolve, 20))
       bus.close()
       await streams.stop()

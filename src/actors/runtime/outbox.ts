@@ -41,6 +41,8 @@ export interface OutboxOptions {
   /** Rows that memory no longer holds. */
   readonly readRows: (shards: readonly number[]) => Promise<OutboxRow[]>
   readonly sweep: (rows: readonly { shard: number; number: number }[]) => Promise<void>
+  /** Whether a shard is another's by now. */
+  readonly isOver: (shard: Shard) => boolean
   /** Another worker has appended under a higher epoch: this one is not the owner any more. */
   readonly onStale: (shard: Shard) => void
   readonly onProgress: () => void
@@ -319,8 +321,10 @@ export class Outbox implements Publisher {
           metrics.bus.tells.inc()
           return
         } catch (error) {
-          if (error instanceof Failure && error.code !== "unavailable")
+          // Only a refusal is final; whatever else happened, it was told and must arrive.
+          if (error instanceof Failure && error.code !== "unavailable" && error.code !== "internal")
             return log.warn({ err: error, command, home: id }, "tell refused")
+          if (attempt % 10 === 9) log.error({ err: error, command, home: id, attempt }, "tell does not arrive")
           await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
         }
       }
@@ -346,8 +350,8 @@ export class Outbox implements Publisher {
     const old: Row[] = []
     const kept: { row: Row; at: number }[] = []
     for (const entry of this.#confirmed) {
-      if (entry.row.shard.closing) continue
-      if (entry.at > before || entry.row.number === entry.row.shard.lastRow) kept.push(entry)
+      if (this.#options.isOver(entry.row.shard)) continue
+      if (entry.at > before || entry.row.number >= entry.row.shard.committedRow) kept.push(entry)
       else old.push(entry.row)
     }
     this.#confirmed.splice(0, this.#confirmed.length, ...kept)

@@ -129,13 +129,18 @@ export class Router {
   ): Promise<unknown> {
     const { host, bus, metrics } = this.#options
     const id = requestId ?? bus.newId()
+    // Once it was sent away it may have been done there; if the shard comes here, its outbox knows the answer by this id.
+    let named = requestId !== undefined
     return this.#bounded(timeout, deadline =>
       this.#atOwner(shard, deadline, {
         here: () => {
           metrics.bus.localAsks.inc()
-          return host.perform({ ...message, id: message.id, deadline }, shard)
+          return host.perform({ ...message, id: message.id, deadline, requestId: named ? id : undefined }, shard)
         },
-        there: (owner, left) => bus.request(owner, "ask", message, left, id),
+        there: (owner, left) => {
+          named = true
+          return bus.request(owner, "ask", message, left, id)
+        },
       }),
     )
   }

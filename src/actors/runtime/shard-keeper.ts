@@ -17,8 +17,8 @@ export interface ShardKeeperOptions {
   readonly outbox: Outbox
   readonly directory: Directory
   readonly store: {
-    readonly shards: () => Promise<readonly ShardOwner[]>
-    readonly take: (shards: readonly number[], taker: string) => Promise<readonly ShardOwner[]>
+    readonly shards: (only?: readonly number[]) => Promise<readonly ShardOwner[]>
+    readonly take: (seen: readonly ShardOwner[], taker: string) => Promise<readonly ShardOwner[]>
     readonly handOver: (shards: readonly number[], owner: string, taker: string) => Promise<readonly ShardOwner[]>
     readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
   }
@@ -120,31 +120,48 @@ export class ShardKeeper {
   }
 
   async #balance(): Promise<void> {
-    const { directory, self, store, host, isLiving, announce, clock } = this.#options
     this.#forgetTheDead()
-    if (this.#leaving || (!this.#look && clock.monotonic() - this.#lookedAt < 5_000)) return
+    if (this.#leaving || (!this.#look && this.#options.clock.monotonic() - this.#lookedAt < 5_000)) return
     this.#look = false
-    this.#lookedAt = clock.monotonic()
+    this.#lookedAt = this.#options.clock.monotonic()
+    try {
+      await this.#takeAndGive()
+    } catch (error) {
+      this.#look = true
+      throw error
+    }
+  }
+
+  async #takeAndGive(): Promise<void> {
+    const { directory, self, store, host, isLiving, announce, metrics } = this.#options
     const rows = await directory.loadAll()
     const places = this.#options.places()
     const wanted = (shard: number) => wantedPlace(shard, places)?.id
+    this.#letGo(rows)
 
     // What PostgreSQL says is ours and is not here yet: handed over by its former owner, or taken before an error.
     const given = rows.filter(row => row.owner === self.id && !host.shard(row.shard))
-    const free = rows
-      .filter(
-        row => row.owner !== self.id && (row.owner === null || !isLiving(row.owner)) && wanted(row.shard) === self.id,
-      )
-      .map(row => row.shard)
+    const free = rows.filter(
+      row => row.owner !== self.id && (row.owner === null || !isLiving(row.owner)) && wanted(row.shard) === self.id,
+    )
     const taken = free.length > 0 ? await store.take(free, self.id) : []
     if (given.length + taken.length > 0) {
       await this.#open([...given, ...taken])
       if (taken.length > 0) announce(taken)
       directory.learn([...given, ...taken])
-      this.#options.metrics.shards.takeOvers.inc(taken.length)
-      this.#options.metrics.shards.handOvers.in.inc(given.length)
+      metrics.shards.takeOvers.inc(taken.length)
+      metrics.shards.handOvers.in.inc(given.length)
     }
     await this.#giveAway()
+  }
+
+  /** Shards that are here though PostgreSQL names another owner: whatever happened, they are not ours. */
+  #letGo(rows: readonly ShardOwner[]): void {
+    const { host, self } = this.#options
+    for (const row of rows) {
+      const shard = host.shard(row.shard)
+      if (shard && row.owner !== self.id && row.epoch > shard.epoch) host.removeShard(shard)
+    }
   }
 
   /** K2 */
@@ -201,17 +218,16 @@ export class ShardKeeper {
 
   /** K3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
   async #handOver(numbers: readonly number[], taker: string): Promise<void> {
-    const { host, store, self, clock, directory, announce, metrics, log } = this.#options
+    const { host, store, self, directory, announce, metrics, log } = this.#options
     const shards = numbers.flatMap(number => host.shard(number) ?? [])
+    // Commands that still load facts find this at their turn and go to the taker; what was decided is ahead of the barrier.
     for (const shard of shards) shard.closing = true
-    const deadline = clock.monotonic() + 2_000
-    while (shards.some(shard => shard.running > 0) && clock.monotonic() < deadline) await clock.sleep(2)
     let rows: readonly ShardOwner[]
     try {
       await host.barrier()
       rows = await store.handOver(numbers, self.id, taker)
     } catch (error) {
-      for (const shard of shards) shard.closing = false
+      await this.#learnOutcome(shards)
       throw error
     }
     for (const shard of shards) host.removeShard(shard)
@@ -221,8 +237,31 @@ export class ShardKeeper {
     log.debug({ shards: rows.length, taker }, "shards handed over")
   }
 
+  /** A hand-over that failed may have happened: the shards stay closed until PostgreSQL has said whose they are. */
+  async #learnOutcome(shards: readonly Shard[]): Promise<void> {
+    const { store, self, clock } = this.#options
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const rows = await store.shards(shards.map(shard => shard.number))
+        this.#letGo(rows)
+        for (const row of rows) {
+          const shard = this.#options.host.shard(row.shard)
+          if (shard && row.owner === self.id && row.epoch === shard.epoch) shard.closing = false
+        }
+        return
+      } catch {
+        await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
+      }
+    }
+  }
+
   #forgetTheDead(): void {
     for (const worker of this.#deathNoted.keys()) {
+      if (this.#options.isLiving(worker)) {
+        // It was only not seen yet.
+        this.#deathNoted.delete(worker)
+        continue
+      }
       if (!this.isForgotten(worker)) continue
       for (const shard of this.#options.host.shards.values()) this.dropInterest(shard, worker)
       this.#deathNoted.delete(worker)

@@ -37,7 +37,9 @@ export class Shard {
   readonly sent: Map<string, number>
   readonly answered = new Map<string, Answered>()
   #last: IdMark
+  /** The highest number given out; its batch may still fail. */
   #lastRow: number
+  #committedRow: number
   #unsaved: Interest[] = []
 
   constructor(inheritance: ShardInheritance) {
@@ -45,6 +47,7 @@ export class Shard {
     this.epoch = inheritance.epoch
     this.#last = inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)
     this.#lastRow = inheritance.lastRow
+    this.#committedRow = inheritance.lastRow
     this.sent = new Map(inheritance.positions)
     for (const { home, worker, from } of inheritance.interests) this.#interestsOf(home).set(worker, from)
   }
@@ -58,8 +61,13 @@ export class Shard {
     return this.#last.ms === 0 ? "0" : idOf(this.number, this.#last)
   }
 
-  get lastRow(): number {
-    return this.#lastRow
+  /** The highest number that stands in PostgreSQL. */
+  get committedRow(): number {
+    return this.#committedRow
+  }
+
+  commitRow(number: number): void {
+    this.#committedRow = number
   }
 
   nextRow(): number {
@@ -75,8 +83,8 @@ export class Shard {
   addInterest(home: Snowflake, worker: string): void {
     const workers = this.#interestsOf(home)
     if (workers.has(worker)) return
-    workers.set(worker, this.#lastRow)
-    this.#unsaved.push({ home, worker, from: this.#lastRow })
+    workers.set(worker, this.#committedRow)
+    this.#unsaved.push({ home, worker, from: this.#committedRow })
   }
 
   removeInterest(home: Snowflake, worker: string): boolean {
@@ -93,11 +101,6 @@ export class Shard {
     const unsaved = this.#unsaved
     this.#unsaved = []
     return unsaved
-  }
-
-  /** Saving failed; it is tried again with the next flush. */
-  putBackUnsaved(interests: readonly Interest[]): void {
-    this.#unsaved.unshift(...interests)
   }
 
   #interestsOf(home: Snowflake): Map<string, number> {

@@ -5,7 +5,7 @@
 -- Answers one word a shard: ok, dup, stale, nolog, or "link <position>".
 local log, position = KEYS[1], KEYS[2]
 local last = tonumber(redis.call('HGET', position, 's'))
-local answers, fields = {}, {}
+local answers, fields, reached_now, moved = {}, {}, {}, {}
 local i = 1
 while i <= #ARGV do
   local shard, epoch, number, before, count = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3], tonumber(ARGV[i + 4])
@@ -16,7 +16,7 @@ while i <= #ARGV do
     answer = 'nolog'
   else
     local at = redis.call('HMGET', position, 'n' .. shard, 'e' .. shard)
-    local reached, highest = tonumber(at[1] or '0'), tonumber(at[2] or '0')
+    local reached, highest = reached_now[shard] or tonumber(at[1] or '0'), tonumber(at[2] or '0')
     if epoch < highest then
       answer = 'stale'
     elseif number <= reached then
@@ -24,7 +24,11 @@ while i <= #ARGV do
     elseif before ~= '' and tonumber(before) ~= reached then
       answer = 'link ' .. string.format('%.0f', reached)
     else
-      redis.call('HSET', position, 'n' .. shard, ARGV[first - 3], 'e' .. shard, ARGV[first - 4])
+      reached_now[shard] = number
+      moved[#moved + 1] = 'n' .. shard
+      moved[#moved + 1] = ARGV[first - 3]
+      moved[#moved + 1] = 'e' .. shard
+      moved[#moved + 1] = ARGV[first - 4]
       for f = first, first + count - 1 do fields[#fields + 1] = ARGV[f] end
     end
   end
@@ -41,6 +45,8 @@ if #fields > 0 then
     if not redis.call('XADD', log, 'NOMKSTREAM', string.format('%.0f-0', last), unpack(fields, from, to)) then return { 'nolog' } end
     from = to + 1
   end
+  -- Only now: a script that fails is not undone, and a position must not name what does not stand in the log.
+  for m = 1, #moved, 2 do redis.call('HSET', position, moved[m], moved[m + 1]) end
   redis.call('HSET', position, 's', string.format('%.0f', last))
 end
 return answers

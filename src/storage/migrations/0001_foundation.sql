@@ -167,22 +167,16 @@ CREATE TABLE messages (
   edited_at bigint,
   reply_to_id bigint,
   nonce text,
+  -- What is left of a deleted message that had a nonce: a repeat of the nonce makes no second message.
+  deleted boolean NOT NULL DEFAULT false,
   PRIMARY KEY (channel_id, id)
 ) PARTITION BY HASH (channel_id);
 DO $$
 BEGIN
   FOR part IN 0..15 LOOP
     EXECUTE format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (MODULUS 16, REMAINDER %s)', part, part);
+    EXECUTE format('CREATE UNIQUE INDEX messages_%s_nonce ON messages_%s (channel_id, author_id, nonce) WHERE nonce IS NOT NULL', part, part);
   END LOOP;
 END $$;
 CREATE UNIQUE INDEX messages_nonce ON messages (channel_id, author_id, nonce) WHERE nonce IS NOT NULL;
-
--- Nonces outlive their messages: a repeat after a deletion makes no second message.
-CREATE TABLE spent_nonces (
-  channel_id bigint NOT NULL,
-  author_id bigint NOT NULL,
-  nonce text NOT NULL,
-  message_id bigint NOT NULL,
-  PRIMARY KEY (channel_id, author_id, nonce)
-);
 

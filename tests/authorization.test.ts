@@ -1,0 +1,97 @@
+import { routes } from "../src/contract/contract.ts"
+import type { Route } from "../src/contract/registry.ts"
+import { refusal } from "./kit/conformance.ts"
+import { clientAt, type Starling } from "./kit/person.ts"
+import { sharedServer } from "./kit/seeds.ts"
+import { expect, test } from "./kit/test.ts"
+import type { Cluster } from "./kit/cluster.ts"
+
+type Name = keyof typeof routes
+interface Scene {
+  server_id: string
+  channel_id: string
+  /** By the owner. */
+  message_id: string
+  invite_code: string
+  user_id: string
+}
+
+/** Everything that needs somebody, with what owner, member and stranger may do; nobody gets 401 everywhere. */
+const matrix: {
+  [N in Name]?: { call: (rest: Starling, scene: Scene) => Promise<unknown>; owner: string; member: string; stranger: string }
+} = {
+  getMe: { call: rest => rest.getMe(), owner: "granted", member: "granted", stranger: "granted" },
+  getUser: { call: (rest, { user_id }) => rest.getUser({ user_id }), owner: "granted", member: "granted", stranger: "granted" },
+  listServers: { call: rest => rest.listServers(), owner: "granted", member: "granted", stranger: "granted" },
+  createServer: { call: rest => rest.createServer({ name: "Mine" }), owner: "granted", member: "granted", stranger: "granted" },
+  getServer: { call: (rest, { server_id }) => rest.getServer({ server_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  deleteServer: { call: (rest, { server_id }) => rest.deleteServer({ server_id }), owner: "granted", member: "not_owner", stranger: "access_denied" },
+  leaveServer: { call: (rest, { server_id }) => rest.leaveServer({ server_id }), owner: "owner_cannot_leave", member: "granted", stranger: "access_denied" },
+  listChannels: { call: (rest, { server_id }) => rest.listChannels({ server_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  createChannel: { call: (rest, { server_id }) => rest.createChannel({ server_id, name: "new" }), owner: "granted", member: "permission_denied", stranger: "access_denied" },
+  getChannel: { call: (rest, { channel_id }) => rest.getChannel({ channel_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  startTyping: { call: (rest, { channel_id }) => rest.startTyping({ channel_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  createInvite: { call: (rest, { channel_id }) => rest.createInvite({ channel_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  getInvite: { call: (rest, { invite_code }) => rest.getInvite({ invite_code }), owner: "granted", member: "granted", stranger: "granted" },
+  joinByInvite: { call: (rest, { invite_code }) => rest.joinByInvite({ invite_code }), owner: "already_member", member: "already_member", stranger: "granted" },
+  createMessage: { call: (rest, { channel_id }) => rest.createMessage({ channel_id, content: "x" }), owner: "granted", member: "granted", stranger: "access_denied" },
+  listMessages: { call: (rest, { channel_id }) => rest.listMessages({ channel_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  getMessage: { call: (rest, { channel_id, message_id }) => rest.getMessage({ channel_id, message_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  editMessage: { call: (rest, { channel_id, message_id }) => rest.editMessage({ channel_id, message_id, content: "y" }), owner: "granted", member: "not_author", stranger: "access_denied" },
+  deleteMessage: { call: (rest, { channel_id, message_id }) => rest.deleteMessage({ channel_id, message_id }), owner: "granted", member: "cannot_delete_message", stranger: "access_denied" },
+  logout: { call: rest => rest.logout(), owner: "granted", member: "granted", stranger: "granted" },
+} // prettier-ignore
+
+async function scene(cluster: Cluster) {
+  const { server, channel, ada, lin } = await cluster.seed(sharedServer)
+  const place = cluster.workers[0]!
+  const message = await ada.on(place).createMessage({ channel_id: channel.id, content: "Ada's" })
+  const { code } = await ada.on(place).createInvite({ channel_id: channel.id })
+  const ids: Scene = {
+    server_id: server.id,
+    channel_id: channel.id,
+    message_id: message.id,
+    invite_code: code,
+    user_id: ada.id,
+  }
+  return { ids, owner: ada, member: lin, stranger: await cluster.person("eve") }
+}
+
+const verdict = async (call: Promise<unknown>): Promise<string> => {
+  const granted = call.then(() => "granted")
+  return granted.catch(() => refusal(call))
+}
+
+test("every route that needs somebody is in the matrix", () => {
+  const needing = Object.entries<Route>(routes).flatMap(([name, { auth }]) => (auth === "user" ? [name] : []))
+  expect(Object.keys(matrix).toSorted()).toEqual(needing.toSorted())
+})
+
+/** What ends a session, a membership or a server comes after what does not, in an order in which each still finds its own. */
+const ending = ["joinByInvite stranger", "leaveServer member", "deleteMessage owner", "deleteServer owner", "logout"]
+const rank = (name: Name, role: string) => ending.findIndex(one => one === name || one === `${name} ${role}`)
+
+test("owner, member and stranger each get what the matrix says, on the worker of the home and on the other", async ({
+  shared,
+}) => {
+  const attempts = (Object.keys(matrix) as Name[])
+    .flatMap(name => (["owner", "member", "stranger"] as const).map(role => ({ name, role, rank: rank(name, role) })))
+    .toSorted((a, b) => a.rank - b.rank)
+  for (const place of [shared.east, shared.west]) {
+    const { ids, ...people } = await scene(shared)
+    for (const { name, role } of attempts) {
+      const { call, ...expected } = matrix[name]!
+      expect([name, role, await verdict(call(people[role].on(place), ids))]).toEqual([name, role, expected[role]])
+    }
+  }
+})
+
+test("without a token every one of them is 401, before anything else is looked at", async ({ shared }) => {
+  const { ids } = await scene(shared)
+  const nobody = clientAt(shared.east)
+  for (const { call } of Object.values(matrix)) {
+    expect(await verdict(call(nobody, ids))).toBe("authentication_required")
+    const wrong = { server_id: "x", channel_id: "x", message_id: "x", invite_code: "\u0000", user_id: "x" }
+    expect(await verdict(call(nobody, wrong))).toBe("authentication_required")
+  }
+})
