@@ -94,16 +94,20 @@ describe.each(["postgres", "redis"] as const)("while %s", service => {
       way[how]()
       for (let i = 0; i < 2; i++) {
         const startedAt = performance.now()
+        // One that hangs is named by its place in the list.
+        const signal = AbortSignal.timeout(7_000)
+        const nonce = `during ${i}`
         const outcomes = await Promise.allSettled([
-          post(`during ${i}`),
-          ada.on(worker).listMessages({ channel_id: channel.id }),
-          ada.on(worker).createServer({ name: "x" }),
-          ada.on(worker).getMe(),
+          ada.on(worker).createMessage({ channel_id: channel.id, content: nonce, nonce }, { signal }),
+          ada.on(worker).listMessages({ channel_id: channel.id }, { signal }),
+          ada.on(worker).createServer({ name: "x" }, { signal }),
+          ada.on(worker).getMe({}, { signal }),
         ])
-        expect(performance.now() - startedAt).toBeLessThan(5_500)
         // What needs nothing that is away may still be answered; nothing else is.
-        expect(outcomes[0]).toMatchObject({ status: "rejected", reason: { status: 503 } })
-        for (const outcome of outcomes) if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ status: 503 }) // prettier-ignore
+        expect(outcomes[0]!.status).toBe("rejected")
+        const refusals = outcomes.map(outcome => (outcome.status === "rejected" ? ((outcome.reason as { status?: number }).status ?? String(outcome.reason)) : 503)) // prettier-ignore
+        expect(refusals).toEqual([503, 503, 503, 503])
+        expect(performance.now() - startedAt).toBeLessThan(5_500)
       }
       expect(await status(worker, "/readyz")).toBe(503)
       expect(await status(worker, "/livez")).toBe(200)
@@ -129,7 +133,7 @@ describe.each(["postgres", "redis"] as const)("while %s", service => {
     } finally {
       way.heal()
       way.close()
-      cluster.takeErrors()
+      cluster.errors.splice(0)
     }
   })
 })
@@ -147,7 +151,7 @@ test("IDENTIFY while PostgreSQL is away is closed with 1013; the client may come
   } finally {
     way.heal()
     way.close()
-    cluster.takeErrors()
+    cluster.errors.splice(0)
   }
 })
 

@@ -63,6 +63,7 @@ test("every counted answer says how much is left; the refusal says when to come 
 test("P16: one user on all workers at once gets no more than limit and burst", async ({ shared }) => {
   const [open] = await shared.boot(1)
   const { channel, ada } = await sharedServer(shared, open)
+  const startedAt = performance.now()
   const attempts = await Promise.all(
     Array.from({ length: 30 }, (_, i) =>
       send(i % 2 ? shared.east : shared.west, `/api/v1/channels/${channel.id}/messages`, {
@@ -72,11 +73,12 @@ test("P16: one user on all workers at once gets no more than limit and burst", a
       }),
     ),
   )
+  const finishedAt = performance.now()
   const accepted = attempts.filter(({ status }) => status === 200)
   for (const { status, code } of attempts) if (status !== 200) expect(code).toBe("rate_limited")
   // 5 in 5 seconds and a burst of 3; one more for each second that the run took.
   expect(accepted.length).toBeGreaterThanOrEqual(8)
-  expect(accepted.length).toBeLessThanOrEqual(10)
+  expect(accepted.length).toBeLessThanOrEqual(8 + Math.ceil((finishedAt - startedAt) / 1000))
   const stored = await ada.on(open!).listMessages({ channel_id: channel.id })
   expect(new Set(stored.map(({ content }) => content))).toEqual(
     new Set(accepted.map(({ body }) => (body as { content: string }).content)),

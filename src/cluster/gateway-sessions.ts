@@ -27,18 +27,14 @@ export class GatewaySessions {
   constructor(redis: Redis, keys: RedisKeys) {
     this.#redis = redis
     this.#keys = keys
-    defineScript(redis, "claim-session", 1)
+    for (const script of ["claim-session", "save-session"]) defineScript(redis, script, 1)
   }
 
+  /** Writes a session of this worker; what another has claimed meanwhile stays as it is. */
   async save(record: SessionRecord): Promise<void> {
     const key = this.#keys.gatewaySession(record.id)
     const { worker, ...rest } = record
-    const replies = await this.#redis
-      .multi()
-      .hset(key, { worker, record: JSON.stringify(rest) })
-      .expire(key, keepSeconds)
-      .exec()
-    for (const [error] of replies ?? []) if (error) throw error
+    await this.#run("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))
   }
 
   async load(id: string): Promise<SessionRecord | undefined> {
@@ -50,18 +46,12 @@ export class GatewaySessions {
 
   /** Takes a session over from the worker that holds it; false when somebody else was faster. */
   async claim(id: string, from: string, to: string): Promise<boolean> {
-    const run = (this.#redis as unknown as Record<string, (...args: string[]) => Promise<number>>)["claim-session"]!
-    return (await run.call(this.#redis, this.#keys.gatewaySession(id), from, to)) === 1
+    return (await this.#run("claim-session", this.#keys.gatewaySession(id), from, to)) === 1
   }
 
   /** The session cannot be resumed any more. Only its holder may say so. */
   async forget(id: string, holder: string): Promise<void> {
-    await (this.#redis as unknown as Record<string, (...args: string[]) => Promise<number>>)["claim-session"]!.call(
-      this.#redis,
-      this.#keys.gatewaySession(id),
-      holder,
-      "",
-    )
+    await this.#run("claim-session", this.#keys.gatewaySession(id), holder, "")
   }
 
   /** Counts a user's live connections over all workers; each is named by its session and its worker. */
@@ -73,5 +63,9 @@ export class GatewaySessions {
 
   async disconnect(user: string, session: string): Promise<void> {
     await this.#redis.hdel(this.#keys.gatewayConnections(user), session)
+  }
+
+  #run(script: string, ...args: string[]): Promise<number> {
+    return (this.#redis as unknown as Record<string, (...args: string[]) => Promise<number>>)[script]!(...args)
   }
 }

@@ -18,12 +18,13 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Membership } from "../storage/users.ts"
-import { ForeignLogs, OutOfReach, type ForeignItems } from "./foreign-log.ts"
+import { type ForeignLogs, OutOfReach, type ForeignItems } from "./foreign-log.ts"
+import { cutsOf, legsFrom, locate, type Leg, type Span } from "./journey.ts"
 import { Frame, FrameRefused, plainFrame } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
 import type { Reader } from "./reader.ts"
 import type { ServedHomes } from "./served-homes.ts"
-import type { Connection, Guild, Session, Span } from "./session.ts"
+import type { Connection, Guild, Session } from "./session.ts"
 
 export interface EntranceOptions {
   readonly self: string
@@ -126,18 +127,17 @@ export class Entrance {
   /** E1: registered first, then the position, then what is so. */
   async #begin(connection: Connection, token: string, access: AccessSession, intents: number) {
     const { listeners, homes, storage, clock, self, metrics, records } = this.#options
-    await homes.hold(access.user_id)
-    // From here on the log says when the access ends; before, only another look does.
-    const still = await this.#options.verify(bareToken(token))
-    if (typeof still === "string") {
-      homes.release(access.user_id)
-      throw new FrameRefused("authentication_failed")
-    }
     const guilds = new Map<Snowflake, Guild>()
     let position = 0
     let found: Awaited<ReturnType<Storage["users"]["readyOf"]>>
     const held = new Set<Snowflake>()
+    const registered = homes.hold(access.user_id)
+    let counted = ""
     try {
+      await registered
+      // From here on the log says when the access ends; before, only another look does.
+      if (typeof (await this.#options.verify(bareToken(token))) === "string")
+        throw new FrameRefused("authentication_failed")
       for (;;) {
         position = listeners.position
         found = await storage.users.readyOf(access.user_id)
@@ -177,13 +177,10 @@ export class Entrance {
         sentAt: clock.monotonic(),
         progressAt: clock.monotonic(),
       }
+      counted = session.id
       await this.#count(session)
       await records.save(this.#recordOf(session, [...guilds.keys()]))
-      if (connection.closed) {
-        await records.disconnect(session.user, session.id)
-        await records.forget(session.id, self)
-        throw new NotResumable("closed meanwhile")
-      }
+      if (connection.closed) throw new NotResumable("closed meanwhile")
       for (const [server, { view, roles }] of guilds) {
         held.delete(server)
         listeners.addGuild(session, view, roles)
@@ -196,6 +193,8 @@ export class Entrance {
     } catch (error) {
       homes.release(access.user_id)
       for (const server of held) homes.release(server)
+      if (counted)
+        await Promise.allSettled([records.disconnect(access.user_id, counted), records.forget(counted, self)])
       if (error instanceof NotResumable) return undefined
       throw error
     }
@@ -243,24 +242,26 @@ export class Entrance {
   /** The session lives here: its log goes on where the client stopped. */
   async #resumeHere(connection: Connection, session: Session, seq: number, access: AccessSession): Promise<void> {
     const { listeners, streams, self } = this.#options
-    const recentAfter = (position: number) => streams().recentAfter(position)
-    const span = spanOf(session.spans, seq)
-    const own = span.log === self
+    const from = locate(session.spans, seq)
+    if (!from) throw new NotResumable("out of reach")
+    const own = from.span.log === self
     if (own && (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor)))
       throw new NotResumable("out of reach")
-    const foreign = own ? undefined : await this.#foreign(session.spans, span, seq, self)
+    const here = session.spans.at(-1)!
+    const cuts = cutsOf(here) ?? new Map<Snowflake, number>()
+    const foreign = own ? undefined : await this.#readLegs(legsFrom(session.spans, from, self, cuts), session.spans)
     if (connection.closed || listeners.byId.get(session.id) !== session) throw new NotResumable("gone meanwhile")
     this.#leaveSocket(session)
     session.accessSession = access.session_id
     session.foreign = foreign
+    session.cuts = cuts
     session.repeatedUntil = Math.max(session.repeatedUntil, session.cursor)
-    session.cursor = own ? seq : session.spans.at(-1)!.since
+    session.cursor = own ? seq : here.since
     const again = [
       ...(foreign?.flatMap(stretch => stretch.items) ?? []),
-      ...(recentAfter(session.cursor) ?? []).filter(item => item.s <= session.repeatedUntil),
+      ...(streams().recentAfter(session.cursor) ?? []).filter(item => item.s <= session.repeatedUntil),
     ]
     session.hidden = serversJoinedIn(session.user, again)
-    if (!own) session.cuts = mapOf(session.spans.at(-1)!.cuts)
     await this.#attach(connection, session, seq)
   }
 
@@ -273,21 +274,19 @@ export class Entrance {
   ): Promise<void> {
     const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
     const spans = record.spans as Span[]
-    const from = spanOf(spans, seq)
+    const from = locate(spans, seq)
+    const reached = from && (await logs.lastPosition(from.span.log))
+    // A position that was never given out would push this worker's own positions away.
+    if (!from || reached === undefined || from.position > reached) throw new NotResumable("out of reach")
+    const walk = legsFrom(spans, from, undefined, new Map())
     // Positions of ours for what the other logs hold, above everything the client has seen.
     const joined: Span[] = []
     let floor = seq
-    for (const span of logsFrom(spans, from)) {
-      const join = await foreign.join(span.log, isLiving(span.log), floor)
+    for (const { log, start, after } of walk) {
+      const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
       const offset = join.mappedFirst - join.first
-      joined.push({
-        log: span.log,
-        lo: join.mappedFirst,
-        hi: join.mappedLast,
-        offset,
-        since: span.since,
-        cuts: span.cuts,
-      })
+      const cuts = after && Object.fromEntries(after)
+      joined.push({ log, lo: join.mappedFirst, hi: join.mappedLast, offset, since: start, cuts })
       floor = join.mappedLast
     }
     const memberships = await this.#membershipsOf(access.user_id)
@@ -322,7 +321,7 @@ export class Entrance {
         sentAt: clock.monotonic(),
         progressAt: clock.monotonic(),
       }
-      session.foreign = await this.#foreign([...joined, own], joined[0]!, seq - from.offset + joined[0]!.offset, self)
+      session.foreign = await this.#readLegs(legsFrom(spans, from, undefined, cuts), joined)
       session.hidden = serversJoinedIn(
         session.user,
         session.foreign.flatMap(stretch => stretch.items),
@@ -367,30 +366,16 @@ export class Entrance {
     return this.#toAsk.found.then(found => found.get(user) ?? [])
   }
 
-  /** What lies in other workers' logs after a position, mapped to ours. `spans` ends with our own. */
-  async #foreign(spans: readonly Span[], from: Span, seq: number, self: string): Promise<ForeignItems> {
+  /** What lies in other workers' logs, mapped to ours by the stretches that were reserved for them. */
+  async #readLegs(legs: readonly Leg[], spans: readonly Span[]): Promise<ForeignItems> {
     const { foreign } = this.#options
-    const chain = logsFrom(spans, from).filter(span => span.log !== self)
-    const own = spans.at(-1)!
-    const stretches: ForeignItems = []
-    for (const [i, span] of chain.entries()) {
-      const mapped =
-        span.offset !== 0 ? span : (spans.findLast(other => other.log === span.log && other.offset !== 0) ?? span)
-      const start = i === 0 ? seq - from.offset : span.since
-      const items = await foreign.after(span.log, start)
-      for (const item of items) if (item.header[0] === "g") throw new OutOfReach("a gap lies between")
-      const last = items.at(-1)
-      if (last && mapped.hi !== null && last.s + mapped.offset > mapped.hi) throw new OutOfReach("the join is used up")
-      const next = chain[i + 1] ?? own
-      stretches.push({
-        items,
-        offset: mapped.offset,
-        next: 0,
-        after: span.cuts && mapOf(span.cuts),
-        until: mapOf(next.cuts) ?? new Map(),
-      })
-    }
-    return stretches
+    return Promise.all(
+      legs.map(leg => {
+        const mapped = spans.findLast(span => span.log === leg.log && span.offset !== 0)
+        if (!mapped) throw new OutOfReach("no positions are reserved")
+        return foreign.read(leg, mapped.offset, mapped.hi)
+      }),
+    )
   }
 
   /** RESUMED, then reading; E2. */
@@ -531,9 +516,10 @@ export class Entrance {
 
   async #reconcile(session: Session, server: Snowflake): Promise<void> {
     const { homes, storage, listeners, reader } = this.#options
-    await homes.hold(server)
+    const held = homes.hold(server)
     let kept = false
     try {
+      await held
       const view = await homes.need(server)
       const member = view && (await storage.servers.members(server, [session.user])).get(session.user)
       const state = member && !session.guilds.has(server) ? await storage.servers.load(server) : undefined
@@ -544,6 +530,10 @@ export class Entrance {
         listeners.addGuild(session, view, member.roles)
         reader.tell(session, guildCreate.name, JSON.stringify(guildObject(state)), s)
         this.save(session)
+        // Whoever left between the look and now was not known to the stream as a member.
+        const still = (await storage.servers.members(server, [session.user])).has(session.user)
+        if (!still && session.guilds.has(server))
+          reader.control(session, { type: "left", server, user: session.user }, listeners.position)
       } else if (!member && session.guilds.has(server))
         reader.control(session, { type: "left", server, user: session.user }, s)
     } finally {
@@ -569,7 +559,6 @@ export class Entrance {
     if (connectionsPerUser === undefined) return
     const workers = await records.connect(session.user, session.id, self)
     if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
-    await records.disconnect(session.user, session.id)
     throw new FrameRefused("rate_limited")
   }
 
@@ -583,21 +572,6 @@ export class Entrance {
   }
 }
 
-/** The stretch in which the client got a position: the latest that begins at or before it. */
-function spanOf(spans: readonly Span[], seq: number): Span {
-  const span = spans.findLast(({ lo }) => lo <= seq)
-  if (!span || (span.hi !== null && seq > span.hi)) throw new NotResumable("out of reach")
-  return span
-}
-
-/** The logs that the session has to walk through from a stretch on, each once, oldest first. */
-function logsFrom(spans: readonly Span[], from: Span): Span[] {
-  const walk = [from]
-  for (const span of spans.slice(spans.indexOf(from) + 1))
-    if (span.offset === 0 && span.log !== walk.at(-1)!.log) walk.push(span)
-  return walk
-}
-
 /** Servers that a user joined in these pieces: what they hold of them from before is not for him. */
 function serversJoinedIn(user: Snowflake, items: readonly LogItem[]): Set<Snowflake> | undefined {
   let servers: Set<Snowflake> | undefined
@@ -608,6 +582,3 @@ function serversJoinedIn(user: Snowflake, items: readonly LogItem[]): Set<Snowfl
   }
   return servers
 }
-
-const mapOf = (cuts: Readonly<Record<string, number>> | undefined): ReadonlyMap<string, number> | undefined =>
-  cuts && new Map(Object.entries(cuts))

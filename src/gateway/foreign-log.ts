@@ -1,21 +1,16 @@
-import type { Snowflake } from "../contract/fields.ts"
 import type { DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { Clock } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
-
-/** The last row of a home's shard that belongs to the log before. */
-export type CutRow = number
+import type { Leg } from "./journey.ts"
 
 /** One stretch of another worker's log, mapped to positions of this worker's. */
 export interface ForeignStretch {
+  readonly leg: Leg
   readonly items: readonly LogItem[]
   /** Added to a position there. */
   readonly offset: number
-  /** The first of `items` that the client has not seen. */
+  /** The first of `items` that the client has not been sent. */
   next: number
-  /** Rows above these belong to the log before this one; rows above `until` to the log after it. */
-  readonly after: ReadonlyMap<Snowflake, CutRow> | undefined
-  readonly until: ReadonlyMap<Snowflake, CutRow>
 }
 
 /** All that a resumed session has to be sent from elsewhere, oldest first. */
@@ -32,10 +27,9 @@ export interface ForeignLogOptions {
   readonly clock: Clock
 }
 
-/** A joined log's place in the positions of this worker. */
+/** Positions there, from `first` on, are mapped to positions here. */
 export interface Join {
   readonly log: string
-  /** The first position there that is mapped, and where it is mapped to. */
   readonly first: number
   readonly mappedFirst: number
   readonly mappedLast: number
@@ -43,16 +37,17 @@ export interface Join {
 }
 
 interface Held {
-  items: LogItem[]
+  /** Nothing before this position is held. */
+  readonly from: number
+  readonly items: LogItem[]
   bytes: number
   readTo: number
   reading: Promise<void> | undefined
-  first: number
   usedAt: number
 }
 
-/** Positions a living log may still hand out before its joint is used up: two minutes by the clock. */
-const slack = 120_000 * 4096
+/** What a log may still grow by after it was joined, in positions: milliseconds × 4096. */
+const slack = { living: 10_000 * 4096, dead: 120_000 * 4096 }
 /** How long one join marker serves all who come from a log that still grows. */
 const livingJoinLasts = 5_000
 
@@ -69,50 +64,69 @@ export class ForeignLogs {
     this.#options = options
   }
 
-  /** Reserves positions of this worker's log, above everything that the other log has given out. */
-  join(log: string, isLiving: boolean, after: number): Promise<Join> {
+  /** Reserves positions of this worker's log, above everything that the client has seen, for what lies after `start`. */
+  async join(
+    log: string,
+    { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
+  ): Promise<Join> {
     const known = this.#joins.get(log)
-    if (known)
-      return known.then(join => {
-        const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLasts
-        if (fresh && join.mappedFirst > after) return join
-        if (this.#joins.get(log) === known) this.#joins.delete(log)
-        return this.join(log, isLiving, after)
-      })
-    const joining = this.#mark(log, after)
+    if (known) {
+      const join = await known
+      const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLasts
+      if (fresh && join.first <= start + 1 && join.mappedFirst > above) return join
+      if (this.#joins.get(log) === known) this.#joins.delete(log)
+      return this.join(log, { start, isLiving, above })
+    }
+    const joining = this.#mark(log, { start, isLiving, above })
     this.#joins.set(log, joining)
     joining.catch(() => this.#joins.delete(log))
     return joining
   }
 
-  async #mark(log: string, after: number): Promise<Join> {
+  async #mark(
+    log: string,
+    { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
+  ): Promise<Join> {
     const { logs, self, clock } = this.#options
-    const [first, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
-    if (first === undefined || last === undefined) throw new OutOfReach("the log is gone")
-    const length = last - first + 1 + slack
-    const mappedFirst = await logs.mark(self, { floor: Math.max(last + slack, after), from: log, first, length })
-    if (mappedFirst === undefined) throw new OutOfReach("the own log is gone")
+    const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
+    if (oldest === undefined || last === undefined) throw new OutOfReach("the log is gone")
+    // A dead worker's whole log is mapped once, for all its sessions; a living one's from where this session stopped.
+    const first = isLiving ? start + 1 : oldest
+    const length = Math.max(last - first + 1, 1) + (isLiving ? slack.living : slack.dead)
+    const mappedFirst = await logs.mark(self, { floor: Math.max(last, above), from: log, first, length })
+    if (mappedFirst === undefined) throw new OutOfReach("no positions could be reserved")
     return { log, first, mappedFirst, mappedLast: mappedFirst + length - 1, madeAt: clock.monotonic() }
   }
 
-  /** What a log holds after a position, up to its present end. */
-  async after(log: string, position: number): Promise<readonly LogItem[]> {
-    const { logs, clock } = this.#options
-    const last = await logs.lastPosition(log)
-    if (last === undefined) throw new OutOfReach("the log is gone")
+  /** What a leg's log holds after its start, up to its present end, mapped by `offset` and not beyond `last`. */
+  async read(leg: Leg, offset: number, last: number | null): Promise<ForeignStretch> {
+    const items = await this.#after(leg.log, leg.start)
+    for (const item of items) {
+      if (item.header[0] === "g") throw new OutOfReach("a gap lies between")
+      if (last !== null && item.s + offset > last) throw new OutOfReach("the reserved positions are used up")
+    }
+    return { leg, items, offset, next: 0 }
+  }
+
+  async #after(log: string, position: number): Promise<readonly LogItem[]> {
+    const { logs, clock, maxBytes } = this.#options
+    const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
+    if (oldest === undefined || last === undefined) throw new OutOfReach("the log is gone")
+    // What was sent just before the first position that is still there is known to be whole.
+    if (position < oldest - 1) throw new OutOfReach("the log does not reach back")
     let held = this.#held.get(log)
-    if (!held) {
-      const first = await logs.firstPosition(log)
-      if (first === undefined) throw new OutOfReach("the log is gone")
-      held = this.#held.get(log) ?? { items: [], bytes: 0, readTo: first - 1, reading: undefined, first, usedAt: 0 }
+    if (!held || held.from > position) {
+      held = { from: position, items: [], bytes: 0, readTo: position, reading: undefined, usedAt: 0 }
       this.#held.set(log, held)
     }
     held.usedAt = clock.monotonic()
-    // The first position still there marks what was sent just before it as known.
-    if (position < held.first - 1) throw new OutOfReach("the log does not reach back")
-    while (held.readTo < last) await this.#readOn(log, held)
-    const from = firstAfter(held.items, position)
-    return held.items.slice(from)
+    while (held.readTo < last) {
+      await this.#readOn(log, held)
+      if (held.bytes <= maxBytes) continue
+      if (this.#held.get(log) === held) this.#held.delete(log)
+      throw new OutOfReach("too much was missed")
+    }
+    return held.items.slice(firstAfter(held.items, position))
   }
 
   #readOn(log: string, held: Held): Promise<void> {
@@ -130,7 +144,6 @@ export class ForeignLogs {
       held.bytes += item.bytes
     }
     held.readTo = items.at(-1)!.s
-    if (held.bytes > this.#options.maxBytes) throw new OutOfReach("too much was missed")
   }
 
   /** Logs that nobody came for lately go out of memory. */
@@ -144,6 +157,7 @@ export class ForeignLogs {
   }
 }
 
+/** The index of the first piece after a position. */
 export function firstAfter(items: readonly LogItem[], position: number): number {
   let low = 0
   let high = items.length

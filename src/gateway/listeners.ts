@@ -137,9 +137,9 @@ export class Listeners {
   lastSentAt(session: Session): number {
     let last = session.sentAt
     if (session.state === "live")
-      for (const { view } of session.guilds.values())
-        for (const classes of view.classes.values())
-          last = Math.max(last, classes.get(classKey(session))?.publishedAt ?? 0)
+      for (const { view, roles } of session.guilds.values())
+        for (const key of view.subscribedKeys(session.user, roles))
+          last = Math.max(last, view.classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
     return last
   }
 
@@ -150,7 +150,7 @@ export class Listeners {
   }
 
   sendPayload(connection: Connection, payload: Payload): void {
-    if (connection.closed) return // L2
+    if (connection.closed || this.holed.has(connection)) return // L2
     const outcome = connection.ws.send(payload, typeof payload !== "string", false)
     if (outcome === 2) this.holed.add(connection)
     this.#count(payload, 1)
@@ -254,8 +254,9 @@ export class Listeners {
   }
 
   #count(payload: Payload, receivers: number): void {
+    // A string's length counts UTF-16 units, of up to three bytes each.
+    this.unlookedBytes += typeof payload === "string" ? 3 * payload.length : payload.length
     const bytes = payload.length * receivers
-    this.unlookedBytes += payload.length
     const { gateway } = this.#options.metrics
     gateway.publishes.inc()
     gateway.deliveries.inc(receivers)

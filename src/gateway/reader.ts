@@ -8,6 +8,7 @@ import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Frame } from "./frames.ts"
+import { belongs } from "./journey.ts"
 import type { Listeners } from "./listeners.ts"
 import type { ServedHomes } from "./served-homes.ts"
 import type { Session } from "./session.ts"
@@ -167,7 +168,7 @@ export class Reader {
     while (stretch.next < stretch.items.length) {
       const item = stretch.items[stretch.next]!
       const { header } = item
-      if ((header[0] === "e" || header[0] === "c") && isBetween(header[2], header[3], stretch))
+      if ((header[0] === "e" || header[0] === "c") && belongs(stretch.leg, header[3], header[2]))
         this.#take(session, item, item.s + stretch.offset)
       if (session.waiting || session.connection!.closed) return
       stretch.next++
@@ -278,14 +279,4 @@ export class Reader {
 const isCut = (session: Session, home: Snowflake, number: number): boolean => {
   const cut = session.foreign ? undefined : session.cuts?.get(home)
   return cut !== undefined && number <= cut
-}
-
-/** Whether a row belongs to this log: above what the log before gave, not above where the log after begins. */
-function isBetween(
-  number: number,
-  home: Snowflake,
-  stretch: { after: ReadonlyMap<Snowflake, number> | undefined; until: ReadonlyMap<Snowflake, number> },
-): boolean {
-  const until = stretch.until.get(home)
-  return until !== undefined && number <= until && number > (stretch.after?.get(home) ?? -1)
 }

@@ -22,6 +22,7 @@ interface Held {
   sessions: number
   unusedSince: number
   registered: Promise<number>
+  failed: boolean
 }
 
 /**
@@ -58,12 +59,25 @@ export class ServedHomes {
   hold(home: Snowflake): Promise<number> {
     let held = this.#held.get(home)
     if (!held) {
-      held = { sessions: 0, unusedSince: 0, registered: this.#register(home) }
+      held = { sessions: 0, unusedSince: 0, registered: this.#register(home), failed: false }
       this.#held.set(home, held)
-      held.registered.catch(() => this.#held.delete(home))
-    }
+    } else if (held.failed) this.#registerAgain(home, held)
+    this.#noteFailure(held)
     held.sessions++
     return held.registered
+  }
+
+  #registerAgain(home: Snowflake, held: Held): void {
+    held.failed = false
+    held.registered = this.#register(home)
+  }
+
+  /** Whoever comes next tries again; who waits now is told. Every hold is released once, failed or not. */
+  #noteFailure(held: Held): void {
+    const { registered } = held
+    registered.catch(() => {
+      if (held.registered === registered) held.failed = true
+    })
   }
 
   release(home: Snowflake): void {

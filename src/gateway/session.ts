@@ -1,5 +1,6 @@
 import type { WebSocket } from "uWebSockets.js"
-import type { CutRow, ForeignItems } from "./foreign-log.ts"
+import type { ForeignItems } from "./foreign-log.ts"
+import type { Span } from "./journey.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Encoding } from "./frames.ts"
 import type { ServerView } from "./views.ts"
@@ -26,18 +27,6 @@ export interface Guild {
   roles: readonly Snowflake[]
 }
 
-/** A stretch of positions as the client saw them: `s` in [lo, hi] was position `s - offset` of `log`. */
-export interface Span {
-  readonly log: string
-  readonly lo: number
-  readonly hi: number | null
-  readonly offset: number
-  /** The position of that log after which the session read it. */
-  readonly since: number
-  /** Per home the last row that belongs to the log before; rows above it come from this log. */
-  readonly cuts?: Readonly<Record<string, number>> | undefined
-}
-
 /**
  * A user's gateway session; it outlives its socket by the resume window.
  *   detached  no socket; the log goes on without it
@@ -62,7 +51,7 @@ export interface Session {
   /** What another worker's log holds for it, to be sent before its own log. */
   foreign: ForeignItems | undefined
   /** Rows up to these were sent from elsewhere. */
-  cuts: ReadonlyMap<Snowflake, CutRow> | undefined
+  cuts: ReadonlyMap<Snowflake, number> | undefined
   /** A read or a load is under way; pumping goes on when it is done. */
   waiting: boolean
   guilds: Map<Snowflake, Guild>

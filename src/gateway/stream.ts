@@ -58,18 +58,21 @@ export class Stream {
     const { listeners, reader, slice, metrics } = this.#options
     const startedAt = performance.now()
     while (this.#next < this.#waiting.length && listeners.unlookedBytes < slice) {
+      // Before anything else is sent: after a hole nothing may follow.
+      if (listeners.holed.size > 0) this.#closeHoled()
       const item = this.#waiting[this.#next++]!
       this.#act(item)
       listeners.position = item.s
-      if (listeners.holed.size > 0) this.#closeHoled()
     }
+    if (listeners.holed.size > 0) this.#closeHoled()
     if (listeners.unlookedBytes >= slice) this.#lookAtBuffers()
     metrics.gateway.publishSeconds.observe((performance.now() - startedAt) / 1000)
-    if (this.#next < this.#waiting.length) this.#schedule()
-    else {
-      this.#waiting = []
+    // What was done is let go, in large pieces: cutting the front moves the rest.
+    if (this.#next === this.#waiting.length || this.#next > 10_000) {
+      this.#waiting.splice(0, this.#next)
       this.#next = 0
     }
+    if (this.#waiting.length > 0) this.#schedule()
     if (reader.size > 0) reader.wake()
   }
 
