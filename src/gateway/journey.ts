@@ -41,7 +41,7 @@ export function locate(spans: readonly Span[], seq: number): { span: Span; posit
 export function legsFrom(
   spans: readonly Span[],
   from: { span: Span; position: number },
-  self: string,
+  here: string | undefined,
   cuts: ReadonlyMap<string, number>,
 ): Leg[] {
   const walk = [from.span]
