@@ -116,9 +116,8 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
       ],
       turn({ state: channel, home: server, now, newId }, { author, content, reply_to_id, nonce: sent }) {
         const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel.id, author.id, sent))
-        if (repeated) return { reply: messageObject(repeated, author.id) } // C3
-
         const caller = requireViewer(server, author.id)
+        if (repeated) return { reply: messageObject(repeated, author.id) } // C3
         requirePermission(server, caller, "messages.send")
         if (!holdsMessages(channel)) throw fail("not_a_text_channel")
         if (content === undefined || content === "") throw fail("empty_message")

@@ -2,6 +2,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { expireSession } from "../contract/jobs.ts"
 import type { UserState } from "../domain/states.ts"
 import { userOnly } from "../domain/audience.ts"
+import { compareIds } from "../domain/snowflake.ts"
 import { deleteSession, insertSession, touchSession } from "../storage/sessions.ts"
 import { insertUser, type UserRow } from "../storage/users.ts"
 import { control, defineActor, revoke, type HomeKind, type Publication } from "./runtime/actor.ts"
@@ -67,7 +68,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
       turn({ state: user, now, newId }, { session }) {
         const started = newSession(newId(), user.id, session, now)
         const kept = [...user.sessions.values()].toSorted(
-          (a, b) => b.last_activity - a.last_activity || b.created_at - a.created_at,
+          (a, b) => b.last_activity - a.last_activity || compareIds(b.id, a.id),
         )
         const ended = kept.slice(Math.max(0, session.sessionsPerUser - 1)) // U1
         return {

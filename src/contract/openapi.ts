@@ -173,7 +173,7 @@ const hasInput = (route: Route) => [route.params, route.query, route.body].some(
 
 /** What may refuse a request beside the route itself, in groups that share a status. */
 const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode[] }> = {
-  UnreadableBody: { when: route => route.body !== undefined, codes: ["repeated_header", "unsafe_text"] },
+  UnreadableBody: { when: () => true, codes: ["bad_request", "repeated_header", "unsafe_text"] },
   Unauthorized: {
     when: route => route.auth === "user",
     codes: [

@@ -71,7 +71,7 @@ export class Exchange {
     surroundings.inFlight.inc()
     this.isHead = req.getMethod() === "head"
     this.url = req.getUrl()
-    this.queryText = req.getQuery()
+    this.queryText = req.getQuery() ?? "" // undefined without a question mark, whatever its type says
     for (let i = 0; i < parameters; i++) this.path.push(req.getParameter(i))
     req.forEach((name, value) => this.#readHeader(name, value))
     if (this.requestId === "") this.requestId = randomUUID()

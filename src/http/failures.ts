@@ -37,7 +37,10 @@ const away =
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   const code = error instanceof Error && "code" in error ? String(error.code) : ""
-  if (away.test(code)) return fail("unavailable", { retry_after: 1, extra: { reason: "database" } }, { cause: error })
+  // FATAL ends the session with PostgreSQL, whatever the reason: there is no connection, and that is not the request's fault.
+  const refused = error instanceof Error && "severity" in error && error.severity === "FATAL"
+  if (refused || away.test(code))
+    return fail("unavailable", { retry_after: 1, extra: { reason: "database" } }, { cause: error })
   return fail("internal", {}, { cause: error })
 }
 
