@@ -26,7 +26,7 @@ export const clusterConfig = {
 
   handover: { shardsAtATime: 32, rebalanceEvery: 500 },
 
-  bus: { askTimeout: 5_000, maxPendingAsks: 20_000, trimEvery: 1_000 },
+  bus: { askTimeout: 4_000, maxPendingAsks: 20_000, trimEvery: 1_000 },
 
   actors: {
     /** Commands waiting in one home, loaded homes per worker, commands under way per worker. */
@@ -70,7 +70,8 @@ export const clusterConfig = {
 
   http: { bodyBytes: 256 * 1024, bodyTimeout: 7_000, bodyDepth: 32, hashesQueued: 64 },
 
-  storage: { readConnections: 6, statementTimeout: 5_000, connectTimeout: 5_000 },
+  /** A statement that has no answer after `statementTimeout` is given up, there and here. */
+  storage: { readConnections: 6, statementTimeout: 3_500, connectTimeout: 3_000 },
 }
 
 export type ClusterConfig = typeof clusterConfig

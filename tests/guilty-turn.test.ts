@@ -1,5 +1,5 @@
 /** A turn that the database refuses, a commit whose outcome nobody knows: what happens to them, and to everybody else. */
-import type { Cluster, Worker } from "./kit/cluster.ts"
+import type { Worker } from "./kit/cluster.ts"
 import { clientAt, type Person, type Place } from "./kit/person.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
@@ -11,7 +11,7 @@ async function counted({ metrics }: Worker, name: string): Promise<number> {
 }
 const total = async (workers: readonly Worker[], name: string) => (await Promise.all(workers.map(worker => counted(worker, name)))).reduce((a, b) => a + b, 0) // prettier-ignore
 
-async function ownServer(cluster: Cluster, owner: Person, at: Place) {
+async function ownServer(owner: Person, at: Place) {
   const server = await owner.on(at).createServer({ name: "Somewhere" })
   const [channel] = await owner.on(at).listChannels({ server_id: server.id })
   return { server, channel: channel! }
@@ -20,7 +20,7 @@ async function ownServer(cluster: Cluster, owner: Person, at: Place) {
 test("G2: a turn that the database refuses fails alone; every other turn of its batch is committed", async ({ cluster }) => {
   const [worker] = await cluster.boot(1)
   const { channel, ada, lin } = await cluster.seed(sharedServer)
-  const others = await Promise.all(Array.from({ length: 4 }, () => ownServer(cluster, lin, worker!)))
+  const others = await Promise.all(Array.from({ length: 4 }, () => ownServer(lin, worker!)))
   const inbox = await lin.listen(worker!)
   // The home believes that nobody has used the nonce; the database knows better. The lane is held up, so that all meet in one batch.
   for (let round = 0; round < 5; round++) {

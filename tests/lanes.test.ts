@@ -279,32 +279,37 @@ test("C3: a deleted message's nonce is kept, and found without its content", asy
   const one = message({ nonce: "kept" })
   await lane.commit(batchOf([one]))
   await lane.commit({
-    turns: [{ home: channel, writes: [deleteMessage({ channel_id: channel, id: one.id })] }],
+    turns: [{ home: channel, writes: [deleteMessage({ channel_id: channel, id: one.id, nonce: one.nonce })] }],
     outbox: [{ shard: 5, number: ++rows, last_id: one.id, body: "{}" }],
   })
   const found = await storage.messages.byNonces([{ channel, author: "7", nonce: "kept" }])
   expect([...found.values()]).toMatchObject([{ id: one.id, content: null, deleted: true, nonce: "kept" }])
 })
 
+/** As a taker has seen them. */
+const at = (epoch: number, ...shards: number[]) => shards.map(shard => ({ shard, epoch }))
+
 test("K1: a shard without a living owner is taken by exactly one of many", async () => {
   const takers = await Promise.all([openLane(), openLane(), openLane()])
   for (let round = 0; round < 20; round++) {
     const dead = await openLane()
     const shards = [round * 4, round * 4 + 1, round * 4 + 2, round * 4 + 3]
-    await storage.placement.take(shards, dead.incarnation)
-    expect(await storage.placement.take(shards, takers[0]!.incarnation)).toEqual([])
+    expect(await storage.placement.take(at(0, ...shards), dead.incarnation)).toHaveLength(4)
+    expect(await storage.placement.take(at(1, ...shards), takers[0]!.incarnation)).toEqual([])
     await storage.placement.declareDead(dead.incarnation)
-    const taken = await Promise.all(takers.map(({ incarnation }) => storage.placement.take(shards, incarnation)))
+    const taken = await Promise.all(takers.map(({ incarnation }) => storage.placement.take(at(1, ...shards), incarnation))) // prettier-ignore
     expect(taken.flat().map(row => [row.shard, row.epoch]).toSorted(([a], [b]) => a! - b!)).toEqual(shards.map(shard => [shard, 2])) // prettier-ignore
+    // What was seen is over.
+    expect(await storage.placement.take(at(1, ...shards), takers[0]!.incarnation)).toEqual([])
     await lanes.pop()!.close()
   }
 })
 
 test("K1: only the owner gives a shard away; who is dead takes nothing and is given nothing", async () => {
   const [owner, other, dead] = await Promise.all([openLane(), openLane(), openLane()])
-  await storage.placement.take([1001, 1002], owner.incarnation)
+  await storage.placement.take(at(0, 1001, 1002), owner.incarnation)
   await storage.placement.declareDead(dead.incarnation)
-  expect(await storage.placement.take([1003], dead.incarnation)).toEqual([])
+  expect(await storage.placement.take(at(0, 1003), dead.incarnation)).toEqual([])
   expect(await storage.placement.handOver([1001], other.incarnation, other.incarnation)).toEqual([])
   expect(await storage.placement.handOver([1001], owner.incarnation, other.incarnation)).toEqual([
     { shard: 1001, owner: other.incarnation, epoch: 2 },

@@ -1,26 +1,103 @@
+/** Who owns what: workers come, leave and stop, and every home has exactly one owner that serves it. */
+import { shardCount, shardOf } from "../src/domain/snowflake.ts"
+import type { Cluster, Worker } from "./kit/cluster.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
-test("debug G3", { timeout: 60000 }, async ({ cluster }) => {
-  const workers = await cluster.boot(2)
-  const { ada, channel } = await cluster.seed(sharedServer)
-  let acked = 0, going = true
-  const outcomes: Record<string, number> = {}
-  const clients = Array.from({ length: 8 }, async (_, c) => {
-    for (let n = 0; going; n++) {
-      const t = performance.now()
-      try { await ada.on(workers[(c + n) % 2]!).createMessage({ channel_id: channel.id, content: `${c}:${n}`, nonce: `${c}:${n}` }); acked++ }
-      catch (e: any) { const k = `${e.status} ${e.body?.error?.reason ?? e.message} ${e.cause?.code ?? ""}`; outcomes[k] = (outcomes[k] ?? 0) + 1 }
-      if (performance.now() - t > 1000) console.log("slow", c, n, performance.now() - t)
-    }
-  })
-  for (let i = 0; i < 10; i++) {
-    await cluster.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% lane 0'`
-    const before = acked, t = performance.now()
-    while (acked < before + 20 && performance.now() - t < 8000) await new Promise(r => setTimeout(r, 10))
-    console.log(i, acked - before, Math.round(performance.now() - t), JSON.stringify(outcomes), workers.map(w => w.over), (await Promise.all(workers.map(async w => ((await w.metrics.registry.getMetricsAsJSON()) as any[]).filter(m => /lanes_(unk|ref|guil)/.test(m.name)).map(m => m.values[0].value)))).join(" | "))
-    if (acked < before + 20) { console.log(await cluster.sql`SELECT application_name, state, wait_event, left(query, 60) AS q FROM pg_stat_activity WHERE datname = current_database()`); break }
+import { until } from "./kit/until.ts"
+
+const ownersOf = async (cluster: Cluster) => cluster.sql<{ shard: number; owner: string | null; epoch: number }[]>`SELECT shard, owner, epoch FROM shards ORDER BY shard` // prettier-ignore
+async function counted({ metrics }: Worker, name: string, label?: string): Promise<number> {
+  const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as { values: { value: number; labels: Record<string, unknown> }[] } // prettier-ignore
+  return metric.values
+    .filter(({ labels }) => label === undefined || Object.values(labels).includes(label))
+    .reduce((sum, { value }) => sum + value, 0)
+}
+
+test("shards are shared about evenly, and only those move that a newcomer or a leaver moves", async ({ cluster }) => {
+  const [a, b] = await cluster.boot(2)
+  const two = await ownersOf(cluster)
+  for (const worker of [a!, b!]) expect(two.filter(({ owner }) => owner === worker.id).length).toBeGreaterThan(shardCount / 4) // prettier-ignore
+
+  const [c] = await cluster.boot(1)
+  const three = await ownersOf(cluster)
+  for (const [i, { owner, epoch }] of three.entries()) {
+    if (owner === c!.id) expect(epoch).toBeGreaterThan(two[i]!.epoch)
+    else expect({ owner, epoch }).toEqual({ owner: two[i]!.owner, epoch: two[i]!.epoch })
   }
+  expect(await counted(c!, "starling_shards_hand_overs_total", "in")).toBeGreaterThan(0)
+
+  await c!.drain()
+  await cluster.balanced()
+  expect((await ownersOf(cluster)).map(({ owner }) => owner)).toEqual(two.map(({ owner }) => owner))
+})
+
+test("a worker that leaves owns nothing, and nobody's request is refused for it", async ({ cluster }) => {
+  const [a, b] = await cluster.boot(2)
+  const { ada, channel } = await cluster.seed(sharedServer)
+  let going = true
+  let sent = 0
+  const sending = (async () => {
+    for (; going; sent++) await ada.on(b!).createMessage({ channel_id: channel.id, content: `${sent}`, nonce: `${sent}` })
+  })()
+  await until("the load runs", () => sent > 5)
+  await a!.drain()
+  const rows = await ownersOf(cluster)
+  expect(rows.filter(({ owner }) => owner !== b!.id)).toEqual([])
+  const before = sent
+  await until("the load goes on", () => sent > before + 5)
   going = false
-  await Promise.all(clients)
-  console.log((cluster as any).takeErrors?.())
+  await sending
+  expect((await cluster.sql`SELECT 1 FROM messages WHERE channel_id = ${channel.id}`).length).toBe(sent)
+})
+
+test("H1, P3: ids of a home rise strictly across owners, and every id carries its home's shard", async ({ cluster }) => {
+  const [first] = await cluster.boot(1)
+  const { ada, channel, server } = await cluster.seed(sharedServer)
+  const ids: string[] = []
+  let worker = first!
+  for (let i = 0; i < 4; i++) {
+    for (let n = 0; n < 5; n++) ids.push((await ada.on(worker).createMessage({ channel_id: channel.id, content: "x" })).id)
+    const [next] = await cluster.boot(1, { unbalanced: true })
+    await (i % 2 === 0 ? worker.drain() : worker.stop())
+    worker = next!
+    await cluster.balanced()
+  }
+  expect(new Set(ids.map(shardOf))).toEqual(new Set([shardOf(server.id)]))
+  expect(ids.every((id, i) => i === 0 || BigInt(id) > BigInt(ids[i - 1]!))).toBe(true)
+})
+
+test("H2, O3: outbox rows of a shard are numbered without a hole, published rows are forgotten, the newest never", async ({ cluster }) => {
+  const [worker] = await cluster.boot(1, { topology: { actors: { outboxKeep: 200, outboxSweepEvery: 50 } } })
+  const { ada, channel } = await cluster.seed(sharedServer)
+  const rowsOf = () => cluster.sql<{ number: number }[]>`SELECT number FROM outbox WHERE shard = ${shardOf(channel.id)} ORDER BY number` // prettier-ignore
+  for (let i = 0; i < 20; i++) await ada.on(worker!).createMessage({ channel_id: channel.id, content: `${i}` })
+  const numbers = (await rowsOf()).map(row => row.number)
+  expect(numbers).toEqual(numbers.map((_, i) => numbers[0]! + i))
+  await until("only the newest is left", async () => (await rowsOf()).length === 1)
+  expect((await rowsOf())[0]!.number).toBe(numbers.at(-1))
+  expect(await counted(worker!, "starling_outbox_deleted_rows_total")).toBeGreaterThanOrEqual(19)
+})
+
+test("K2, P12: what was committed and not yet published is published by the next owner, in order and once", async ({ cluster }) => {
+  const [east, west] = await cluster.boot(2)
+  const { ada, lin, channel } = await cluster.seed(sharedServer)
+  const owner = (await ownersOf(cluster))[shardOf(channel.id)]!.owner === east!.id ? east! : west!
+  const other = owner === east ? west! : east!
+  const inbox = await lin.listen(other)
+  await ada.on(owner).createMessage({ channel_id: channel.id, content: "published" })
+  await cluster.settle()
+  // Killed between commit and publication: the rows of its last batch are there, their events are in no log.
+  const [newest] = await cluster.sql<{ number: number; last_id: string; body: string }[]>`
+    SELECT number, last_id, body FROM outbox WHERE shard = ${shardOf(channel.id)} ORDER BY number DESC LIMIT 1`
+  const id = String(BigInt(newest!.last_id) + 1n)
+  const [published] = inbox.rest()
+  const body = newest!.body.replaceAll((published!.data as { id: string }).id, id).replaceAll('"published"', '"unpublished"')
+  await cluster.sql`INSERT INTO messages (channel_id, id, server_id, author_id, content) VALUES (${channel.id}, ${id}, ${(published!.data as { server_id: string }).server_id}, ${ada.id}, 'unpublished')` // prettier-ignore
+  await cluster.sql`INSERT INTO outbox (shard, number, last_id, body) VALUES (${shardOf(channel.id)}, ${newest!.number + 1}, ${id}, ${body})`
+  await owner.stop()
+  expect((await inbox.next("MESSAGE_CREATE", { timeoutMs: 10_000 })).content).toBe("unpublished")
+  await ada.on(other).createMessage({ channel_id: channel.id, content: "after" })
+  await cluster.settle()
+  expect(inbox.rest().map(({ data }) => (data as { content: string }).content)).toEqual(["after"])
+  expect(await counted(other, "starling_outbox_republished_rows_total")).toBeGreaterThan(0)
 })

@@ -40,6 +40,8 @@ export interface BusOptions {
   readonly monotonic: () => number
   readonly maxPending: number
   readonly trouble: (error: unknown) => void
+  /** What an asker is told when a handler throws something else than a refusal. */
+  readonly refusalOf: (error: unknown) => Failure
 }
 
 /**
@@ -160,8 +162,8 @@ export class Bus {
     } catch (error) {
       if (error instanceof Moved) return this.#send(from, ["moved", id])
       if (error instanceof Failure) return this.#send(from, ["refusal", id, error.code, error.details])
-      this.#options.trouble(error)
-      this.#send(from, ["refusal", id, "internal", {}])
+      const failure = this.#options.refusalOf(error)
+      this.#send(from, ["refusal", id, failure.code, failure.details])
     }
   }
 

@@ -214,6 +214,7 @@ export class Entrance {
       metrics.gateway.resumes.invalid.inc()
       metrics.gateway.invalidSessions.inc()
       log.debug({ why: error.message }, "session not resumable")
+      console.log("WHY", error.message, (error as Error).stack?.split("\n")[2]) // TEMP
       this.#options.listeners.sendPayload(connection, plainFrame(connection.encoding, { op: 9, d: false }))
     }
   }

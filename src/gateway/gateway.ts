@@ -13,6 +13,7 @@ import type { Clock } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
+import { isAway } from "../storage/database.ts"
 import type { Storage } from "../storage/storage.ts"
 import { Entrance } from "./entrance.ts"
 import { ForeignLogs } from "./foreign-log.ts"
@@ -341,7 +342,7 @@ export class Gateway {
 
   #refuse(connection: Connection, error: unknown, log: Log): void {
     if (error instanceof FrameRefused) return this.#listeners.close(connection, error.close)
-    if (error instanceof Failure && error.code === "unavailable")
+    if (isAway(error) || (error instanceof Failure && error.code === "unavailable"))
       return this.#listeners.close(connection, "try_again_later")
     log.error({ err: error }, "gateway fault")
     this.#listeners.close(connection, "unknown_error")

@@ -1,3 +1,4 @@
+import { isAway } from "../storage/database.ts"
 import { errors, Failure, fail, type ErrorCode } from "../contract/errors.ts"
 
 /** How a refusal looks. This is the one place where an error becomes a response. */
@@ -29,18 +30,10 @@ const besides = (failure: Failure, { message, retry_after, global, scope }: Reco
 const waitSeconds = (code: ErrorCode, seconds: number) =>
   errors[code].status === 429 ? Math.floor(seconds) + 1 : Math.max(1, Math.ceil(seconds))
 
-/** PostgreSQL or the way to it is gone, shutting down, or took too long: nothing is wrong with the request. */
-const away =
-  /^(08...|53...|57014|57P0.|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND)$/
-
 /** What the client is told of whatever was thrown. Anything unexpected is a bug: the log gets the cause. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
-  const code = error instanceof Error && "code" in error ? String(error.code) : ""
-  // FATAL ends the session with PostgreSQL, whatever the reason: there is no connection, and that is not the request's fault.
-  const refused = error instanceof Error && "severity" in error && error.severity === "FATAL"
-  if (refused || away.test(code))
-    return fail("unavailable", { retry_after: 1, extra: { reason: "database" } }, { cause: error })
+  if (isAway(error)) return fail("unavailable", { retry_after: 1, extra: { reason: "database" } }, { cause: error })
   return fail("internal", {}, { cause: error })
 }
 

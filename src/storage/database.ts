@@ -54,10 +54,25 @@ export function isDataError(error: unknown): error is postgres.PostgresError {
   return /^(0A|21|22|23|42)/.test(error.code)
 }
 
-/** Bounds a query that has no deadline of its own on the client's side. */
+/** PostgreSQL, or the way to it, did not answer in time. */
+class NoAnswer extends Error {
+  readonly code = "NO_ANSWER"
+}
+
+const awayCodes =
+  /^(08...|53...|57014|57P0.|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND)$/
+
+/** Whether PostgreSQL or the way to it is gone, shutting down, or took too long: nothing is wrong with what was asked. */
+export function isAway(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error)) return false
+  // FATAL ends the session with PostgreSQL, whatever the reason.
+  return ("severity" in error && error.severity === "FATAL") || awayCodes.test(String(error.code))
+}
+
+/** Bounds what has no deadline of its own on this side. */
 export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`${what}: no answer within ${milliseconds} ms`)), milliseconds)
+    const timer = setTimeout(() => reject(new NoAnswer(`${what}: no answer within ${milliseconds} ms`)), milliseconds)
     promise.then(
       value => {
         clearTimeout(timer)
@@ -69,4 +84,12 @@ export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: s
       },
     )
   })
+}
+
+/** The same functions, each with a deadline. */
+export function bounded<Group extends object>(group: Group, milliseconds: number): Group {
+  const entries = Object.entries(group) as [string, (...args: unknown[]) => Promise<unknown>][]
+  return Object.fromEntries(
+    entries.map(([name, ask]) => [name, (...args: unknown[]) => within(ask(...args), milliseconds, name)]),
+  ) as Group
 }

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
-import { openPool, type PoolOptions, type Sql } from "./database.ts"
+import { openPool, within, type PoolOptions, type Sql } from "./database.ts"
 import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
 import { groupWrites, type Write } from "./write.ts"
 
@@ -41,20 +41,29 @@ const insertMessageKind = insertMessage({
  *       batch in flight, and refuses every later one.
  */
 export class Lane {
-  readonly #sql: Sql
+  readonly #open: () => Sql
+  readonly #patience: number
+  #sql: Sql
   readonly #incarnation: string
   readonly #lane: number
   #generation: number
   #drawn: number | undefined
 
   constructor(options: PoolOptions & { incarnation: string; lane: number; generation: number }) {
-    this.#sql = openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
+    this.#open = () => openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
+    this.#sql = this.#open()
+    this.#patience = options.connectTimeout + options.statementTimeout
     this.#incarnation = options.incarnation
     this.#lane = options.lane
     this.#generation = options.generation
   }
 
-  async commit(batch: Batch): Promise<void> {
+  /** Rejects with `Fenced`, with what PostgreSQL refused, or, after a bounded time, without anybody knowing the outcome. */
+  commit(batch: Batch): Promise<void> {
+    return within(this.#commit(batch), this.#patience, "commit")
+  }
+
+  async #commit(batch: Batch): Promise<void> {
     const groups = groupWrites(batch.turns)
     const [first] = groups
     if (groups.length === 1 && first!.kind === insertMessageKind)
@@ -86,6 +95,13 @@ export class Lane {
 
   /** After an outcome that nobody knows: whatever was in flight is over when this returns, and nothing of it can come later. */
   async raise(): Promise<void> {
+    // A connection of its own: one that was lost in the middle may keep what is asked of it waiting for ever.
+    this.#sql.end({ timeout: 0 }).catch(() => {})
+    this.#sql = this.#open()
+    await within(this.#raise(), this.#patience, "raising the generation")
+  }
+
+  async #raise(): Promise<void> {
     // Drawn once and kept until it is known to stand: an attempt whose answer was lost is recognised by the next.
     this.#drawn ??= randomInt(2 ** 30, 2 ** 31 - 1)
     const [row] = await this.#sql<{ generation: number }[]>`

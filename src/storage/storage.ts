@@ -1,5 +1,5 @@
 import { channelsStorage } from "./channels.ts"
-import { openPool, type PoolOptions } from "./database.ts"
+import { bounded, openPool, type PoolOptions } from "./database.ts"
 import { invitesStorage } from "./invites.ts"
 import { Lane } from "./lanes.ts"
 import { messagesStorage } from "./messages.ts"
@@ -15,14 +15,14 @@ export type StorageOptions = Omit<PoolOptions, "connections"> & { readConnection
 export function openStorage(options: StorageOptions) {
   const sql = openPool({ ...options, connections: options.readConnections })
   return {
-    users: usersStorage(sql),
-    sessions: sessionsStorage(sql),
-    servers: serversStorage(sql),
-    channels: channelsStorage(sql),
-    invites: invitesStorage(sql),
-    messages: messagesStorage(sql),
-    placement: placementStorage(sql),
-    tells: tellsStorage(sql),
+    users: bounded(usersStorage(sql), options.statementTimeout),
+    sessions: bounded(sessionsStorage(sql), options.statementTimeout),
+    servers: bounded(serversStorage(sql), options.statementTimeout),
+    channels: bounded(channelsStorage(sql), options.statementTimeout),
+    invites: bounded(invitesStorage(sql), options.statementTimeout),
+    messages: bounded(messagesStorage(sql), options.statementTimeout),
+    placement: bounded(placementStorage(sql), options.statementTimeout),
+    tells: bounded(tellsStorage(sql), options.statementTimeout),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...options, connections: 1, incarnation, lane, generation, name: `${options.name} lane ${lane}` }),
     close: () => sql.end({ timeout: 1 }),

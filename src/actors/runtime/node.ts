@@ -12,6 +12,8 @@ import type { LogItem } from "../../domain/log-entry.ts"
 import { epochMs } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
+import { fail, unavailable } from "../../contract/errors.ts"
+import { isAway } from "../../storage/database.ts"
 import type { Lane } from "../../storage/lanes.ts"
 import type { Storage } from "../../storage/storage.ts"
 import { channelActor } from "../channel.ts"
@@ -105,6 +107,11 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     monotonic: () => clock.monotonic(),
     maxPending: topology.bus.maxPendingAsks,
     trouble: trouble("bus"),
+    refusalOf: error => {
+      if (isAway(error)) return unavailable("database", 1, { cause: error })
+      log.error({ err: error }, "request of another worker failed")
+      return fail("internal", {}, { cause: error })
+    },
   })
   metrics.bus.pending.from(() => bus.pending)
   const logs = new DeliveryLogs(appending, keys)
