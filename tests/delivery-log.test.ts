@@ -22,13 +22,21 @@ async function newLog(first = 1000) {
   return { logs, keys, all }
 }
 
-const part = (shard: number, number: number, before: number | null, options: { epoch?: number; events?: number } = {}): LogPart => ({
+const part = (
+  shard: number,
+  number: number,
+  before: number | null,
+  options: { epoch?: number; events?: number } = {},
+): LogPart => ({
   shard,
   epoch: options.epoch ?? 1,
   number,
   before,
-  fields: Array.from({ length: options.events ?? 1 }, (_, i) => [JSON.stringify(["e", shard, number]), `"${shard}.${number}.${i}"`]).flat(),
-}) // prettier-ignore
+  fields: Array.from({ length: options.events ?? 1 }, (_, i) => [
+    JSON.stringify(["e", shard, number]),
+    `"${shard}.${number}.${i}"`,
+  ]).flat(),
+})
 const is = (answers: readonly { is: string }[]) => answers.map(answer => answer.is)
 
 test("an append is ok once and dup ever after; the log holds it once", async () => {

@@ -25,7 +25,10 @@ async function proxy(target: string) {
     const far = connect(Number(port), hostname)
     const pair: [Socket, Socket] = [near, far]
     pairs.add(pair)
-    for (const [from, to] of [[near, far], [far, near]] as const) { // prettier-ignore
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
       from.setNoDelay(true)
       from.on("data", data => to.write(data))
       from.on("error", () => {})
@@ -84,58 +87,72 @@ const status = async (worker: Worker, path: string) => {
 }
 
 describe.each(["postgres", "redis"] as const)("while %s", service => {
-  test.for(["cut", "stop"] as const)("is away (%s): typed refusals within 5 s, then all is well by itself", { timeout: 60_000 }, async (how, { cluster }) => {
-    const { worker, way } = await behind(cluster, service)
-    try {
-      const { ada, lin, channel } = await cluster.seed(sharedServer)
-      const inbox = await lin.listen(worker)
-      const post = (content: string) => ada.on(worker).createMessage({ channel_id: channel.id, content, nonce: content })
-      await post("before")
-      way[how]()
-      for (let i = 0; i < 2; i++) {
-        const startedAt = performance.now()
-        // One that hangs is named by its place in the list.
-        const signal = AbortSignal.timeout(7_000)
-        const nonce = `during ${i}`
-        const outcomes = await Promise.allSettled([
-          ada.on(worker).createMessage({ channel_id: channel.id, content: nonce, nonce }, { signal }),
-          ada.on(worker).listMessages({ channel_id: channel.id }, { signal }),
-          ada.on(worker).createServer({ name: "Meanwhile" }, { signal }),
-          ada.on(worker).getMe({}, { signal }),
-        ])
-        // What needs nothing that is away may still be answered; nothing else is.
-        expect(outcomes[0]!.status).toBe("rejected")
-        const refusals = outcomes.map(outcome => (outcome.status === "rejected" ? ((outcome.reason as { status?: number }).status ?? String(outcome.reason)) : 503)) // prettier-ignore
-        expect(refusals).toEqual([503, 503, 503, 503])
-        expect(performance.now() - startedAt).toBeLessThan(5_500)
+  test.for(["cut", "stop"] as const)(
+    "is away (%s): typed refusals within 5 s, then all is well by itself",
+    { timeout: 60_000 },
+    async (how, { cluster }) => {
+      const { worker, way } = await behind(cluster, service)
+      try {
+        const { ada, lin, channel } = await cluster.seed(sharedServer)
+        const inbox = await lin.listen(worker)
+        const post = (content: string) =>
+          ada.on(worker).createMessage({ channel_id: channel.id, content, nonce: content })
+        await post("before")
+        way[how]()
+        for (let i = 0; i < 2; i++) {
+          const startedAt = performance.now()
+          // One that hangs is named by its place in the list.
+          const signal = AbortSignal.timeout(7_000)
+          const nonce = `during ${i}`
+          const outcomes = await Promise.allSettled([
+            ada.on(worker).createMessage({ channel_id: channel.id, content: nonce, nonce }, { signal }),
+            ada.on(worker).listMessages({ channel_id: channel.id }, { signal }),
+            ada.on(worker).createServer({ name: "Meanwhile" }, { signal }),
+            ada.on(worker).getMe({}, { signal }),
+          ])
+          // What needs nothing that is away may still be answered; nothing else is.
+          expect(outcomes[0].status).toBe("rejected")
+          const refusals = outcomes.map(outcome =>
+            outcome.status === "rejected"
+              ? ((outcome.reason as { status?: number }).status ?? String(outcome.reason))
+              : 503,
+          )
+          expect(refusals).toEqual([503, 503, 503, 503])
+          expect(performance.now() - startedAt).toBeLessThan(5_500)
+        }
+        await until("not ready", async () => (await status(worker, "/readyz")) === 503, { patience: 3_000 })
+        expect(await status(worker, "/livez")).toBe(200)
+        way.heal()
+        const healedAt = performance.now()
+        await until("ready again", async () => (await status(worker, "/readyz")) === 200, { patience: 10_000 })
+        for (;;) {
+          const done = await post("after").then(
+            () => true,
+            (error: { status?: number }) => {
+              if (error.status !== 503) throw error
+              return false
+            },
+          )
+          if (done) break
+          expect(performance.now() - healedAt).toBeLessThan(10_000)
+        }
+        await cluster.settle()
+        const rows = await cluster.sql<
+          { id: string; content: string }[]
+        >`SELECT id, content FROM messages WHERE channel_id = ${channel.id} ORDER BY id`
+        expect(rows.map(row => row.content)).toEqual(expect.arrayContaining(["before", "after"]))
+        expect(new Set(rows.map(row => row.content)).size).toBe(rows.length)
+        // Whoever listened all the while has missed nothing and heard nothing twice.
+        const heard = inbox.rest().flatMap(event => (event.name === "MESSAGE_CREATE" ? [event.data.id] : []))
+        expect(heard).toEqual(rows.map(row => row.id))
+        expect(worker.over).toBeUndefined()
+      } finally {
+        way.heal()
+        way.close()
+        cluster.errors.splice(0)
       }
-      await until("not ready", async () => (await status(worker, "/readyz")) === 503, { patience: 3_000 })
-      expect(await status(worker, "/livez")).toBe(200)
-      way.heal()
-      const healedAt = performance.now()
-      await until("ready again", async () => (await status(worker, "/readyz")) === 200, { patience: 10_000 })
-      for (;;) {
-        const done = await post("after").then(() => true, (error: { status?: number }) => {
-          if (error.status !== 503) throw error
-          return false
-        }) // prettier-ignore
-        if (done) break
-        expect(performance.now() - healedAt).toBeLessThan(10_000)
-      }
-      await cluster.settle()
-      const rows = await cluster.sql<{ id: string; content: string }[]>`SELECT id, content FROM messages WHERE channel_id = ${channel.id} ORDER BY id` // prettier-ignore
-      expect(rows.map(row => row.content)).toEqual(expect.arrayContaining(["before", "after"]))
-      expect(new Set(rows.map(row => row.content)).size).toBe(rows.length)
-      // Whoever listened all the while has missed nothing and heard nothing twice.
-      const heard = inbox.rest().flatMap(event => (event.name === "MESSAGE_CREATE" ? [event.data.id] : []))
-      expect(heard).toEqual(rows.map(row => row.id))
-      expect(worker.over).toBeUndefined()
-    } finally {
-      way.heal()
-      way.close()
-      cluster.errors.splice(0)
-    }
-  })
+    },
+  )
 })
 
 test("IDENTIFY while PostgreSQL is away is closed with 1013; the client may come again", async ({ cluster }) => {
@@ -147,7 +164,12 @@ test("IDENTIFY while PostgreSQL is away is closed with 1013; the client may come
     const client = ada.gateway(worker)
     await expect(client.connect()).rejects.toMatchObject({ code: 1013 })
     way.heal()
-    await until("READY", () => client.connect().then(() => true, () => false)) // prettier-ignore
+    await until("READY", () =>
+      client.connect().then(
+        () => true,
+        () => false,
+      ),
+    )
   } finally {
     way.heal()
     way.close()
@@ -162,7 +184,9 @@ describe("P2: messages between workers that come twice", () => {
     const keys = redisKeys(cluster.redisPrefix)
     let asks = 0
     for (const [, fields] of await redis.xrange(keys.inbox(from.id), "-", "+")) {
-      const messages = (JSON.parse(fields[1]!) as [kind: string, ...rest: unknown[]][]).filter(([kind]) => kind === "ask")
+      const messages = (JSON.parse(fields[1]!) as [kind: string, ...rest: unknown[]][]).filter(
+        ([kind]) => kind === "ask",
+      )
       if (messages.length === 0) continue
       asks += messages.length
       await redis.xadd(keys.inbox(to.id), "*", "m", JSON.stringify(messages))
@@ -175,14 +199,19 @@ describe("P2: messages between workers that come twice", () => {
     const [east, west] = await cluster.boot(2)
     const { ada, lin, channel } = await cluster.seed(sharedServer)
     const inbox = await lin.listen(east!)
-    for (let i = 0; i < 20; i++) await ada.on(i % 2 === 0 ? east! : west!).createMessage({ channel_id: channel.id, content: `${i}` }) // prettier-ignore
+    for (let i = 0; i < 20; i++)
+      await ada.on(i % 2 === 0 ? east! : west!).createMessage({ channel_id: channel.id, content: `${i}` })
     let asks = 0
     for (const worker of [east!, west!]) asks += await repeatAll(cluster, worker, worker)
     expect(asks).toBeGreaterThan(0)
     await ada.on(west!).createMessage({ channel_id: channel.id, content: "last" })
     await ada.on(east!).createMessage({ channel_id: channel.id, content: "very last" })
     await cluster.settle()
-    expect(inbox.rest().map(event => event.name === "MESSAGE_CREATE" && event.data.content)).toEqual([...Array.from({ length: 20 }, (_, i) => `${i}`), "last", "very last"]) // prettier-ignore
+    expect(inbox.rest().map(event => event.name === "MESSAGE_CREATE" && event.data.content)).toEqual([
+      ...Array.from({ length: 20 }, (_, i) => `${i}`),
+      "last",
+      "very last",
+    ])
   })
 
   test("are done once after a take-over too: the answers were kept with what they did", async ({ cluster }) => {
@@ -199,14 +228,27 @@ describe("P2: messages between workers that come twice", () => {
     const asked = await redis.xrange(keys.inbox(owner.id), "-", "+")
     await owner.stop()
     await until("the other has taken over", () =>
-      ada.on(other).createMessage({ channel_id: channel.id, content: "after", nonce: "after" }).then(() => true, () => false)) // prettier-ignore
+      ada
+        .on(other)
+        .createMessage({ channel_id: channel.id, content: "after", nonce: "after" })
+        .then(
+          () => true,
+          () => false,
+        ),
+    )
     for (const [, fields] of asked) {
-      const messages = (JSON.parse(fields[1]!) as [kind: string, ...rest: unknown[]][]).filter(([kind]) => kind === "ask")
+      const messages = (JSON.parse(fields[1]!) as [kind: string, ...rest: unknown[]][]).filter(
+        ([kind]) => kind === "ask",
+      )
       if (messages.length > 0) await redis.xadd(keys.inbox(other.id), "*", "m", JSON.stringify(messages))
     }
     redis.disconnect()
     await ada.on(other).createMessage({ channel_id: channel.id, content: "last" })
     await cluster.settle()
-    expect(inbox.rest().map(event => event.name === "MESSAGE_CREATE" && event.data.content)).toEqual([...Array.from({ length: 10 }, (_, i) => `${i}`), "after", "last"]) // prettier-ignore
+    expect(inbox.rest().map(event => event.name === "MESSAGE_CREATE" && event.data.content)).toEqual([
+      ...Array.from({ length: 10 }, (_, i) => `${i}`),
+      "after",
+      "last",
+    ])
   })
 })

@@ -19,7 +19,9 @@ async function join(shared: SharedCluster, owner: Person, channel: { id: string 
 async function history(person: Person, place: { url: string }, channel: { id: string }): Promise<Message[]> {
   const all: Message[] = []
   for (;;) {
-    const page = await person.on(place).listMessages({ channel_id: channel.id, limit: "100", after: all.at(-1)?.id ?? "1" }) // prettier-ignore
+    const page = await person
+      .on(place)
+      .listMessages({ channel_id: channel.id, limit: "100", after: all.at(-1)?.id ?? "1" })
     if (page.length === 0) return all
     all.push(...page)
   }
@@ -62,8 +64,12 @@ test("P2: a message reaches every session of every member exactly once, on both 
       ),
     ),
   )
-  const message = await ada.on(shared.east).createMessage({ channel_id: channel.id, content: "hello 🐦 é \u0001", nonce: "n1" }) // prettier-ignore
-  const edited = await ada.on(shared.west).editMessage({ channel_id: channel.id, message_id: message.id, content: "changed" }) // prettier-ignore
+  const message = await ada
+    .on(shared.east)
+    .createMessage({ channel_id: channel.id, content: "hello 🐦 é \u0001", nonce: "n1" })
+  const edited = await ada
+    .on(shared.west)
+    .editMessage({ channel_id: channel.id, message_id: message.id, content: "changed" })
   await ada.on(shared.west).deleteMessage({ channel_id: channel.id, message_id: message.id })
   await shared.settle()
   const [first, ...others] = inboxes.map(inbox => inbox.rest())
@@ -73,7 +79,8 @@ test("P2: a message reaches every session of every member exactly once, on both 
   expect(updated!.data).toMatchObject({ ...edited, read: false, read_by: [] })
   const server_id = message.server_id
   expect(deleted!.data).toEqual({ id: message.id, channel_id: channel.id, server_id, guild_id: server_id })
-  for (const events of others) expect(events.map(({ name, data }) => ({ name, data }))).toEqual(first!.map(({ name, data }) => ({ name, data }))) // prettier-ignore
+  for (const events of others)
+    expect(events.map(({ name, data }) => ({ name, data }))).toEqual(first!.map(({ name, data }) => ({ name, data })))
   expect(outside.rest()).toEqual([])
 })
 
@@ -93,7 +100,9 @@ test("s is one number for everybody on one worker", async ({ shared }) => {
 
 test("P3: posts from two workers at once reach every session in the order of the history", async ({ shared }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)
-  const inboxes = await Promise.all([ada, lin].flatMap(person => [person.listen(shared.east), person.listen(shared.west)])) // prettier-ignore
+  const inboxes = await Promise.all(
+    [ada, lin].flatMap(person => [person.listen(shared.east), person.listen(shared.west)]),
+  )
   const sent = await Promise.all(
     Array.from({ length: 200 }, (_, i) =>
       (i % 2 === 0 ? ada : lin)
@@ -117,10 +126,10 @@ test("P2: one nonce sent many times at once, through both workers, is one messag
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const inbox = await lin.listen(shared.west)
   const sent = await Promise.all(
-    Array.from(
-      { length: 20 },
-      (_, i) =>
-      ada.on(i % 2 === 0 ? shared.east : shared.west).createMessage({ channel_id: channel.id, content: "once", nonce: "the one" }), // prettier-ignore
+    Array.from({ length: 20 }, (_, i) =>
+      ada
+        .on(i % 2 === 0 ? shared.east : shared.west)
+        .createMessage({ channel_id: channel.id, content: "once", nonce: "the one" }),
     ),
   )
   expect(new Set(sent.map(message => message.id)).size).toBe(1)
@@ -142,10 +151,20 @@ test("typing reaches the others of the channel, whichever way it comes, and neve
   shared,
 }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
-  const [adaEast, adaWest, linWest] = await Promise.all([ada.listen(shared.east), ada.listen(shared.west), lin.listen(shared.west)]) // prettier-ignore
+  const [adaEast, adaWest, linWest] = await Promise.all([
+    ada.listen(shared.east),
+    ada.listen(shared.west),
+    lin.listen(shared.west),
+  ])
   const blind = await lin.listen(shared.east, { intents: bit("GUILD_MESSAGES") })
   adaEast.typing(channel.id)
-  const event = { channel_id: channel.id, user_id: ada.id, username: ada.username, server_id: server.id, guild_id: server.id } // prettier-ignore
+  const event = {
+    channel_id: channel.id,
+    user_id: ada.id,
+    username: ada.username,
+    server_id: server.id,
+    guild_id: server.id,
+  }
   expect(await linWest.next("TYPING_START")).toEqual(event)
   await ada.on(shared.west).startTyping({ channel_id: channel.id })
   expect(await linWest.next("TYPING_START")).toEqual(event)
@@ -159,7 +178,18 @@ test("who may not type there, or names nonsense, is not told and tells nobody", 
   const stranger = await shared.person("stranger")
   const outside = await stranger.listen(shared.east)
   outside.typing(channel.id)
-  for (const d of [undefined, null, {}, [], "x", { channel_id: null }, { channel_id: "x" }, { channel_id: "123" }, { channel_id: {} }]) outside.send({ op: 40, d }) // prettier-ignore
+  for (const d of [
+    undefined,
+    null,
+    {},
+    [],
+    "x",
+    { channel_id: null },
+    { channel_id: "x" },
+    { channel_id: "123" },
+    { channel_id: {} },
+  ])
+    outside.send({ op: 40, d })
   await outside.heartbeatNow()
   await shared.settle()
   expect(outside.state).toBe("live")
@@ -171,7 +201,11 @@ describe("coming and going", () => {
     shared,
   }) => {
     const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
-    const adas = await Promise.all([ada.listen(shared.east), ada.listen(shared.west), ada.listen(shared.west, { intents: bit("GUILD_MESSAGES") })]) // prettier-ignore
+    const adas = await Promise.all([
+      ada.listen(shared.east),
+      ada.listen(shared.west),
+      ada.listen(shared.west, { intents: bit("GUILD_MESSAGES") }),
+    ])
     const lins = await Promise.all([lin.listen(shared.east), lin.listen(shared.west, { encoding: "msgpack" })])
     const server = await ada.on(shared.west).createServer({ name: "New" })
     const [channel] = await ada.on(shared.east).listChannels({ server_id: server.id })
@@ -181,10 +215,17 @@ describe("coming and going", () => {
       expect(more).toEqual([])
       expect(event).toMatchObject({
         name: "GUILD_CREATE",
-        data: { id: server.id, name: "New", owner_id: ada.id, member_count: 1, channels: [{ id: channel!.id }], roles: [{ id: server.id }] },
-      }) // prettier-ignore
+        data: {
+          id: server.id,
+          name: "New",
+          owner_id: ada.id,
+          member_count: 1,
+          channels: [{ id: channel!.id }],
+          roles: [{ id: server.id }],
+        },
+      })
     }
-    expect(adas[2]!.rest()).toEqual([])
+    expect(adas[2].rest()).toEqual([])
     expect(lins.flatMap(inbox => inbox.rest())).toEqual([])
 
     await join(shared, ada, channel!, lin)
@@ -197,9 +238,14 @@ describe("coming and going", () => {
     for (const inbox of adas.slice(0, 2)) {
       const events = inbox.rest()
       expect(names(events)).toEqual(["GUILD_MEMBER_ADD"])
-      expect(events[0]!.data).toMatchObject({ guild_id: server.id, user_id: lin.id, roles: [server.id], user: { id: lin.id, username: lin.username } }) // prettier-ignore
+      expect(events[0]!.data).toMatchObject({
+        guild_id: server.id,
+        user_id: lin.id,
+        roles: [server.id],
+        user: { id: lin.id, username: lin.username },
+      })
     }
-    expect(adas[2]!.rest()).toEqual([])
+    expect(adas[2].rest()).toEqual([])
 
     // From now on everything of the server reaches the new member.
     await ada.on(shared.east).createMessage({ channel_id: channel!.id, content: "welcome" })
@@ -235,15 +281,20 @@ describe("coming and going", () => {
     shared,
   }) => {
     const { server, channel, ada, lin } = await shared.seed(sharedServer)
-    const lins = await Promise.all([lin.listen(shared.east), lin.listen(shared.west), lin.listen(shared.west, { encoding: "msgpack" })]) // prettier-ignore
+    const lins = await Promise.all([
+      lin.listen(shared.east),
+      lin.listen(shared.west),
+      lin.listen(shared.west, { encoding: "msgpack" }),
+    ])
     const owner = await ada.listen(shared.east)
-    let left = false
+    const left = new AbortController()
     const talking = (async () => {
-      for (let i = 0; !left; i++) await ada.on(shared.west).createMessage({ channel_id: channel.id, content: `before ${i}` }) // prettier-ignore
+      for (let i = 0; !left.signal.aborted; i++)
+        await ada.on(shared.west).createMessage({ channel_id: channel.id, content: `before ${i}` })
     })()
-    await lins[0]!.next("MESSAGE_CREATE")
+    await lins[0].next("MESSAGE_CREATE")
     await lin.on(shared.east).leaveServer({ server_id: server.id })
-    left = true
+    left.abort()
     await talking
     const after = await ada.on(shared.east).createMessage({ channel_id: channel.id, content: "after" })
     await ada.on(shared.east).startTyping({ channel_id: channel.id })
@@ -283,11 +334,20 @@ describe("coming and going", () => {
 
   test("a deleted server is gone for every member on every worker", async ({ shared }) => {
     const { server, channel, ada, lin } = await shared.seed(sharedServer)
-    const inboxes = await Promise.all([ada.listen(shared.east), lin.listen(shared.east), lin.listen(shared.west, { encoding: "msgpack" })]) // prettier-ignore
+    const inboxes = await Promise.all([
+      ada.listen(shared.east),
+      lin.listen(shared.east),
+      lin.listen(shared.west, { encoding: "msgpack" }),
+    ])
     await ada.on(shared.west).deleteServer({ server_id: server.id })
     await shared.settle()
-    for (const inbox of inboxes) expect(inbox.rest().map(({ name, data }) => ({ name, data }))).toEqual([{ name: "GUILD_DELETE", data: { id: server.id, server_id: server.id, guild_id: server.id } }]) // prettier-ignore
-    await expect(lin.on(shared.east).createMessage({ channel_id: channel.id, content: "x" })).rejects.toMatchObject({ status: 404 }) // prettier-ignore
+    for (const inbox of inboxes)
+      expect(inbox.rest().map(({ name, data }) => ({ name, data }))).toEqual([
+        { name: "GUILD_DELETE", data: { id: server.id, server_id: server.id, guild_id: server.id } },
+      ])
+    await expect(lin.on(shared.east).createMessage({ channel_id: channel.id, content: "x" })).rejects.toMatchObject({
+      status: 404,
+    })
     // A new session knows nothing of it.
     const fresh = lin.gateway(shared.west)
     const guilds: unknown[] = []
@@ -299,10 +359,17 @@ describe("coming and going", () => {
 
 test("L1: every combination of intents receives exactly what its bits let through", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
-  const kinds = { GUILDS: ["CHANNEL_CREATE"], GUILD_MEMBERS: ["GUILD_MEMBER_ADD", "GUILD_MEMBER_REMOVE"], GUILD_MESSAGES: ["MESSAGE_CREATE"], GUILD_MESSAGE_TYPING: ["TYPING_START"] } as const // prettier-ignore
-  const masks = Array.from({ length: 16 }, (_, i) => i).map(
-    i =>
-    (Object.keys(kinds) as (keyof typeof kinds)[]).reduce((mask, name, j) => ((i >> j) & 1 ? mask | bit(name) : mask), 0), // prettier-ignore
+  const kinds = {
+    GUILDS: ["CHANNEL_CREATE"],
+    GUILD_MEMBERS: ["GUILD_MEMBER_ADD", "GUILD_MEMBER_REMOVE"],
+    GUILD_MESSAGES: ["MESSAGE_CREATE"],
+    GUILD_MESSAGE_TYPING: ["TYPING_START"],
+  } as const
+  const masks = Array.from({ length: 16 }, (_, i) => i).map(i =>
+    (Object.keys(kinds) as (keyof typeof kinds)[]).reduce(
+      (mask, name, j) => ((i >> j) & 1 ? mask | bit(name) : mask),
+      0,
+    ),
   )
   // More classes than one audience may have: the rare rest is served one by one.
   const inboxes: { inbox: Listener; mask: number }[] = []
@@ -317,7 +384,9 @@ test("L1: every combination of intents receives exactly what its bits let throug
   await shared.settle()
   const order = ["GUILD_MEMBER_ADD", "MESSAGE_CREATE", "TYPING_START", "CHANNEL_CREATE", "GUILD_MEMBER_REMOVE"]
   for (const { inbox, mask } of inboxes) {
-    const mine = Object.entries(kinds).flatMap(([name, list]): readonly string[] => (mask & bit(name as keyof typeof kinds) ? list : [])) // prettier-ignore
+    const mine = Object.entries(kinds).flatMap(([name, list]): readonly string[] =>
+      mask & bit(name as keyof typeof kinds) ? list : [],
+    )
     expect([mask, names(inbox.rest())]).toEqual([mask, order.filter(name => mine.includes(name))])
   }
 })
@@ -326,7 +395,10 @@ test("the last of a class leaves, another comes: topics are left and taken witho
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const stays = await lin.listen(shared.west)
   for (let i = 0; i < 5; i++) {
-    const other = await ada.listen(shared.west, { intents: bit("GUILD_MESSAGES"), encoding: i % 2 === 0 ? "json" : "msgpack" }) // prettier-ignore
+    const other = await ada.listen(shared.west, {
+      intents: bit("GUILD_MESSAGES"),
+      encoding: i % 2 === 0 ? "json" : "msgpack",
+    })
     await ada.on(shared.east).createMessage({ channel_id: channel.id, content: `${i}` })
     expect((await other.next("MESSAGE_CREATE")).content).toBe(`${i}`)
     other.close()

@@ -168,7 +168,11 @@ describe("a frame that is not understood closes the socket with its code", () =>
   test("unknown keys are ignored", async ({ shared }) => {
     const ada = await shared.person("ada")
     const raw = await open(shared.east)
-    raw.say({ op: 2, x: 1, d: { token: ada.token, shard: [0, 1], presence: {}, large_threshold: 5, compress: false, more: null } }) // prettier-ignore
+    raw.say({
+      op: 2,
+      x: 1,
+      d: { token: ada.token, shard: [0, 1], presence: {}, large_threshold: 5, compress: false, more: null },
+    })
     await raw.event("READY")
     raw.close()
   })
@@ -247,7 +251,6 @@ describe("IDENTIFY", () => {
       { op: 2, d: { token: ada.token } },
       { op: 6, d: { token: ada.token, session_id: "x", seq: 1 } },
     ]) {
-      // prettier-ignore
       const raw = await identified(shared.east, ada.token)
       raw.say(second)
       expect(await raw.ended).toEqual(closedWith("already_authenticated"))
@@ -268,7 +271,12 @@ describe("IDENTIFY", () => {
       await raw.event("READY")
       return raw
     }
-    const all = await Promise.all([listen({}), listen({ intents: 0 }), listen({ intents: 2_097_151 }), listen({ intents: 513 })]) // prettier-ignore
+    const all = await Promise.all([
+      listen({}),
+      listen({ intents: 0 }),
+      listen({ intents: 2_097_151 }),
+      listen({ intents: 513 }),
+    ])
     const stranger = await shared.person("stranger")
     const { code } = await ada.on(shared.west).createInvite({ channel_id: channel.id })
     await stranger.on(shared.west).joinByInvite({ invite_code: code })
@@ -276,10 +284,10 @@ describe("IDENTIFY", () => {
     await stranger.on(shared.west).createMessage({ channel_id: channel.id, content: "hi" })
     await ada.on(shared.west).createChannel({ server_id: server.id, name: "more" })
     await shared.settle()
-    for (const raw of [all[0]!, all[2]!, all[3]!]) await raw.event("CHANNEL_CREATE")
+    for (const raw of [all[0], all[2], all[3]]) await raw.event("CHANNEL_CREATE")
     // The answer to a heartbeat has everything before it in front.
-    all[1]!.say({ op: 1 })
-    await all[1]!.op(11)
+    all[1].say({ op: 1 })
+    await all[1].op(11)
     const heard = all.map(raw => raw.frames.flatMap(({ t }) => (t === undefined || t === "READY" ? [] : [t])))
     const inOrder = ["MESSAGE_CREATE", "CHANNEL_CREATE"]
     expect(heard).toEqual([["TYPING_START", ...inOrder], [], ["GUILD_MEMBER_ADD", "TYPING_START", ...inOrder], inOrder])
@@ -403,7 +411,8 @@ test("browsers of other origins are refused where a list is given; programs with
   await refused.ended
   expect(refused.frames).toEqual([])
   expect(refused.error?.message).toMatch(/403/)
-  for (const headers of [{ Origin: "https://chat.example.com" }, {}] as Record<string, string>[]) (await open(worker!, { headers })).close() // prettier-ignore
+  for (const headers of [{ Origin: "https://chat.example.com" }, {}] as Record<string, string>[])
+    (await open(worker!, { headers })).close()
   ;(await open(shared.east, { headers: { Origin: "https://anything.example.com" } })).close()
 })
 
@@ -424,7 +433,10 @@ describe("with heartbeats due every 400 ms", () => {
     expect(await nobody.ended).toEqual(closedWith("not_authenticated"))
     const ready = silent.frames[1]!
     const back = await open(worker!)
-    back.say({ op: 6, d: { token: ada.token, session_id: (ready.d as { session_id: string }).session_id, seq: ready.s! } }) // prettier-ignore
+    back.say({
+      op: 6,
+      d: { token: ada.token, session_id: (ready.d as { session_id: string }).session_id, seq: ready.s! },
+    })
     await back.event("RESUMED")
     back.close()
     await beating.heartbeatNow()
@@ -464,7 +476,7 @@ describe("with limits", () => {
       sixth.say({ op: 2, d: { token: other.token } })
       expect(await sixth.ended).toEqual(closedWith("rate_limited"))
     }
-    first[0]!.close()
+    first[0].close()
     await until("its end is noticed", () => east!.gateway.connections === 2)
     const next = await open(west!)
     next.say({ op: 2, d: { token: ada.token } })

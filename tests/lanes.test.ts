@@ -12,8 +12,14 @@ let database: TestDatabase
 let storage: Storage
 beforeAll(async () => {
   database = await cloneDatabase()
-  storage = openStorage({ url: database.url, name: "w", readConnections: 4, statementTimeout: 5_000, connectTimeout: 5_000 })
-}) // prettier-ignore
+  storage = openStorage({
+    url: database.url,
+    name: "w",
+    readConnections: 4,
+    statementTimeout: 5_000,
+    connectTimeout: 5_000,
+  })
+})
 afterAll(async () => {
   await storage.close()
   await database.drop()
@@ -51,14 +57,19 @@ let rows = 0
 function batchOf(messages: readonly Message[], kind: "statement" | "transaction" = "statement"): Batch {
   const number = ++rows
   const inserts = messages.map(one => insertMessage(one))
-  const more = kind === "transaction" ? [updateContent({ channel_id: channel, id: messages[0]!.id, content: "edited", edited_at: 5 })] : [] // prettier-ignore
+  const more =
+    kind === "transaction"
+      ? [updateContent({ channel_id: channel, id: messages[0]!.id, content: "edited", edited_at: 5 })]
+      : []
   return {
     turns: [{ home: channel, writes: [...inserts, ...more] }],
     outbox: [{ shard: 5, number, last_id: messages.at(-1)!.id, body: '{"items":[],"answers":[]}' }],
   }
 }
 const storedRows = (list: readonly Message[]) =>
-  database.sql<{ id: string; content: string | null }[]>`SELECT id, content FROM messages WHERE id = ANY(${list.map(one => one.id)}::bigint[]) ORDER BY id` // prettier-ignore
+  database.sql<
+    { id: string; content: string | null }[]
+  >`SELECT id, content FROM messages WHERE id = ANY(${list.map(one => one.id)}::bigint[]) ORDER BY id`
 const rowsAfter = (id: string) => database.sql<{ id: string }[]>`SELECT id FROM messages WHERE id > ${id} ORDER BY id`
 const isWritten = (batch: Batch) => storage.placement.wasWritten(5, batch.outbox[0]!.number)
 
@@ -102,7 +113,10 @@ test.each(["statement", "transaction"] as const)(
     await lane.commit(batchOf([known]))
     const guilty = [message(), message({ nonce: `taken ${kind}` }), message()]
     const batch = batchOf(guilty, kind)
-    const error = await lane.commit(batch).then(() => undefined, (failure: unknown) => failure) // prettier-ignore
+    const error = await lane.commit(batch).then(
+      () => undefined,
+      (failure: unknown) => failure,
+    )
     expect(isDataError(error)).toBe(true)
     expect(await storedRows(guilty)).toEqual([])
     expect(await isWritten(batch)).toBe(false)
@@ -202,13 +216,23 @@ test("P7: under a race, exactly those batches stand whose commit was answered", 
 
 test("P7: an owner that is paused within a transaction holds nobody up for much longer than a second", async () => {
   const { incarnation } = await openLane()
-  const paused = openPool({ url: database.url, connections: 1, statementTimeout: 5_000, connectTimeout: 5_000, name: "paused", idleInTransactionTimeout: 1_000 }) // prettier-ignore
+  const paused = openPool({
+    url: database.url,
+    connections: 1,
+    statementTimeout: 5_000,
+    connectTimeout: 5_000,
+    name: "paused",
+    idleInTransactionTimeout: 1_000,
+  })
   const transaction = paused.begin(async sql => {
     await sql`SELECT 1 FROM lanes WHERE incarnation = ${incarnation} FOR SHARE`
     await sleep(3_000)
     await sql`INSERT INTO messages (channel_id, id, author_id) VALUES (1, 1, 1)`
   })
-  const outcome = transaction.then(() => "committed", () => "ended") // prettier-ignore
+  const outcome = transaction.then(
+    () => "committed",
+    () => "ended",
+  )
   await until("the row is locked", async () => {
     const [row] =
       await database.sql`SELECT 1 FROM pg_stat_activity WHERE application_name = 'paused' AND state = 'idle in transaction'`
@@ -228,7 +252,10 @@ test("G3: after a lost connection the raised generation shuts out what was in fl
   const goOn = await holdUp("lost")
   const lost = [message({ nonce: "lost" })]
   const batch = batchOf(lost)
-  const commit = lane.commit(batch).then(() => undefined, (failure: unknown) => failure) // prettier-ignore
+  const commit = lane.commit(batch).then(
+    () => undefined,
+    (failure: unknown) => failure,
+  )
   await until("the batch waits", laneIsHeldUp)
   const [ended] = await database.sql`
     SELECT pg_terminate_backend(pid) AS done FROM pg_stat_activity WHERE application_name = 'w lane 0' AND datname = ${database.name}`
@@ -239,10 +266,15 @@ test("G3: after a lost connection the raised generation shuts out what was in fl
   await goOn()
 
   // postgres.js 3.4.9 fails the first query of a new connection with the error that ended the old one: whoever raises repeats.
-  await until("the generation is raised", () => lane.raise().then(() => true, (failure: unknown) => {
-    if (failure instanceof Fenced) throw failure
-    return false
-  })) // prettier-ignore
+  await until("the generation is raised", () =>
+    lane.raise().then(
+      () => true,
+      (failure: unknown) => {
+        if (failure instanceof Fenced) throw failure
+        return false
+      },
+    ),
+  )
   expect(await isWritten(batch)).toBe(false)
   rows--
   await lane.commit(batchOf(lost))
@@ -295,12 +327,19 @@ test("K1: a shard without a living owner is taken by exactly one of many", async
     const dead = await openLane()
     const shards = [round * 4, round * 4 + 1, round * 4 + 2, round * 4 + 3]
     expect(await storage.placement.take(at(0, ...shards), dead.incarnation)).toHaveLength(4)
-    expect(await storage.placement.take(at(1, ...shards), takers[0]!.incarnation)).toEqual([])
+    expect(await storage.placement.take(at(1, ...shards), takers[0].incarnation)).toEqual([])
     await storage.placement.declareDead(dead.incarnation)
-    const taken = await Promise.all(takers.map(({ incarnation }) => storage.placement.take(at(1, ...shards), incarnation))) // prettier-ignore
-    expect(taken.flat().map(row => [row.shard, row.epoch]).toSorted(([a], [b]) => a! - b!)).toEqual(shards.map(shard => [shard, 2])) // prettier-ignore
+    const taken = await Promise.all(
+      takers.map(({ incarnation }) => storage.placement.take(at(1, ...shards), incarnation)),
+    )
+    expect(
+      taken
+        .flat()
+        .map(row => [row.shard, row.epoch])
+        .toSorted(([a], [b]) => a! - b!),
+    ).toEqual(shards.map(shard => [shard, 2]))
     // What was seen is over.
-    expect(await storage.placement.take(at(1, ...shards), takers[0]!.incarnation)).toEqual([])
+    expect(await storage.placement.take(at(1, ...shards), takers[0].incarnation)).toEqual([])
     await lanes.pop()!.close()
   }
 })

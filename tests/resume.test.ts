@@ -15,12 +15,15 @@ const brief = ({ name, data }: Pick<ReceivedEvent, "name" | "data">) =>
   `${name} ${(data as { id?: string }).id ?? ""} ${(data as { content?: string }).content ?? ""}`.trim()
 const contents = (events: readonly ReceivedEvent[]) =>
   events.map(event => (event.name === "MESSAGE_CREATE" ? event.data.content : event.name))
-const resumes = (workers: readonly Worker[], outcome: string) => counted(workers, "starling_gateway_resumes_total", outcome) // prettier-ignore
+const resumes = (workers: readonly Worker[], outcome: string) =>
+  counted(workers, "starling_gateway_resumes_total", outcome)
 
 async function counted(workers: readonly Worker[], name: string, label?: string): Promise<number> {
   let sum = 0
   for (const { metrics } of workers) {
-    const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as { values: { value: number; labels: Record<string, unknown> }[] } // prettier-ignore
+    const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as {
+      values: { value: number; labels: Record<string, unknown> }[]
+    }
     for (const { value, labels } of metric.values)
       if (label === undefined || Object.values(labels).includes(label)) sum += value
   }
@@ -88,7 +91,13 @@ const ways = [
 
 describe.each(ways)("P5: a session resumes on %s", (_, choose, end) => {
   test("with everything it missed, once and in order, then what follows", async ({ cluster }) => {
-    const { workers: [east, west], post, lin, ada, channel } = await seeded(cluster, 2) // prettier-ignore
+    const {
+      workers: [east, west],
+      post,
+      lin,
+      ada,
+      channel,
+    } = await seeded(cluster, 2)
     const inbox = await lin.listen(east!)
     const first = await post("seen", east)
     await cluster.settle()
@@ -123,11 +132,18 @@ describe.each(ways)("P5: a session resumes on %s", (_, choose, end) => {
   })
 
   test("with what came and went of its servers meanwhile", async ({ cluster }) => {
-    const { workers: [east, west], post, lin, ada, server } = await seeded(cluster, 2) // prettier-ignore
+    const {
+      workers: [east, west],
+      post,
+      lin,
+      ada,
+      server,
+    } = await seeded(cluster, 2)
     const gone = await ada.on(west!).createServer({ name: "To be deleted" })
     const added = await ada.on(east!).createServer({ name: "To be joined" })
     const channelOf = async (id: string) => (await ada.on(west!).listChannels({ server_id: id }))[0]!
-    const invite = async (id: string) => (await ada.on(west!).createInvite({ channel_id: (await channelOf(id)).id })).code // prettier-ignore
+    const invite = async (id: string) =>
+      (await ada.on(west!).createInvite({ channel_id: (await channelOf(id)).id })).code
     await lin.on(west!).joinByInvite({ invite_code: await invite(gone.id) })
     const inbox = await lin.listen(east!)
     inbox.drop()
@@ -161,7 +177,11 @@ describe.each(ways)("P5: a session resumes on %s", (_, choose, end) => {
 })
 
 test("P5: the encoding is that of the new connection", async ({ cluster }) => {
-  const { workers: [east, west], post, lin } = await seeded(cluster, 2) // prettier-ignore
+  const {
+    workers: [east, west],
+    post,
+    lin,
+  } = await seeded(cluster, 2)
   for (const place of [east!, west!]) {
     const inbox = await lin.listen(east!, { encoding: "msgpack" })
     const { sessionId, seq } = inbox
@@ -175,7 +195,11 @@ test("P5: the encoding is that of the new connection", async ({ cluster }) => {
 })
 
 test("P5: there and back with an old position: the first worker's own log is read again", async ({ cluster }) => {
-  const { workers: [east, west], post, lin } = await seeded(cluster, 2) // prettier-ignore
+  const {
+    workers: [east, west],
+    post,
+    lin,
+  } = await seeded(cluster, 2)
   const inbox = await lin.listen(east!)
   const { sessionId, seq } = inbox
   inbox.drop()
@@ -217,11 +241,19 @@ test("positions stay near the clock however often sessions move between two work
 
 test("P5: what lies only in the log between is read too", { timeout: 60_000 }, async ({ cluster }) => {
   // The first worker's log takes the server's events no longer once its sessions have been gone for the resume window.
-  const { workers: [a, b, c], post, lin, server } = await seeded(cluster, 3, { topology: { gateway: { resumeWindow: 1_000 } } }) // prettier-ignore
+  const {
+    workers: [a, b, c],
+    post,
+    lin,
+    server,
+  } = await seeded(cluster, 3, { topology: { gateway: { resumeWindow: 1_000 } } })
   const inbox = await lin.listen(a!)
   const { sessionId, seq } = inbox
   await inbox.reconnect(b!.url)
-  await until("the first worker has let go", async () => !(await c!.node.router.workersOf(server.id)).includes(a!.id), { patience: 30_000, every: 100 }) // prettier-ignore
+  await until("the first worker has let go", async () => !(await c!.node.router.workersOf(server.id)).includes(a!.id), {
+    patience: 30_000,
+    every: 100,
+  })
   await post("late")
   await inbox.next("MESSAGE_CREATE")
   inbox.drop()
@@ -233,7 +265,11 @@ test("P5: what lies only in the log between is read too", { timeout: 60_000 }, a
 })
 
 test("P5: an old position of the session is as good as its last, however often it has moved", async ({ cluster }) => {
-  const { workers: [a, b, c], post, lin } = await seeded(cluster, 3) // prettier-ignore
+  const {
+    workers: [a, b, c],
+    post,
+    lin,
+  } = await seeded(cluster, 3)
   const inbox = await lin.listen(a!)
   const session = inbox.sessionId!
   /** What the client had seen when it stood at a position. */
@@ -268,7 +304,11 @@ test("P5: an old position of the session is as good as its last, however often i
 })
 
 test("P5: worker after worker ends, and the session walks through all their logs", async ({ cluster }) => {
-  const { workers: [a, b, c, d], post, lin } = await seeded(cluster, 4) // prettier-ignore
+  const {
+    workers: [a, b, c, d],
+    post,
+    lin,
+  } = await seeded(cluster, 4)
   const inbox = await lin.listen(a!)
   const { sessionId, seq } = inbox
   await post("on a")
@@ -292,7 +332,7 @@ test("P5: worker after worker ends, and the session walks through all their logs
   const socket = await resumeAt(d!, lin.token, sessionId!, seq!)
   await post("on d", d)
   await caughtUp(cluster, socket)
-  expect(said(socket)).toEqual([...all, "between c and d", "on d"]) // prettier-ignore
+  expect(said(socket)).toEqual([...all, "between c and d", "on d"])
   expect(await resumes([d!], "dead_worker")).toBe(1)
   socket.drop()
 })
@@ -331,7 +371,11 @@ describe("two who resume one session at once: one goes on with everything, the o
 test("a resume takes the session from a socket that is still open: that one is closed with 1000 and hears no more", async ({
   cluster,
 }) => {
-  const { workers: [east, west], post, lin } = await seeded(cluster, 2) // prettier-ignore
+  const {
+    workers: [east, west],
+    post,
+    lin,
+  } = await seeded(cluster, 2)
   for (const place of [east!, west!]) {
     const inbox = await lin.listen(east!)
     const closed = new Promise(resolve => inbox.on("close", resolve))
@@ -355,7 +399,11 @@ describe("P6: what cannot be resumed is said, with op 9 false", () => {
     for (const place of workers)
       for (const wrong of [0, 1, seq! - 10_000_000_000, seq! + 10 ** 13, Number.MAX_SAFE_INTEGER]) {
         const socket = await resumeAt(place, lin.token, sessionId!, wrong)
-        expect({ wrong, place: place.slot, refused: socket.isRefused }).toEqual({ wrong, place: place.slot, refused: true }) // prettier-ignore
+        expect({ wrong, place: place.slot, refused: socket.isRefused }).toEqual({
+          wrong,
+          place: place.slot,
+          refused: true,
+        })
         socket.drop()
       }
     // Wrong positions have cost the session nothing.
@@ -379,7 +427,10 @@ describe("P6: what cannot be resumed is said, with op 9 false", () => {
   })
 
   test("a dead worker's session after its log has gone", async ({ cluster }) => {
-    const { workers: [east, west], lin } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } }) // prettier-ignore
+    const {
+      workers: [east, west],
+      lin,
+    } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } })
     const inbox = await lin.listen(east!)
     const { sessionId, seq } = inbox
     await east!.stop()
@@ -391,7 +442,11 @@ describe("P6: what cannot be resumed is said, with op 9 false", () => {
   })
 
   test("the client then identifies anew by itself", async ({ cluster }) => {
-    const { workers: [east, west], lin, post } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } }) // prettier-ignore
+    const {
+      workers: [east, west],
+      lin,
+      post,
+    } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } })
     const inbox = await lin.listen(east!, { backoff: { firstMs: 1 } })
     const before = inbox.sessionId
     inbox.drop()
@@ -475,6 +530,7 @@ async function live(cluster: Cluster, workers: readonly Worker[], steps: readonl
   const rises = heard.every(({ s }, i) => i === 0 || s > heard[i - 1]!.s)
   inbox.close()
   witness.close()
+  for (const { id } of servers) await ada.on(workers[0]!).deleteServer({ server_id: id })
   return { expected, got, isSame, rises }
 }
 
@@ -483,12 +539,17 @@ const server = fc.nat({ max: 1 })
 const happening = (moves: boolean): fc.Arbitrary<Step> =>
   fc.oneof(
     { weight: 6, arbitrary: fc.record({ do: fc.constant("post" as const), at, server }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("edit" as const, "delete" as const), at: fc.nat({ max: 5 }), server }) }, // prettier-ignore
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constantFrom("edit" as const, "delete" as const), at: fc.nat({ max: 5 }), server }),
+    },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("drop" as const), at }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("resume" as const), at }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("hop" as const), at }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("settle" as const), at }) },
-    ...(moves ? [{ weight: 3, arbitrary: fc.record({ do: fc.constantFrom("leave" as const, "join" as const), at, server }) }] : []), // prettier-ignore
+    ...(moves
+      ? [{ weight: 3, arbitrary: fc.record({ do: fc.constantFrom("leave" as const, "join" as const), at, server }) }]
+      : []),
   )
 
 test(
@@ -526,7 +587,10 @@ test(
           let from = 0
           for (const event of events) {
             const found = expected[i]!.indexOf(event, from)
-            expect(found, `${event} in ${JSON.stringify(events)} of ${JSON.stringify(expected[i])}`).toBeGreaterThanOrEqual(0) // prettier-ignore
+            expect(
+              found,
+              `${event} in ${JSON.stringify(events)} of ${JSON.stringify(expected[i])}`,
+            ).toBeGreaterThanOrEqual(0)
             from = found + 1
           }
           // What belongs to the present stay is whole.

@@ -5,9 +5,14 @@ import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const ownersOf = async (cluster: Cluster) => cluster.sql<{ shard: number; owner: string | null; epoch: number }[]>`SELECT shard, owner, epoch FROM shards ORDER BY shard` // prettier-ignore
+const ownersOf = async (cluster: Cluster) =>
+  cluster.sql<
+    { shard: number; owner: string | null; epoch: number }[]
+  >`SELECT shard, owner, epoch FROM shards ORDER BY shard`
 async function counted({ metrics }: Worker, name: string, label?: string): Promise<number> {
-  const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as { values: { value: number; labels: Record<string, unknown> }[] } // prettier-ignore
+  const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as {
+    values: { value: number; labels: Record<string, unknown> }[]
+  }
   return metric.values
     .filter(({ labels }) => label === undefined || Object.values(labels).includes(label))
     .reduce((sum, { value }) => sum + value, 0)
@@ -16,7 +21,8 @@ async function counted({ metrics }: Worker, name: string, label?: string): Promi
 test("shards are shared about evenly, and only those move that a newcomer or a leaver moves", async ({ cluster }) => {
   const [a, b] = await cluster.boot(2)
   const two = await ownersOf(cluster)
-  for (const worker of [a!, b!]) expect(two.filter(({ owner }) => owner === worker.id).length).toBeGreaterThan(shardCount / 4) // prettier-ignore
+  for (const worker of [a!, b!])
+    expect(two.filter(({ owner }) => owner === worker.id).length).toBeGreaterThan(shardCount / 4)
 
   const [c] = await cluster.boot(1)
   const three = await ownersOf(cluster)
@@ -34,10 +40,11 @@ test("shards are shared about evenly, and only those move that a newcomer or a l
 test("a worker that leaves owns nothing, and nobody's request is refused for it", async ({ cluster }) => {
   const [a, b] = await cluster.boot(2)
   const { ada, channel } = await cluster.seed(sharedServer)
-  let going = true
+  const over = new AbortController()
   let sent = 0
   const sending = (async () => {
-    for (; going; sent++) await ada.on(b!).createMessage({ channel_id: channel.id, content: `${sent}`, nonce: `${sent}` })
+    for (; !over.signal.aborted; sent++)
+      await ada.on(b!).createMessage({ channel_id: channel.id, content: `${sent}`, nonce: `${sent}` })
   })()
   await until("the load runs", () => sent > 5)
   await a!.drain()
@@ -45,18 +52,21 @@ test("a worker that leaves owns nothing, and nobody's request is refused for it"
   expect(rows.filter(({ owner }) => owner !== b!.id)).toEqual([])
   const before = sent
   await until("the load goes on", () => sent > before + 5)
-  going = false
+  over.abort()
   await sending
   expect((await cluster.sql`SELECT 1 FROM messages WHERE channel_id = ${channel.id}`).length).toBe(sent)
 })
 
-test("H1, P3: ids of a home rise strictly across owners, and every id carries its home's shard", async ({ cluster }) => {
+test("H1, P3: ids of a home rise strictly across owners, and every id carries its home's shard", async ({
+  cluster,
+}) => {
   const [first] = await cluster.boot(1)
   const { ada, channel, server } = await cluster.seed(sharedServer)
   const ids: string[] = []
   let worker = first!
   for (let i = 0; i < 4; i++) {
-    for (let n = 0; n < 5; n++) ids.push((await ada.on(worker).createMessage({ channel_id: channel.id, content: "x" })).id)
+    for (let n = 0; n < 5; n++)
+      ids.push((await ada.on(worker).createMessage({ channel_id: channel.id, content: "x" })).id)
     const [next] = await cluster.boot(1, { unbalanced: true })
     await (i % 2 === 0 ? worker.drain() : worker.stop())
     worker = next!
@@ -66,10 +76,13 @@ test("H1, P3: ids of a home rise strictly across owners, and every id carries it
   expect(ids.every((id, i) => i === 0 || BigInt(id) > BigInt(ids[i - 1]!))).toBe(true)
 })
 
-test("H2, O3: outbox rows of a shard are numbered without a hole, published rows are forgotten, the newest never", async ({ cluster }) => {
+test("H2, O3: outbox rows of a shard are numbered without a hole, published rows are forgotten, the newest never", async ({
+  cluster,
+}) => {
   const [worker] = await cluster.boot(1, { topology: { actors: { outboxKeep: 200, outboxSweepEvery: 50 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
-  const rowsOf = () => cluster.sql<{ number: number }[]>`SELECT number FROM outbox WHERE shard = ${shardOf(channel.id)} ORDER BY number` // prettier-ignore
+  const rowsOf = () =>
+    cluster.sql<{ number: number }[]>`SELECT number FROM outbox WHERE shard = ${shardOf(channel.id)} ORDER BY number`
   for (let i = 0; i < 20; i++) await ada.on(worker!).createMessage({ channel_id: channel.id, content: `${i}` })
   const numbers = (await rowsOf()).map(row => row.number)
   expect(numbers).toEqual(numbers.map((_, i) => numbers[0]! + i))
@@ -78,7 +91,9 @@ test("H2, O3: outbox rows of a shard are numbered without a hole, published rows
   expect(await counted(worker!, "starling_outbox_deleted_rows_total")).toBeGreaterThanOrEqual(19)
 })
 
-test("K2, P12: what was committed and not yet published is published by the next owner, in order and once", async ({ cluster }) => {
+test("K2, P12: what was committed and not yet published is published by the next owner, in order and once", async ({
+  cluster,
+}) => {
   const [east, west] = await cluster.boot(2)
   const { ada, lin, channel } = await cluster.seed(sharedServer)
   const owner = (await ownersOf(cluster))[shardOf(channel.id)]!.owner === east!.id ? east! : west!
@@ -91,8 +106,10 @@ test("K2, P12: what was committed and not yet published is published by the next
     SELECT number, last_id, body FROM outbox WHERE shard = ${shardOf(channel.id)} ORDER BY number DESC LIMIT 1`
   const id = String(BigInt(newest!.last_id) + 1n)
   const [published] = inbox.rest()
-  const body = newest!.body.replaceAll((published!.data as { id: string }).id, id).replaceAll('"published"', '"unpublished"')
-  await cluster.sql`INSERT INTO messages (channel_id, id, server_id, author_id, content) VALUES (${channel.id}, ${id}, ${(published!.data as { server_id: string }).server_id}, ${ada.id}, 'unpublished')` // prettier-ignore
+  const body = newest!.body
+    .replaceAll((published!.data as { id: string }).id, id)
+    .replaceAll('"published"', '"unpublished"')
+  await cluster.sql`INSERT INTO messages (channel_id, id, server_id, author_id, content) VALUES (${channel.id}, ${id}, ${(published!.data as { server_id: string }).server_id}, ${ada.id}, 'unpublished')`
   await cluster.sql`INSERT INTO outbox (shard, number, last_id, body) VALUES (${shardOf(channel.id)}, ${newest!.number + 1}, ${id}, ${body})`
   await owner.stop()
   expect((await inbox.next("MESSAGE_CREATE", { timeoutMs: 10_000 })).content).toBe("unpublished")

@@ -63,9 +63,9 @@ export class DeliveryLogs {
   /** Reserves positions in a log for another log's events. @returns the first of them, or undefined without such a log */
   async mark(
     worker: string,
-    options: { floor: number; from: string; first: number; length: number },
+    options: { floor: number; from: string; since: number; length: number },
   ): Promise<number | undefined> {
-    const header = JSON.stringify(["m", options.from, options.first, options.length])
+    const header = JSON.stringify(["m", options.from, options.since, options.length])
     const first = await this.#script<string | null>("mark", worker, [options.floor, options.length, header])
     return first === null ? undefined : Number(first)
   }

@@ -12,6 +12,8 @@ export interface SessionRecord {
   readonly intents: number
   /** The servers that the client knows. */
   readonly guilds: readonly string[]
+  /** What it was last told of servers; see the gateway's `GuildChange`. */
+  readonly changes: unknown
   /** Which positions of which logs the client has been sent; see the gateway's `Span`. */
   readonly spans: unknown
 }
@@ -31,10 +33,10 @@ export class GatewaySessions {
   }
 
   /** Writes a session of this worker; what another has claimed meanwhile stays as it is. */
-  async save(record: SessionRecord): Promise<void> {
+  async save(record: SessionRecord): Promise<boolean> {
     const key = this.#keys.gatewaySession(record.id)
     const { worker, ...rest } = record
-    await this.#run("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))
+    return (await this.#run("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))) === 1
   }
 
   async load(id: string): Promise<SessionRecord | undefined> {

@@ -138,11 +138,20 @@ test("inbox and log are read side by side, and reading goes on after the connect
   await append(1)
   await vi.waitFor(() => expect(messages).toEqual([["m", "one"]]), { interval: 2 })
   const id = await redis.client("LIST")
-  const mine = String(id).split("\n").find(line => line.includes("name=worker-streams-test-blocking")) // prettier-ignore
+  const mine = String(id)
+    .split("\n")
+    .find(line => line.includes("name=worker-streams-test-blocking"))
   await redis.client("KILL", "ID", /id=(\d+)/.exec(mine!)![1]!)
   await redis.xadd(keys.inbox("w"), "*", "m", "two")
   await append(2)
-  await vi.waitFor(() => expect(messages).toEqual([["m", "one"], ["m", "two"]]), { interval: 2 }) // prettier-ignore
+  await vi.waitFor(
+    () =>
+      expect(messages).toEqual([
+        ["m", "one"],
+        ["m", "two"],
+      ]),
+    { interval: 2 },
+  )
   expect(taken).toHaveLength(3)
   expect(streams.position).toBe(taken.at(-1)!.s)
 })

@@ -6,7 +6,7 @@ import type { Audience } from "./audience.ts"
  *   x  an ephemeral event: the same without a number
  *   c  a control entry: shard, number, home, audience. Its data is a `Control`.
  *   g  a gap: events of this shard are missing before this point
- *   m  a join marker: the log whose events are mapped in here, the first position there, how many positions
+ *   m  a join marker: the log whose pieces are mapped in here, after which position there, how many positions are reserved
  */
 export type LogHeader =
   | readonly [
@@ -21,7 +21,7 @@ export type LogHeader =
   | readonly ["x", shard: number, number: 0, home: string, audience: Audience, name: string, except: readonly string[]]
   | readonly ["c", shard: number, number: number, home: string, audience: Audience]
   | readonly ["g", shard: number, number: number]
-  | readonly ["m", log: string, first: number, length: number]
+  | readonly ["m", log: string, since: number, length: number]
   | readonly ["b"]
 
 /** One piece of a delivery log with its position. */

@@ -18,13 +18,13 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Membership } from "../storage/users.ts"
-import { type ForeignLogs, OutOfReach, type ForeignItems } from "./foreign-log.ts"
-import { cutsOf, legsFrom, locate, type Leg, type Span } from "./journey.ts"
+import { type ForeignLogs, OutOfReach } from "./foreign-log.ts"
+import { cutsOf, keptSpans, legsFrom, locate, type Span } from "./journey.ts"
 import { Frame, FrameRefused, plainFrame } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
-import type { Reader } from "./reader.ts"
+import { noteChange, type Reader } from "./reader.ts"
 import type { ServedHomes } from "./served-homes.ts"
-import type { Connection, Guild, Session } from "./session.ts"
+import { knownAt, type Connection, type Guild, type GuildChange, type Session } from "./session.ts"
 
 export interface EntranceOptions {
   readonly self: string
@@ -48,6 +48,8 @@ export interface EntranceOptions {
   readonly metrics: Metrics
 }
 
+/** What a session's client knows of servers. */
+type Known = Pick<SessionRecord, "guilds" | "changes">
 type ResumeRequest = z.output<typeof Resume>
 
 const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
@@ -64,14 +66,15 @@ class NotResumable extends Error {}
 export class Entrance {
   readonly #options: EntranceOptions
   #identifying = 0
+  readonly #resuming = new Map<string, Promise<void>>()
   readonly #queue: (() => void)[] = []
   #toAsk: { users: Set<Snowflake>; found: Promise<Map<Snowflake, Membership[]>> } | undefined
 
   constructor(options: EntranceOptions) {
     this.#options = options
-    options.bus.handle<{ session: string }, { held: boolean }>("claimSession", async ({ session }) => ({
-      held: this.#handAway(session),
-    }))
+    options.bus.handle<{ session: string }, Known | null>("claimSession", async ({ session }) =>
+      this.#handAway(session),
+    )
   }
 
   async identify(connection: Connection, d: unknown): Promise<void> {
@@ -172,8 +175,9 @@ export class Entrance {
         cuts: undefined,
         waiting: false,
         guilds: new Map(),
-        spans: [{ log: self, lo: position, hi: null, offset: 0, since: position }],
+        spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
         hidden: undefined,
+        changes: [],
         sentAt: clock.monotonic(),
         progressAt: clock.monotonic(),
       }
@@ -208,14 +212,25 @@ export class Entrance {
       if (!asked.success) throw new NotResumable("malformed")
       const access = await verify(bareToken(asked.data.token))
       if (typeof access === "string") throw new NotResumable("token")
-      await this.#resume(connection, asked.data, access)
+      await this.#inTurn(asked.data.session_id, () => this.#resume(connection, asked.data, access))
     } catch (error) {
       if (!(error instanceof NotResumable) && !(error instanceof OutOfReach)) throw error
       metrics.gateway.resumes.invalid.inc()
       metrics.gateway.invalidSessions.inc()
       log.debug({ why: error.message }, "session not resumable")
-      console.log("WHY", error.message, (error as Error).stack?.split("\n")[2]) // TEMP
       this.#options.listeners.sendPayload(connection, plainFrame(connection.encoding, { op: 9, d: false }))
+    }
+  }
+
+  /** One RESUME of a session at a time; the last one keeps it. */
+  async #inTurn(id: string, resume: () => Promise<void>): Promise<void> {
+    const before = this.#resuming.get(id)
+    const mine = (before ?? Promise.resolve()).catch(() => {}).then(resume)
+    this.#resuming.set(id, mine)
+    try {
+      await mine
+    } finally {
+      if (this.#resuming.get(id) === mine) this.#resuming.delete(id)
     }
   }
 
@@ -226,44 +241,41 @@ export class Entrance {
   ): Promise<void> {
     const { listeners, self, metrics, isLiving } = this.#options
     const local = listeners.byId.get(id)
-    if (local) {
-      if (local.user !== access.user_id) throw new NotResumable("another user's")
-      await this.#resumeHere(connection, local, seq, access)
+    if (local && local.user !== access.user_id) throw new NotResumable("another user's")
+    if (local && locate(local.spans, seq) === local.spans.at(-1)) {
+      this.#resumeHere(connection, local, seq, access)
       metrics.gateway.resumes.same_worker.inc()
       return
     }
-    const record = await this.#claim(id, access)
-    const living = record.worker !== self && isLiving(record.worker)
-    if (living) await this.#askForIt(record)
-    await this.#resumeFromElsewhere(connection, record, seq, access, token)
-    if (living) metrics.gateway.resumes.other_worker_alive.inc()
+    // From elsewhere; or from here, with a position from before the session came here.
+    const record = await this.#claim(id, access, seq)
+    const living = isLiving(record.worker)
+    // The record may be a moment behind; who holds the session is not.
+    let known: Known | null = null
+    if (record.worker === self) known = this.#handAway(id)
+    else if (living) known = await this.#askForIt(record)
+    await this.#resumeFromElsewhere(connection, { ...record, ...known }, seq, access, token)
+    if (record.worker === self) metrics.gateway.resumes.same_worker.inc()
+    else if (living) metrics.gateway.resumes.other_worker_alive.inc()
     else metrics.gateway.resumes.dead_worker.inc()
   }
 
   /** The session lives here: its log goes on where the client stopped. */
-  async #resumeHere(connection: Connection, session: Session, seq: number, access: AccessSession): Promise<void> {
-    const { listeners, streams, self } = this.#options
-    const from = locate(session.spans, seq)
-    if (!from) throw new NotResumable("out of reach")
-    const own = from.span.log === self
-    if (own && (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor)))
+  #resumeHere(connection: Connection, session: Session, seq: number, access: AccessSession): void {
+    const { listeners, streams } = this.#options
+    if (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor))
       throw new NotResumable("out of reach")
-    const here = session.spans.at(-1)!
-    const cuts = cutsOf(here) ?? new Map<Snowflake, number>()
-    const foreign = own ? undefined : await this.#readLegs(legsFrom(session.spans, from, self, cuts), session.spans)
-    if (connection.closed || listeners.byId.get(session.id) !== session) throw new NotResumable("gone meanwhile")
+    if (connection.closed) throw new NotResumable("closed meanwhile")
     this.#leaveSocket(session)
     session.accessSession = access.session_id
-    session.foreign = foreign
-    session.cuts = cuts
+    session.foreign = undefined
+    session.cuts = cutsOf(session.spans.at(-1))
     session.repeatedUntil = Math.max(session.repeatedUntil, session.cursor)
-    session.cursor = own ? seq : here.since
-    const again = [
-      ...(foreign?.flatMap(stretch => stretch.items) ?? []),
-      ...(streams().recentAfter(session.cursor) ?? []).filter(item => item.s <= session.repeatedUntil),
-    ]
+    session.cursor = seq
+    const again = (streams().recentAfter(seq) ?? []).filter(item => item.s <= session.repeatedUntil)
     session.hidden = serversJoinedIn(session.user, again)
-    await this.#attach(connection, session, seq)
+    this.#attach(connection, session, seq)
+    this.save(session)
   }
 
   async #resumeFromElsewhere(
@@ -275,31 +287,46 @@ export class Entrance {
   ): Promise<void> {
     const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
     const spans = record.spans as Span[]
-    const from = locate(spans, seq)
-    const reached = from && (await logs.lastPosition(from.span.log))
-    // A position that was never given out would push this worker's own positions away.
-    if (!from || reached === undefined || from.position > reached) throw new NotResumable("out of reach")
-    const walk = legsFrom(spans, from, undefined, new Map())
+    const from = locate(spans, seq)!
+    const position = await foreign.positionAt(from, seq)
+    const walk = legsFrom(spans, from, position, new Map())
     // Positions of ours for what the other logs hold, above everything the client has seen.
     const joined: Span[] = []
     let floor = seq
     for (const { log, start, after } of walk) {
       const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
-      const offset = join.mappedFirst - join.first
       const cuts = after && Object.fromEntries(after)
-      joined.push({ log, lo: join.mappedFirst, hi: join.mappedLast, offset, since: start, cuts })
-      floor = join.mappedLast
+      joined.push({ log, lo: join.lo, hi: join.hi, counted: true, since: join.since, cuts })
+      floor = join.hi
     }
-    const memberships = await this.#membershipsOf(access.user_id)
-    const held = [access.user_id, ...memberships.map(({ server_id }) => server_id)]
-    const holding = held.map(home => homes.hold(home))
+    const held = new Set<Snowflake>()
+    const hold = (home: Snowflake) => {
+      held.add(home)
+      return homes.hold(home)
+    }
     let begun: Session | undefined
     try {
-      await Promise.all(holding)
-      await Promise.all(memberships.map(({ server_id }) => homes.need(server_id)))
-      const cuts = new Map(await Promise.all(held.map(async home => [home, await homes.cut(home)] as const)))
+      await hold(access.user_id)
+      let memberships: Membership[]
+      let cuts: ReadonlyMap<Snowflake, number> | undefined
+      for (;;) {
+        memberships = await this.#membershipsOf(access.user_id)
+        const missing = memberships.filter(({ server_id }) => !held.has(server_id))
+        // Looked at after the cuts: whatever changed before is in what is read from elsewhere, whatever comes later in our log.
+        if (cuts && missing.length === 0) break
+        await Promise.all(missing.map(({ server_id }) => hold(server_id)))
+        await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
+        cuts = new Map(await Promise.all([...held].map(async home => [home, await homes.cut(home)] as const)))
+      }
       const notBefore = (await logs.lastPosition(self)) ?? 0
-      const own: Span = { log: self, lo: floor + 1, hi: null, offset: 0, since: floor, cuts: Object.fromEntries(cuts) }
+      const own: Span = {
+        log: self,
+        lo: floor + 1,
+        hi: null,
+        counted: false,
+        since: floor,
+        cuts: Object.fromEntries(cuts),
+      }
       const session: Session = {
         id: record.id,
         user: access.user_id,
@@ -316,13 +343,14 @@ export class Entrance {
         cuts,
         waiting: false,
         guilds: new Map(),
-        // Older stretches are out of every log's reach.
-        spans: [...spans.slice(-6), ...joined, own],
+        spans: [...keptSpans(spans, seq), ...joined, own],
         hidden: undefined,
+        changes: record.changes as readonly GuildChange[],
         sentAt: clock.monotonic(),
         progressAt: clock.monotonic(),
       }
-      session.foreign = await this.#readLegs(legsFrom(spans, from, undefined, cuts), joined)
+      const legs = legsFrom(spans, from, position, cuts)
+      session.foreign = await Promise.all(legs.map((leg, i) => foreign.read(leg, joined[i] as Span & { hi: number })))
       session.hidden = serversJoinedIn(
         session.user,
         session.foreign.flatMap(stretch => stretch.items),
@@ -330,19 +358,29 @@ export class Entrance {
       if (connection.closed) throw new NotResumable("closed meanwhile")
       for (const { server_id, roles } of memberships) {
         const view = homes.view(server_id)
-        if (view) listeners.addGuild(session, view, roles)
-        else homes.release(server_id)
+        if (!view) continue
+        held.delete(server_id)
+        listeners.addGuild(session, view, roles)
       }
+      held.delete(access.user_id)
+      for (const server of held) homes.release(server)
+      held.clear()
       listeners.add(session)
       metrics.gateway.sessions.detached.inc()
       begun = session
       const [differences, still] = await Promise.all([
-        this.#differences(session, record.guilds),
+        this.#differences(
+          session,
+          knownAt(seq, record.guilds, record.changes as readonly GuildChange[]),
+          session.foreign[0]!.first - 1,
+        ),
         this.#options.verify(bareToken(token)),
       ])
+      // Whoever has claimed it since has it; and from here on he asks this worker for it.
+      if (!(await records.save(this.#recordOf(session)))) throw new NotResumable("claimed elsewhere")
       if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session)
         throw new NotResumable("closed meanwhile")
-      await this.#attach(connection, session, seq, differences)
+      this.#attach(connection, session, seq, differences)
     } catch (error) {
       if (begun) this.end(begun)
       else {
@@ -367,25 +405,8 @@ export class Entrance {
     return this.#toAsk.found.then(found => found.get(user) ?? [])
   }
 
-  /** What lies in other workers' logs, mapped to ours by the stretches that were reserved for them. */
-  async #readLegs(legs: readonly Leg[], spans: readonly Span[]): Promise<ForeignItems> {
-    const { foreign } = this.#options
-    return Promise.all(
-      legs.map(leg => {
-        const mapped = spans.findLast(span => span.log === leg.log && span.offset !== 0)
-        if (!mapped) throw new OutOfReach("no positions are reserved")
-        return foreign.read(leg, mapped.offset, mapped.hi)
-      }),
-    )
-  }
-
   /** RESUMED, then reading; E2. */
-  async #attach(
-    connection: Connection,
-    session: Session,
-    seq: number,
-    afterForeign: readonly Frame[] = [],
-  ): Promise<void> {
+  #attach(connection: Connection, session: Session, seq: number, afterForeign: readonly Frame[] = []): void {
     const { listeners, reader, records, metrics, log } = this.#options
     session.connection = connection
     session.encoding = connection.encoding
@@ -399,60 +420,74 @@ export class Entrance {
       for (const frame of afterForeign) listeners.send(session, frame)
       reader.begin(session)
     })
-    await Promise.all([
-      records.save(this.#recordOf(session)),
-      records.connect(session.user, session.id, this.#options.self),
-    ]).catch((error: unknown) => log.warn({ err: error }, "session record not written"))
+    records
+      .connect(session.user, session.id, this.#options.self)
+      .catch((error: unknown) => log.warn({ err: error }, "connection not counted"))
   }
 
-  /** Servers that came or went without an entry in a log that the session reads. */
-  async #differences(session: Session, known: readonly Snowflake[]): Promise<Frame[]> {
+  /** What the client has to be told of servers: those that went, those that came, those that it left and joined again. */
+  async #differences(session: Session, known: ReadonlySet<Snowflake>, s: number): Promise<Frame[]> {
     const { storage, listeners } = this.#options
-    if (!listeners.isFor(session, { kind: "user", user: session.user }, guildCreate.name, [])) return []
-    const told = new Set(known)
-    const s = session.foreign?.[0]?.items[0]
-      ? session.foreign[0].items[0].s + session.foreign[0].offset - 1
-      : session.cursor
     const frames: Frame[] = []
+    const isTold = listeners.isFor(session, { kind: "user", user: session.user }, guildCreate.name, [])
+    const tell = (isMember: boolean, server: Snowflake, d: unknown) => {
+      noteChange(session, { server, s, isMember })
+      if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
+    }
     for (const server of known)
-      if (!session.guilds.has(server))
-        frames.push(new Frame(guildDelete.name, s, JSON.stringify({ id: server, server_id: server, guild_id: server })))
+      if (!session.guilds.has(server) || session.hidden?.has(server))
+        tell(false, server, { id: server, server_id: server, guild_id: server })
     for (const server of session.guilds.keys()) {
-      // Where the log tells of the joining, it is told there.
-      if (told.has(server) || session.hidden?.has(server)) continue
+      if (known.has(server) && !session.hidden?.has(server)) continue
       const state = await storage.servers.load(server)
-      if (state) frames.push(new Frame(guildCreate.name, s, JSON.stringify(guildObject(state))))
+      if (state) tell(true, server, guildObject(state))
     }
     return frames
   }
 
-  async #claim(id: string, access: AccessSession): Promise<SessionRecord> {
+  async #requireReach(spans: readonly Span[], seq: number): Promise<void> {
+    const { logs, foreign } = this.#options
+    const from = locate(spans, seq)
+    if (!from) throw new NotResumable("out of reach")
+    const position = await foreign.positionAt(from, seq)
+    const [oldest, newest] = await Promise.all([logs.firstPosition(from.log), logs.lastPosition(from.log)])
+    if (oldest === undefined || newest === undefined || position < oldest - 1 || position > newest)
+      throw new NotResumable("out of reach")
+  }
+
+  /** Only for a position that was given out: a wrong one costs the session nothing, and would push this worker's own away. */
+  async #claim(id: string, access: AccessSession, seq: number): Promise<SessionRecord> {
     const { records, self } = this.#options
     for (let attempt = 0; attempt < 3; attempt++) {
       const record = await records.load(id)
       if (!record) throw new NotResumable("unknown")
       if (record.user !== access.user_id) throw new NotResumable("another user's")
+      await this.#requireReach(record.spans as readonly Span[], seq)
       if (await records.claim(id, record.worker, self)) return record
     }
     throw new NotResumable("claimed elsewhere")
   }
 
   /** The worker that holds it closes its socket and lets go. */
-  async #askForIt(record: SessionRecord): Promise<void> {
+  async #askForIt(record: SessionRecord): Promise<Known | null> {
     try {
-      await this.#options.bus.request(record.worker, "claimSession", { session: record.id }, 2_000)
+      const request = { session: record.id }
+      return await this.#options.bus.request<Known | null>(record.worker, "claimSession", request, 2_000)
     } catch (error) {
       // Dead or silent: the session is ours by its record, and whatever it still sends goes nowhere.
       if (!(error instanceof Gone) && !(error instanceof Failure)) throw error
+      return null
     }
   }
 
-  #handAway(id: string): boolean {
+  /** Lets go of a session that another worker has claimed. @returns the servers that its client knows */
+  #handAway(id: string): Known | null {
     const session = this.#options.listeners.byId.get(id)
-    if (!session) return false
+    if (!session) return null
+    const known = { guilds: [...session.guilds.keys()], changes: session.changes }
     this.#leaveSocket(session)
     this.drop(session)
-    return true
+    return known
   }
 
   /** The old socket ends, and none of the effects of a disconnect happen. */
@@ -529,6 +564,7 @@ export class Entrance {
       if (view && state && member && !session.guilds.has(server)) {
         kept = true
         listeners.addGuild(session, view, member.roles)
+        noteChange(session, { server, s, isMember: true })
         reader.tell(session, guildCreate.name, JSON.stringify(guildObject(state)), s)
         this.save(session)
         // Whoever left between the look and now was not known to the stream as a member.
@@ -550,6 +586,7 @@ export class Entrance {
       accessSession: session.accessSession,
       intents: session.intents,
       guilds,
+      changes: session.changes,
       spans: session.spans,
     }
   }

@@ -29,7 +29,7 @@ async function open(maxBytes = 1_000_000) {
   const foreign = new ForeignLogs({ logs, self: "b", maxBytes, keep: 60_000, clock })
   let number = 0
   const append = async (count: number, data = "x") => {
-    const fields = Array.from({ length: count }, () => ['["e",1]', data]).flat()
+    const fields = Array.from({ length: count }, () => [`["e",1,${number + 1},"home"]`, data]).flat()
     await logs.append("a", [{ shard: 1, epoch: 1, number: number + 1, before: number, fields }])
     number++
   }
@@ -37,11 +37,12 @@ async function open(maxBytes = 1_000_000) {
 }
 
 /** A leg of a journey that begins after a position of that log. */
-const leg = (start: number, log = "a"): Leg => ({ log, start, after: undefined, until: new Map() })
+const leg = (start: number, log = "a"): Leg => ({ log, start, after: undefined, until: new Map([["home", 99]]) })
 
 test("a log is read to its present end, from any position it still reaches", async () => {
   const { logs, foreign, append } = await open()
-  const after = async (start: number, log?: string) => (await foreign.read(leg(start, log), 0, null)).items.map(one => one.s) // prettier-ignore
+  const after = async (start: number, log?: string) =>
+    (await foreign.read(leg(start, log), 0, null)).items.map(one => one.s)
   await append(700)
   await append(900)
   const all = (await logs.read("a", 0, 10_000)).map(one => one.s)

@@ -1,14 +1,14 @@
 import type { DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { Clock } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
-import type { Leg } from "./journey.ts"
+import { belongs, type Leg, type Span } from "./journey.ts"
 
 /** One stretch of another worker's log, mapped to positions of this worker's. */
 export interface ForeignStretch {
   readonly leg: Leg
   readonly items: readonly LogItem[]
-  /** Added to a position there. */
-  readonly offset: number
+  /** The position that the first of `items` has here; the others follow one by one. */
+  readonly first: number
   /** The first of `items` that the client has not been sent. */
   next: number
 }
@@ -27,12 +27,12 @@ export interface ForeignLogOptions {
   readonly clock: Clock
 }
 
-/** Positions there, from `first` on, are mapped to positions here. */
+/** `lo` is the position here for `since` there; the pieces after it have those that follow, up to `hi`. */
 export interface Join {
   readonly log: string
-  readonly first: number
-  readonly mappedFirst: number
-  readonly mappedLast: number
+  readonly since: number
+  readonly lo: number
+  readonly hi: number
   readonly madeAt: number
 }
 
@@ -46,8 +46,8 @@ interface Held {
   usedAt: number
 }
 
-/** What a log may still grow by after it was joined, in positions: milliseconds × 4096. */
-const slack = { living: 10_000 * 4096, dead: 120_000 * 4096 }
+/** How many pieces a log may still grow by after it was joined. A dead worker's log takes what owners append for a while. */
+const slack = { living: 20_000, dead: 1_000_000 }
 /** How long one join marker serves all who come from a log that still grows. */
 const livingJoinLasts = 5_000
 
@@ -73,7 +73,7 @@ export class ForeignLogs {
     if (known) {
       const join = await known
       const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLasts
-      if (fresh && join.first <= start + 1 && join.mappedFirst > above) return join
+      if (fresh && join.since <= start && join.lo > above) return join
       if (this.#joins.get(log) === known) this.#joins.delete(log)
       return this.join(log, { start, isLiving, above })
     }
@@ -90,22 +90,36 @@ export class ForeignLogs {
     const { logs, self, clock } = this.#options
     const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
     if (oldest === undefined || last === undefined) throw new OutOfReach("the log is gone")
-    // A dead worker's whole log is mapped once, for all its sessions; a living one's from where this session stopped.
-    const first = isLiving ? start + 1 : oldest
-    const length = Math.max(last - first + 1, 1) + (isLiving ? slack.living : slack.dead)
-    const mappedFirst = await logs.mark(self, { floor: Math.max(last, above), from: log, first, length })
-    if (mappedFirst === undefined) throw new OutOfReach("no positions could be reserved")
-    return { log, first, mappedFirst, mappedLast: mappedFirst + length - 1, madeAt: clock.monotonic() }
+    // A dead worker's whole log is joined once, for all its sessions; a living one's from where this session stopped.
+    const since = isLiving ? start : oldest - 1
+    const length = 1 + (await this.#after(log, since)).length + (isLiving ? slack.living : slack.dead)
+    const lo = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
+    if (lo === undefined) throw new OutOfReach("no positions could be reserved")
+    return { log, since, lo, hi: lo + length - 1, madeAt: clock.monotonic() }
   }
 
-  /** What a leg's log holds after its start, up to its present end, mapped by `offset` and not beyond `last`. */
-  async read(leg: Leg, offset: number, last: number | null): Promise<ForeignStretch> {
-    const items = await this.#after(leg.log, leg.start)
-    for (const item of items) {
-      if (item.header[0] === "g") throw new OutOfReach("a gap lies between")
-      if (last !== null && item.s + offset > last) throw new OutOfReach("the reserved positions are used up")
+  /** What a leg's log holds after its start, up to its present end, with the positions that were reserved for it. */
+  async read(leg: Leg, join: Pick<Join, "since" | "lo" | "hi">): Promise<ForeignStretch> {
+    const all = await this.#after(leg.log, join.since)
+    const before = firstAfter(all, leg.start)
+    const items = all.slice(before)
+    const first = join.lo + 1 + before
+    for (const [i, { header }] of items.entries()) {
+      if (header[0] === "g") throw new OutOfReach("a gap lies between")
+      if (header[0] !== "e" && header[0] !== "c") continue
+      if (first + i > join.hi && belongs(leg, header[3], header[2]))
+        throw new OutOfReach("the reserved positions are used up")
     }
-    return { leg, items, offset, next: 0 }
+    return { leg, items, first, next: 0 }
+  }
+
+  /** Where a client stood in a log when it had seen everything up to `seq` of a stretch. */
+  async positionAt(span: Span, seq: number): Promise<number> {
+    if (!span.counted) return Math.max(seq, span.since)
+    if (seq === span.lo) return span.since
+    const piece = (await this.#after(span.log, span.since))[seq - span.lo - 1]
+    if (!piece) throw new OutOfReach("a position that was never given out")
+    return piece.s
   }
 
   async #after(log: string, position: number): Promise<readonly LogItem[]> {

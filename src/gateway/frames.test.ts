@@ -7,7 +7,10 @@ const bytes = (text: string | Uint8Array): ArrayBuffer => {
   const view = typeof text === "string" ? new TextEncoder().encode(text) : text
   return view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength) as ArrayBuffer
 }
-function closeOf(message: string | Uint8Array, { binary = false, encoding = "json" as Encoding, max = 65_536 } = {}) {
+function closeOf(
+  message: string | Uint8Array,
+  { binary = false, encoding = "json", max = 65_536 }: { binary?: boolean; encoding?: Encoding; max?: number } = {},
+) {
   try {
     return readFrame(bytes(message), binary, encoding, max)
   } catch (error) {
@@ -33,7 +36,7 @@ describe("a frame that is not understood says why", () => {
     ["op an object", '{"op":{}}', "unknown_opcode"],
     ["op unknown", '{"op":99}', "unknown_opcode"],
     ...[0, 7, 9, 10, 11, 12].map(op => [`op ${op}, the server's`, `{"op":${op}}`, "unknown_opcode"]),
-  ])("%s", (_, text, close) => expect(closeOf(text!)).toBe(close))
+  ])("%s", (_, text, close) => expect(closeOf(text)).toBe(close))
   test("null is ignored", () => expect(closeOf("null")).toBeUndefined())
   test("bytes that are not UTF-8", () => {
     expect(closeOf(Uint8Array.of(0x7b, 0xff, 0x7d))).toBe("decode_error")

@@ -3,14 +3,18 @@
  * session moves, what it missed in the old log is mapped into a range that is reserved in the new one.
  */
 
-/** A stretch of positions as the client saw them: `s` in [lo, hi] was position `s - offset` of `log`. */
+/**
+ * A stretch of positions as the client saw them. Where the session lived they are the log's own. Where it moved to, `lo`
+ * stands for `since` in the old log, and the pieces after it were given the positions that follow, one each: a reserved range need only be as
+ * long as there are pieces, however far apart their own positions lie.
+ */
 export interface Span {
   readonly log: string
   readonly lo: number
   /** null: up to whatever comes. */
   readonly hi: number | null
-  /** 0 where the session lived; else the mapping into the log it moved to. */
-  readonly offset: number
+  /** Whether positions are counted from `lo`, instead of being the log's own. */
+  readonly counted: boolean
   /** The position of that log after which the session read it. */
   readonly since: number
   /** Per home the last row that belongs to the log before; rows above it come from this log. */
@@ -28,33 +32,39 @@ export interface Leg {
   readonly until: ReadonlyMap<string, number>
 }
 
-/** Where a client stopped: the latest stretch that begins at or before its `seq`, and the position there. */
-export function locate(spans: readonly Span[], seq: number): { span: Span; position: number } | undefined {
+/** Where a client stopped: the latest stretch that begins at or before its `seq`. */
+export function locate(spans: readonly Span[], seq: number): Span | undefined {
   const span = spans.findLast(({ lo }) => lo <= seq)
-  return !span || (span.hi !== null && seq > span.hi) ? undefined : { span, position: seq - span.offset }
+  return span && (span.hi === null || seq <= span.hi) ? span : undefined
 }
 
 /**
- * The logs to walk from there on, oldest first. `cuts` are where the log takes over that the session goes on in: `here`, if it
- * lived there already, which is left out. A session that comes back to a worker finds that one's log among the others.
+ * The logs to walk from a position on, oldest first: all that the session has read since, a worker that it came back to once
+ * more. `cuts` are where the log takes over that it goes on in.
  */
 export function legsFrom(
   spans: readonly Span[],
-  from: { span: Span; position: number },
-  here: string | undefined,
+  from: Span,
+  position: number,
   cuts: ReadonlyMap<string, number>,
 ): Leg[] {
-  const walk = [from.span]
-  for (const span of spans.slice(spans.indexOf(from.span) + 1))
-    if (span.offset === 0 && span.log !== walk.at(-1)!.log) walk.push(span)
-  const logs = walk.filter(span => span.log !== here)
-  return logs.map((span, i) => ({
+  const walk = [from]
+  for (const span of spans.slice(spans.indexOf(from) + 1))
+    if (!span.counted && span.log !== walk.at(-1)!.log) walk.push(span)
+  return walk.map((span, i) => ({
     log: span.log,
-    start: i === 0 ? from.position : span.since,
+    start: i === 0 ? position : span.since,
     after: cutsOf(span),
-    until: cutsOf(logs[i + 1]) ?? cuts,
+    until: cutsOf(walk[i + 1]) ?? cuts,
   }))
 }
+
+/** More stretches than a session has that moves and hears something now and then. */
+const manySpans = 100
+
+/** What is worth keeping: of a session that moves on and on, not what its client cannot have seen. */
+export const keptSpans = (spans: readonly Span[], seq: number): readonly Span[] =>
+  spans.length <= manySpans ? spans : spans.filter(span => !span.counted || span.lo <= seq).slice(-manySpans)
 
 export const cutsOf = (span: Span | undefined): ReadonlyMap<string, number> | undefined =>
   span?.cuts && new Map(Object.entries(span.cuts))

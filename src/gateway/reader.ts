@@ -11,7 +11,7 @@ import { Frame } from "./frames.ts"
 import { belongs } from "./journey.ts"
 import type { Listeners } from "./listeners.ts"
 import type { ServedHomes } from "./served-homes.ts"
-import type { Session } from "./session.ts"
+import { changesKept, type GuildChange, type Session } from "./session.ts"
 
 export interface ReaderOptions {
   readonly listeners: Listeners
@@ -169,7 +169,7 @@ export class Reader {
       const item = stretch.items[stretch.next]!
       const { header } = item
       if ((header[0] === "e" || header[0] === "c") && belongs(stretch.leg, header[3], header[2]))
-        this.#take(session, item, item.s + stretch.offset)
+        this.#take(session, item, stretch.first + stretch.next)
       if (session.waiting || session.connection!.closed) return
       stretch.next++
       if (session.connection!.ws.getBufferedAmount() > budget) return
@@ -218,6 +218,11 @@ export class Reader {
   #join(session: Session, control: Extract<Control, { type: "joined" }>, s: number): void {
     const { listeners, homes, changed } = this.#options
     const known = session.guilds.has(control.server)
+    // From elsewhere: what he may see is known already, as of now, and his client has been told.
+    if (session.foreign) {
+      session.hidden?.delete(control.server)
+      return
+    }
     const awaited = session.hidden?.delete(control.server) ?? false
     if (known && !awaited && s > session.repeatedUntil) return
     if (!known) {
@@ -226,6 +231,7 @@ export class Reader {
       if (!view) return this.#await(session, control.server)
       homes.hold(control.server).catch(() => {})
       listeners.addGuild(session, view, control.roles)
+      noteChange(session, { server: control.server, s, isMember: true })
       changed(session)
     }
     this.tell(session, guildCreate.name, JSON.stringify(control.event), s)
@@ -233,9 +239,11 @@ export class Reader {
 
   #lose(session: Session, server: Snowflake, s: number, again: boolean): void {
     const { listeners, homes, changed } = this.#options
+    if (session.foreign) return
     const had = listeners.removeGuild(session, server)
     if (had) {
       homes.release(server)
+      noteChange(session, { server, s, isMember: false })
       changed(session)
     }
     if (had || again)
@@ -279,4 +287,8 @@ export class Reader {
 const isCut = (session: Session, home: Snowflake, number: number): boolean => {
   const cut = session.foreign ? undefined : session.cuts?.get(home)
   return cut !== undefined && number <= cut
+}
+
+export function noteChange(session: Session, change: GuildChange): void {
+  session.changes = [...session.changes.slice(1 - changesKept), change]
 }

@@ -27,6 +27,27 @@ export interface Guild {
   roles: readonly Snowflake[]
 }
 
+/** A client was told at `s` that a server came or went. */
+export interface GuildChange {
+  readonly server: Snowflake
+  readonly s: number
+  readonly isMember: boolean
+}
+
+/** More changes than anybody makes within a resume window. */
+export const changesKept = 64
+
+/** The servers that a client knew when it had seen everything up to `seq`. */
+export function knownAt(seq: number, guilds: Iterable<Snowflake>, changes: readonly GuildChange[]): Set<Snowflake> {
+  const known = new Set(guilds)
+  for (const { server, s, isMember } of changes.toReversed()) {
+    if (s <= seq) break
+    if (isMember) known.delete(server)
+    else known.add(server)
+  }
+  return known
+}
+
 /**
  * A user's gateway session; it outlives its socket by the resume window.
  *   detached  no socket; the log goes on without it
@@ -55,6 +76,8 @@ export interface Session {
   /** A read or a load is under way; pumping goes on when it is done. */
   waiting: boolean
   guilds: Map<Snowflake, Guild>
+  /** The latest comings and goings of servers, with the position at which the client was told. */
+  changes: readonly GuildChange[]
   /** Servers whose joining is still to be read: what is read of them before that is not for the session. */
   hidden: Set<Snowflake> | undefined
   spans: readonly Span[]

@@ -69,7 +69,10 @@ test("a home that inserts, edits and inserts again needs three groups; another h
 })
 
 test("a column's values are parameters for unnest: flags as text, nothing as null", () => {
-  const rows = [{ a: 1, b: true }, { a: undefined, b: false }] // prettier-ignore
+  const rows = [
+    { a: 1, b: true },
+    { a: undefined, b: false },
+  ]
   expect(column(rows, "a")).toEqual([1, null])
   expect(column(rows, "b")).toEqual(["true", "false"])
 })

@@ -65,7 +65,12 @@ test("tells, jobs and revocations come back as they were, and stand in no delive
     { kind: "job", job: "expireSession", data: { user_id: "5" }, key: "session:5", runAtMs: 12 },
     revoke("5", "6"),
   ]
-  const read = readRowBody(rowBody(sent.map(one => toItem("5", one)), [])).items // prettier-ignore
+  const read = readRowBody(
+    rowBody(
+      sent.map(one => toItem("5", one)),
+      [],
+    ),
+  ).items
   expect(read.map(item => logFields(row, item))).toEqual([undefined, undefined, undefined])
   expect(read[0]).toEqual(["t", "user", "5", "membershipChanged", { server: "7", member: true }])
   expect(jobOf(read[1] as Extract<RowItem, readonly ["j", ...unknown[]]>)).toEqual(sent[1])
@@ -73,9 +78,24 @@ test("tells, jobs and revocations come back as they were, and stand in no delive
 })
 
 test("a log's header names shard, row, home and audience", () => {
-  const item = toItem("44", messageDelete.to(viewersOf("44", "45"), { id: "46", channel_id: "45", server_id: "44", guild_id: "44" }, { except: ["9"] })) // prettier-ignore
+  const item = toItem(
+    "44",
+    messageDelete.to(
+      viewersOf("44", "45"),
+      { id: "46", channel_id: "45", server_id: "44", guild_id: "44" },
+      { except: ["9"] },
+    ),
+  )
   const [header, data] = logFields(row, item)!
-  expect(JSON.parse(header)).toEqual(["e", 77, 9, "44", { kind: "viewers", server: "44", channel: "45" }, "MESSAGE_DELETE", ["9"]]) // prettier-ignore
+  expect(JSON.parse(header)).toEqual([
+    "e",
+    77,
+    9,
+    "44",
+    { kind: "viewers", server: "44", channel: "45" },
+    "MESSAGE_DELETE",
+    ["9"],
+  ])
   expect(data).toBe('{"id":"46","channel_id":"45","server_id":"44","guild_id":"44"}')
 })
 
@@ -96,6 +116,7 @@ test("H1, H2: a shard's ids and rows go on where a former owner stopped, whateve
   next.giveBackRows(13)
   expect(next.nextRow()).toBe(13)
   expect(next.takeUnsaved()).toEqual([])
+  next.commitRow(13)
   next.addInterest("1", "w")
   next.addInterest("1", "v")
   expect(next.takeUnsaved()).toEqual([{ home: "1", worker: "v", from: 13 }])
