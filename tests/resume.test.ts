@@ -278,8 +278,9 @@ test("P5: an old position of the session is as good as its last, however often i
   for (const place of [a!, b!, c!, a!, c!, b!]) {
     await inbox.reconnect(place.url)
     for (let i = 0; i < 3; i++) {
-      await post(`m${posted++}`)
-      await inbox.next("MESSAGE_CREATE")
+      const content = `m${posted++}`
+      await post(content)
+      await inbox.next("MESSAGE_CREATE", { where: message => message.content === content })
       stations.push({ seq: inbox.seq!, seen: posted })
     }
     inbox.drop()

@@ -292,7 +292,9 @@ export class Entrance {
     const walk = legsFrom(spans, from, position, new Map())
     // Positions of ours for what the other logs hold, above everything the client has seen.
     const joined: Span[] = []
-    let floor = seq
+    // An old `seq` may name less than the session has been given: no position of any of its logs is given twice.
+    const given = await Promise.all(walk.map(({ log }) => logs.lastPosition(log)))
+    let floor = Math.max(seq, ...given.map(last => last ?? 0))
     for (const { log, start, after } of walk) {
       const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
       const cuts = after && Object.fromEntries(after)
@@ -373,6 +375,7 @@ export class Entrance {
           session,
           knownAt(seq, record.guilds, record.changes as readonly GuildChange[]),
           session.foreign[0]!.first - 1,
+          seq,
         ),
         this.#options.verify(bareToken(token)),
       ])
@@ -426,19 +429,22 @@ export class Entrance {
   }
 
   /** What the client has to be told of servers: those that went, those that came, those that it left and joined again. */
-  async #differences(session: Session, known: ReadonlySet<Snowflake>, s: number): Promise<Frame[]> {
+  async #differences(session: Session, known: ReadonlySet<Snowflake>, s: number, seq: number): Promise<Frame[]> {
     const { storage, listeners } = this.#options
     const frames: Frame[] = []
     const isTold = listeners.isFor(session, { kind: "user", user: session.user }, guildCreate.name, [])
     const tell = (isMember: boolean, server: Snowflake, d: unknown) => {
-      noteChange(session, { server, s, isMember })
+      noteChange(session, { server, s, isMember, isEarly: true })
       if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
     }
+    // Left and joined again since; unless an earlier resume has said so already.
+    const said = new Set(session.changes.flatMap(change => (change.isEarly && change.s <= seq ? [change.server] : [])))
+    const isBack = (server: Snowflake) => session.hidden?.has(server) === true && !said.has(server)
     for (const server of known)
-      if (!session.guilds.has(server) || session.hidden?.has(server))
+      if (!session.guilds.has(server) || isBack(server))
         tell(false, server, { id: server, server_id: server, guild_id: server })
     for (const server of session.guilds.keys()) {
-      if (known.has(server) && !session.hidden?.has(server)) continue
+      if (known.has(server) && !isBack(server)) continue
       const state = await storage.servers.load(server)
       if (state) tell(true, server, guildObject(state))
     }

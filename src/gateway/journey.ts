@@ -49,8 +49,12 @@ export function legsFrom(
   cuts: ReadonlyMap<string, number>,
 ): Leg[] {
   const walk = [from]
-  for (const span of spans.slice(spans.indexOf(from) + 1))
-    if (!span.counted && span.log !== walk.at(-1)!.log) walk.push(span)
+  // Within a move the logs that were read for it stand one after another.
+  let isSameMove = from.counted
+  for (const span of spans.slice(spans.indexOf(from) + 1)) {
+    if (!span.counted) isSameMove = false
+    if (span.counted ? isSameMove : span.log !== walk.at(-1)!.log) walk.push(span)
+  }
   return walk.map((span, i) => ({
     log: span.log,
     start: i === 0 ? position : span.since,

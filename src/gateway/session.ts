@@ -32,6 +32,8 @@ export interface GuildChange {
   readonly server: Snowflake
   readonly s: number
   readonly isMember: boolean
+  /** It was told ahead of its place in the log, at a resume. */
+  readonly isEarly?: boolean
 }
 
 /** More changes than anybody makes within a resume window. */
