@@ -84,6 +84,11 @@ export class Membership {
     return this.#options.self
   }
 
+  /** Declared dead: whatever is sent there is never answered. */
+  isDead(id: string): boolean {
+    return this.#dead.has(id)
+  }
+
   isLiving(id: string): boolean {
     return id === this.#options.self.id || this.#seen.has(id)
   }

@@ -186,6 +186,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     directory,
     self: self.id,
     askTimeout: topology.bus.askTimeout,
+    isDead: worker => membership.isDead(worker),
     wasSeen: tell => storage.tells.wasSeen(tell),
     clock,
     metrics,

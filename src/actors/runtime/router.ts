@@ -24,6 +24,7 @@ export interface RouterOptions {
   readonly directory: Directory
   readonly self: string
   readonly askTimeout: number
+  readonly isDead: (worker: string) => boolean
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
   readonly clock: Clock
   readonly metrics: Metrics
@@ -155,9 +156,10 @@ export class Router {
       const left = deadline - clock.monotonic()
       if (left <= 0) throw unavailable("no owner")
       const owner = directory.ownerOf(shard)
-      if (typeof owner !== "string") {
-        await directory.changed(Math.min(left, 100))
-        if (typeof directory.ownerOf(shard) !== "string") await directory.refresh(shard)
+      // The inbox of a dead worker still takes what nobody will answer.
+      if (typeof owner !== "string" || this.#options.isDead(owner)) {
+        await directory.changed(Math.min(left, 50))
+        if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
         continue
       }
       const startedAt = clock.monotonic()
