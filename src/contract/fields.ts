@@ -46,9 +46,6 @@ export function codePoints(value: string): number {
   return count
 }
 
-/** A flag in a query string. */
-export const QueryFlag = z.stringbool({ truthy: ["true", "1", "yes", "on"], falsy: ["false", "0", "no", "off"] })
-
 /** A whole number in a query string. */
 export const queryInt = (min: number, max: number) =>
   z

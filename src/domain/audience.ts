@@ -9,10 +9,5 @@ export type Audience =
   | { readonly kind: "user"; readonly user: Snowflake }
 
 export const membersOf = (server: Snowflake): Audience => ({ kind: "members", server })
-export const holdersOf = (server: Snowflake, permission: Permission): Audience => ({
-  kind: "holders",
-  server,
-  permission,
-})
 export const viewersOf = (server: Snowflake, channel: Snowflake): Audience => ({ kind: "viewers", server, channel })
 export const userOnly = (user: Snowflake): Audience => ({ kind: "user", user })

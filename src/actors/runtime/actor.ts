@@ -123,10 +123,6 @@ export interface Creation<Home, Input, Reply> {
   ) => Omit<Effects<Home, Reply>, "apply"> & { readonly home: Home }
 }
 
-/** Commands by name, each as `(input) => reply`. */
-// eslint-disable-next-line typescript/no-explicit-any
-export type CommandTypes = Record<string, (input: any) => unknown>
-
 export interface ActorKind<Home, State, Commands> {
   readonly kind: string
   readonly home: HomeKind<Home>
