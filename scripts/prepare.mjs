@@ -121,7 +121,7 @@ function buildIsCurrent() {
 async function build() {
   say("building dist/")
   const now = fingerprint()
-  const code = await run(process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")])
+  const code = await run(process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.build.json")])
   if (code !== 0) throw new Unprepared(`tsc failed (code ${code}); its message stands above.`)
   copyAssets()
   writeFileSync(built, now)
@@ -130,8 +130,8 @@ async function build() {
 /** Names, sizes and dates of everything that dist/ is made from; so a file that has gone counts as a change, too. */
 function fingerprint() {
   const hash = createHash("sha256")
-  const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", "vitest.config.ts"]
-  for (const folder of ["src", "client", "bench", "demo", "tests"]) files.push(...filesBelow(folder))
+  const files = ["package-lock.json", "tsconfig.json", "tsconfig.build.json", "cluster.config.ts"]
+  for (const folder of ["src"]) files.push(...filesBelow(folder))
   for (const file of files) {
     const stats = statSync(at(file), { throwIfNoEntry: false })
     if (stats) hash.update(`${file} ${stats.size} ${stats.mtimeMs}\n`)

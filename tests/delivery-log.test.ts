@@ -72,7 +72,7 @@ test("an append never makes a log", async () => {
   const { logs } = await newLog()
   expect(is(await logs.append("nobody", [part(1, 1, 0), part(2, 1, 0)]))).toEqual(["nolog", "nolog"])
   expect(await logs.appendEphemeral("nobody", ["[]", ""])).toBe(false)
-  expect(await logs.mark("nobody", { floor: 0, from: "w", first: 1, length: 5 })).toBeUndefined()
+  expect(await logs.mark("nobody", { floor: 0, from: "w", since: 1, length: 5 })).toBeUndefined()
   expect(await logs.exists("nobody")).toBe(false)
   await logs.drop("w")
   expect(is(await logs.append("w", [part(1, 1, 0)]))).toEqual(["nolog"])
@@ -150,9 +150,9 @@ test("a join marker reserves a range above everything given out and above the fl
   await logs.append("w", [part(1, 1, 0)])
   const last = (await logs.lastPosition("w"))!
   const floor = last + 10_000_000_000
-  const first = (await logs.mark("w", { floor, from: "other", first: 5, length: 1000 }))!
+  const first = (await logs.mark("w", { floor, from: "other", since: 5, length: 1000 }))!
   expect(first).toBe(floor + 1)
-  const second = (await logs.mark("w", { floor: 0, from: "other", first: 5, length: 10 }))!
+  const second = (await logs.mark("w", { floor: 0, from: "other", since: 5, length: 10 }))!
   expect(second).toBe(first + 1000)
   await logs.append("w", [part(1, 2, 1)])
   expect(await logs.lastPosition("w")).toBe(second + 10)

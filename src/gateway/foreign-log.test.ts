@@ -5,7 +5,7 @@ import { redisKeys } from "../cluster/keys.ts"
 import { openRedis } from "../cluster/redis.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import { firstAfter, ForeignLogs, OutOfReach } from "./foreign-log.ts"
-import type { Leg } from "./journey.ts"
+import type { Leg, Span } from "./journey.ts"
 
 const redis = openRedis(inject("redis"), "foreign log test", () => {})
 beforeAll(() => redis.connect())
@@ -39,10 +39,13 @@ async function open(maxBytes = 1_000_000) {
 /** A leg of a journey that begins after a position of that log. */
 const leg = (start: number, log = "a"): Leg => ({ log, start, after: undefined, until: new Map([["home", 99]]) })
 
+/** Positions without end for what lies after 5000, or as many as are asked for. */
+const room = (length = Infinity, lo = 7) => ({ since: 5000, lo, hi: lo + length })
+
 test("a log is read to its present end, from any position it still reaches", async () => {
   const { logs, foreign, append } = await open()
   const after = async (start: number, log?: string) =>
-    (await foreign.read(leg(start, log), 0, null)).items.map(one => one.s)
+    (await foreign.read(leg(start, log), { ...room(), since: Math.min(start, 5000) })).items.map(one => one.s)
   await append(700)
   await append(900)
   const all = (await logs.read("a", 0, 10_000)).map(one => one.s)
@@ -63,7 +66,7 @@ test("many who come at once share one reading", async () => {
     reads++
     return read(...args)
   }
-  const found = await Promise.all(Array.from({ length: 20 }, () => foreign.read(leg(5000), 0, null)))
+  const found = await Promise.all(Array.from({ length: 20 }, () => foreign.read(leg(5000), room())))
   expect(new Set(found.map(({ items }) => items.length))).toEqual(new Set([1200]))
   expect(reads).toBeLessThanOrEqual(3)
 })
@@ -71,15 +74,18 @@ test("many who come at once share one reading", async () => {
 test("what is too much to hold, has a gap, or goes beyond the reserved positions is out of reach", async () => {
   const { logs, foreign, append } = await open(1000)
   await append(2)
-  const last = (await logs.lastPosition("a"))!
-  expect((await foreign.read(leg(5000), 7, last + 7)).items).toHaveLength(2)
-  await expect(foreign.read(leg(5000), 7, last + 6)).rejects.toThrow(OutOfReach)
+  // However far their own positions lie from the start, two pieces take two.
+  expect((await logs.lastPosition("a"))! - 5000).toBeGreaterThan(1000)
+  expect((await foreign.read(leg(5000), room(2))).items).toHaveLength(2)
+  await expect(foreign.read(leg(5000), room(1))).rejects.toThrow(OutOfReach)
+  // What belongs to the log after this one needs none.
+  expect((await foreign.read({ ...leg(5000), until: new Map([["home", 0]]) }, room(1))).items).toHaveLength(2)
   await append(20, "x".repeat(100))
-  await expect(foreign.read(leg(5000), 0, null)).rejects.toThrow(OutOfReach)
+  await expect(foreign.read(leg(5000), room())).rejects.toThrow(OutOfReach)
 
   const { logs: others, foreign: reader } = await open()
   await others.append("a", [{ shard: 1, epoch: 1, number: 9, before: null, fields: ['["g",1,9]', ""] }])
-  await expect(reader.read(leg(5000), 0, null)).rejects.toThrow(OutOfReach)
+  await expect(reader.read(leg(5000), room())).rejects.toThrow(OutOfReach)
 })
 
 test("a join reserves room for what lies after the start, above all that either log gave out, and serves all who come", async () => {
@@ -88,14 +94,19 @@ test("a join reserves room for what lies after the start, above all that either 
   const last = (await logs.lastPosition("a"))!
   const ask = { start: 5000, isLiving: false, above: last }
   const join = await foreign.join("a", ask)
-  expect(join.first).toBeLessThanOrEqual(5001)
-  expect(join.mappedFirst).toBeGreaterThan(last)
-  expect(join.mappedLast - join.mappedFirst).toBeGreaterThanOrEqual(last - join.first)
-  expect(await logs.lastPosition("b")).toBe(join.mappedLast)
+  expect(join.log).toBe("a")
+  expect(join.since).toBeLessThanOrEqual(5000)
+  expect(join.lo).toBeGreaterThan(last)
+  const pieces = (await logs.read("a", join.since, 10_000)).length
+  expect(pieces).toBeGreaterThanOrEqual(10)
+  expect(join.hi - join.lo).toBeGreaterThanOrEqual(pieces)
+  expect(await logs.lastPosition("b")).toBe(join.hi)
+  const marker = (await logs.read("b", 1000, 10)).map(({ header }) => header)
+  expect(marker).toEqual([["m", "a", join.since, join.hi - join.lo + 1]])
   expect(await foreign.join("a", ask)).toBe(join)
   // Somebody who has seen more than the join begins with needs another.
-  const above = await foreign.join("a", { ...ask, above: join.mappedFirst })
-  expect(above.mappedFirst).toBeGreaterThan(join.mappedLast)
+  const above = await foreign.join("a", { ...ask, above: join.lo })
+  expect(above.lo).toBeGreaterThan(join.hi)
 })
 
 test("the join of a log that still grows is made anew after a while, and for whoever stopped before it begins", async () => {
@@ -106,18 +117,52 @@ test("the join of a log that still grows is made anew after a while, and for who
   const join = await foreign.join("a", ask)
   expect(await foreign.join("a", ask)).toBe(join)
   const earlier = await foreign.join("a", { ...ask, start: last - 4 })
-  expect(earlier.first).toBeLessThanOrEqual(last - 3)
+  expect(earlier.since).toBeLessThanOrEqual(last - 4)
   passes(5_001)
   expect(await foreign.join("a", ask)).not.toBe(earlier)
+})
+
+test("the pieces have the positions after the join's first, one each, wherever the leg begins; each leads back to its piece", async () => {
+  const { logs, foreign, append } = await open()
+  // Far apart in their own log.
+  for (const count of [3, 1, 4]) {
+    await append(count)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  const all = (await logs.read("a", 5000, 100)).map(one => one.s)
+  expect(all).toHaveLength(8)
+  expect(all.at(-1)! - all[0]!).toBeGreaterThan(8)
+  for (const isLiving of [false, true]) {
+    const join = await foreign.join("a", { start: 5000, isLiving, above: 0 })
+    const whole = await foreign.read(leg(5000), join)
+    expect(whole.items.map(one => one.s)).toEqual(all)
+    const span: Span = { ...join, counted: true }
+    expect(await foreign.positionAt(span, join.lo)).toBe(join.since)
+    expect(await foreign.positionAt(span, whole.first - 1)).toBe(5000)
+    for (const [i, s] of all.entries()) {
+      expect(await foreign.positionAt(span, whole.first + i)).toBe(s)
+      // Whoever has seen this one goes on with the next, at the position that everybody has for it.
+      const rest = await foreign.read(leg(s), join)
+      expect([rest.first, rest.next, rest.items.map(one => one.s)]).toEqual([whole.first + i + 1, 0, all.slice(i + 1)])
+    }
+    await expect(foreign.positionAt(span, whole.first + all.length)).rejects.toThrow(OutOfReach)
+  }
+})
+
+test("where a session lived, positions are the log's own, from where it began to read", async () => {
+  const { foreign } = await open()
+  const span: Span = { log: "a", lo: 6001, hi: null, counted: false, since: 6000 }
+  expect(await foreign.positionAt(span, 7000)).toBe(7000)
+  expect(await foreign.positionAt({ ...span, since: 6500 }, 6400)).toBe(6500)
 })
 
 test("logs that nobody came for lately go out of memory; they can be read again", async () => {
   const { logs, foreign, append, passes } = await open()
   await append(5)
-  await foreign.read(leg(5000), 0, null)
+  await foreign.read(leg(5000), room())
   passes(60_001)
   foreign.sweep()
-  expect((await foreign.read(leg(5000), 0, null)).items).toHaveLength(5)
+  expect((await foreign.read(leg(5000), room())).items).toHaveLength(5)
   await logs.drop("a")
-  await expect(foreign.read(leg(5000), 0, null)).rejects.toThrow(OutOfReach)
+  await expect(foreign.read(leg(5000), room())).rejects.toThrow(OutOfReach)
 })
