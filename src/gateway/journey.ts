@@ -66,9 +66,18 @@ export function legsFrom(
 /** More stretches than a session has that moves and hears something now and then. */
 const manySpans = 100
 
-/** What is worth keeping: of a session that moves on and on, not what its client cannot have seen. */
-export const keptSpans = (spans: readonly Span[], seq: number): readonly Span[] =>
-  spans.length <= manySpans ? spans : spans.filter(span => !span.counted || span.lo <= seq).slice(-manySpans)
+/** What is worth keeping: of a session that moves on and on, not the moves that its client cannot have seen anything of. */
+export function keptSpans(spans: readonly Span[], seq: number): readonly Span[] {
+  if (spans.length <= manySpans) return spans
+  const from = locate(spans, seq)
+  let isSameMove = false
+  const kept = spans.filter(span => {
+    if (span === from) isSameMove = span.counted
+    else if (!span.counted) isSameMove = false
+    return !span.counted || span.lo <= seq || isSameMove
+  })
+  return kept.slice(-manySpans)
+}
 
 export const cutsOf = (span: Span | undefined): ReadonlyMap<string, number> | undefined =>
   span?.cuts && new Map(Object.entries(span.cuts))
