@@ -60,7 +60,8 @@ function modulesAreCurrent() {
 async function installModules() {
   say("installing modules; the first time takes a minute")
   // The tests and the build need the development modules, whatever NODE_ENV says.
-  const options = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=error"]
+  // No module needs its install script: binaries come prebuilt, and start-up repairs the links of PostgreSQL's.
+  const options = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"]
   if (existsSync(at("package-lock.json"))) {
     const ci = await runQuietly("npm", ["ci", ...options])
     if (ci.code === 0) return
@@ -121,7 +122,11 @@ function buildIsCurrent() {
 async function build() {
   say("building dist/")
   const now = fingerprint()
-  const code = await run(process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.build.json")])
+  const code = await run(process.execPath, [
+    at("node_modules", "typescript", "bin", "tsc"),
+    "-p",
+    at("tsconfig.build.json"),
+  ])
   if (code !== 0) throw new Unprepared(`tsc failed (code ${code}); its message stands above.`)
   copyAssets()
   writeFileSync(built, now)
