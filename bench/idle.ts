@@ -1,31 +1,38 @@
 /**
- * What an idle session costs in memory: how much the server's processes grow from the first hundred sessions to all of them.
- * Every run has a server of its own, as memory that was grown once is not given back. The floor is a bare
- * uWebSockets.js socket with as many topics.
+ * What an idle session costs in memory: how much the server's processes grow from the first sessions to all of them, garbage
+ * collected before each look. Every run has a server of its own, as memory that was grown once is seldom given back. The
+ * floor is a bare uWebSockets.js socket with as many topics.
  */
 import type { Laboratory } from "./laboratory.ts"
-import { cpuSince, readCpu, readMemory } from "./processes.ts"
+import type { Crowd } from "./load/crowd.ts"
+import { cpuSince, processesOf, readCpu, readMemory } from "./processes.ts"
 import type { Parts } from "./processes.ts"
 import { alternate, compare, pause, scale, sum } from "./trials.ts"
 import type { Comparison, Extent, Sides } from "./trials.ts"
 
-/** Connected before the first look: they load what is there once for all. */
-export const firstSessions = 100
+/** Connected before the first look: they load what is there once for all, and get the code compiled. */
+export const firstSessions = 1_000
 /** A user's own and ten servers'. */
 const topics = 11
 /** A bare server is one process, and a process has descriptors for so many. */
 const bareSessionsAtMost = 10_000
 const sessionsOfACrowd = 8_000
+/** A bare server has nothing that it forgets later. */
+const bareRestSeconds = 6
+const idleSeconds = 4
+
+const collecting = { NODE_OPTIONS: `--import ${new URL("./collect-garbage.mjs", import.meta.url).href}` }
 
 export interface IdleRun {
   sessions: number
   /** KiB per session: of all server processes, and by part. */
   memory: number
   memoryByPart: Record<string, number>
+  /** What connecting took: seconds of all of them, microseconds of CPU of each. */
   connectSeconds: number
-  /** Milliseconds of CPU per second with all of them idle, heartbeats answered; and what connecting took per session, in µs. */
-  idleCpu: Record<string, number>
   connectCpu: Record<string, number>
+  /** Milliseconds of CPU per second when all are connected and answered their heartbeats. */
+  idleCpu: Record<string, number>
 }
 
 export interface IdleResult {
@@ -33,8 +40,7 @@ export interface IdleResult {
   runs: Sides<IdleRun[]>
   memory: Comparison
   memoryOfNode: Comparison
-  /** Milliseconds of CPU per second. */
-  idleCpu: Comparison
+  connectCpu: Comparison
 }
 
 export async function benchIdle(
@@ -46,88 +52,82 @@ export async function benchIdle(
   const { tokens } = laboratory.population.idlers
   const runs = await alternate(extent.runs, {
     async bare() {
-      const bare = await laboratory.startBare("publish")
-      const sockets = Math.min(extent.idleSessions, bareSessionsAtMost) + firstSessions
+      const bare = await laboratory.startBare("publish", [], collecting)
+      const sockets = firstSessions + Math.min(extent.idleSessions, bareSessionsAtMost - firstSessions)
       const url = `ws://127.0.0.1:${bare.port}/gateway?topics=${topics}`
       try {
         return await grow(
           laboratory,
-          extent,
           { node: [bare.pid] },
           url,
           Array.from({ length: sockets }, () => null),
+          bareRestSeconds,
         )
       } finally {
         await bare.stop()
       }
     },
     async starling() {
-      const starling = await laboratory.startStarling()
+      const starling = await laboratory.startStarling(collecting)
       try {
-        return await grow(laboratory, extent, starling.parts as Parts, starling.gatewayUrl, tokens)
+        return await grow(laboratory, starling.parts, starling.gatewayUrl, tokens, extent.restSeconds)
       } finally {
         await starling.stop()
       }
     },
   })
+  const of = (value: (run: IdleRun) => number) => compare(runs, value, value)
   return {
     sessions: extent.idleSessions,
     runs,
-    memory: compare(runs, ...twice<IdleRun>(run => run.memory)),
-    memoryOfNode: compare(runs, ...twice<IdleRun>(run => run.memoryByPart["node"]!)),
-    idleCpu: compare(runs, ...twice<IdleRun>(run => sum(run.idleCpu))),
+    memory: of(run => run.memory),
+    memoryOfNode: of(run => run.memoryByPart["node"]!),
+    connectCpu: of(run => sum(run.connectCpu)),
   }
 }
 
-const twice = <T>(of: (run: T) => number) => [of, of] as const
-
 async function grow(
   laboratory: Laboratory,
-  extent: Extent,
   parts: Parts,
   url: string,
   tokens: (string | null)[],
+  restSeconds: number,
 ): Promise<IdleRun> {
-  const first = laboratory.startCrowd()
-  await first.crowd.ask("connect", {
-    url,
-    tokens: tokens.slice(0, firstSessions),
-    addresses: ["127.0.0.20"],
-    atOnce: 16,
-  })
-  const before = await steadyMemory(parts, extent.settleSeconds)
-
-  const cpuBefore = readCpu(parts)
-  const from = performance.now()
-  const crowds = [first]
-  for (let at = firstSessions; at < tokens.length; at += sessionsOfACrowd) {
+  const crowds: { crowd: Crowd; stop: () => Promise<void> }[] = []
+  const connect = async (some: (string | null)[]) => {
     const clients = laboratory.startCrowd()
     crowds.push(clients)
     const addresses = [`127.0.0.${20 + crowds.length}`]
-    await clients.crowd.ask("connect", { url, tokens: tokens.slice(at, at + sessionsOfACrowd), addresses, atOnce: 64 })
+    await clients.crowd.ask("connect", { url, tokens: some, addresses, atOnce: 64 })
   }
+  await connect(tokens.slice(0, firstSessions))
+  const before = await memoryAtRest(parts, restSeconds)
+
+  const cpuBefore = readCpu(parts)
+  const from = performance.now()
+  for (let at = firstSessions; at < tokens.length; at += sessionsOfACrowd)
+    await connect(tokens.slice(at, at + sessionsOfACrowd))
   const connectSeconds = (performance.now() - from) / 1_000
   const sessions = tokens.length - firstSessions
   const connectCpu = scale(cpuSince(parts, cpuBefore), 1 / sessions)
+  const after = await memoryAtRest(parts, restSeconds)
 
   const idleFrom = readCpu(parts)
-  const after = await steadyMemory(parts, extent.settleSeconds)
-  const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / extent.settleSeconds)
-  // They are killed: sockets that end without a word, as the first hundred and all others of a run do.
+  await pause(idleSeconds)
+  const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / idleSeconds)
   for (const { stop } of crowds) await stop()
   const memoryByPart = Object.fromEntries(
     Object.keys(after).map(name => [name, (after[name]! - before[name]!) / sessions]),
   )
-  return { sessions, memory: sum(memoryByPart), memoryByPart, connectSeconds, idleCpu, connectCpu }
+  return { sessions, memory: sum(memoryByPart), memoryByPart, connectSeconds, connectCpu, idleCpu }
 }
 
-/** The least of some looks: garbage comes and goes. */
-async function steadyMemory(parts: Parts, seconds: number): Promise<Record<string, number>> {
-  let least: Record<string, number> | undefined
-  for (let i = 0; i < seconds; i++) {
+/** Waits until what was only needed to connect is gone, and collects: pages go back to the system only after several rounds. */
+async function memoryAtRest(parts: Parts, restSeconds: number): Promise<Record<string, number>> {
+  for (let second = 0; second < restSeconds; second++) {
     await pause(1)
-    const now = readMemory(parts)
-    if (!least || sum(now) < sum(least)) least = now
+    for (const pid of processesOf(parts["node"]!)) process.kill(pid, "SIGUSR2")
   }
-  return least!
+  await pause(1)
+  return readMemory(parts)
 }

@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { startOwnServer } from "../demo/own-server.ts"
 import { startEmbeddedRedis } from "../src/cluster/embedded.ts"
 import { startEmbeddedPostgres } from "../src/storage/embedded.ts"
@@ -16,6 +17,8 @@ export interface Starling {
   url: string
   gatewayUrl: string
   parts: Parts<"node" | "postgres" | "redis">
+  /** The end of what it wrote. */
+  output(): string
   stop(): Promise<void>
 }
 
@@ -36,10 +39,10 @@ export class Laboratory {
   readonly barePostgres: number
   readonly redisUrl: string
   readonly #starlingParts: { postgres: number[]; redis: number[] }
-  readonly #mainFile: string | undefined
+  readonly #mainFile: string
   readonly #stops: Set<() => Promise<void>>
 
-  static async open(sizes: Sizes, mainFile: string | undefined): Promise<Laboratory> {
+  static async open(sizes: Sizes, mainFile: string): Promise<Laboratory> {
     const stops = new Set<() => Promise<void>>()
     try {
       const folder = await mkdtemp(join(tmpdir(), "starling-bench-"))
@@ -56,7 +59,8 @@ export class Laboratory {
         if (service.status === "rejected") throw service.reason
         return service.value
       })
-      await migrate(postgres!.url)
+      // The server's own, which are another version's where another build is measured.
+      await migrate(postgres!.url, new URL("./storage/migrations/", pathToFileURL(mainFile)))
       const population = await settle(postgres!.url, sizes)
       return new Laboratory({ postgres: postgres!, bare: bare!, redis: redis!, population, mainFile, stops })
     } catch (cause) {
@@ -70,7 +74,7 @@ export class Laboratory {
     bare: { url: string; pid: number }
     redis: { url: string; pid: number }
     population: Population
-    mainFile: string | undefined
+    mainFile: string
     stops: Set<() => Promise<void>>
   }) {
     this.population = made.population
@@ -83,7 +87,8 @@ export class Laboratory {
     this.#stops = made.stops
   }
 
-  async startStarling(): Promise<Starling> {
+  /** `environment` comes on top of what every Starling here is given. */
+  async startStarling(environment: Record<string, string> = {}): Promise<Starling> {
     const server = await startOwnServer({
       mainFile: this.#mainFile,
       environment: {
@@ -92,18 +97,20 @@ export class Laboratory {
         NODE_ENV: "production",
         // As `npm start` has it.
         UV_THREADPOOL_SIZE: String(Math.max(8, 2 * availableParallelism())),
+        ...environment,
       },
     })
     return {
       url: server.url,
       gatewayUrl: `${server.url.replace(/^http/, "ws")}/gateway?encoding=json`,
       parts: { node: [server.pid], ...this.#starlingParts },
+      output: () => server.output(),
       stop: this.#owned(() => server.stop()),
     }
   }
 
-  async startBare(name: "publish" | "posts", ...args: string[]): Promise<BareServer> {
-    const server = await startBareServer(name, ...args)
+  async startBare(name: "publish" | "posts", args: string[], environment = {}): Promise<BareServer> {
+    const server = await startBareServer(name, args, environment)
     return { ...server, stop: this.#owned(() => server.stop()) }
   }
 

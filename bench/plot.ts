@@ -19,8 +19,8 @@ export interface Chart {
 }
 
 const colours = ["#3b6ea5", "#e0913a", "#b8433f", "#7a9a4c"]
-const width = 900
-const left = 300
+const width = 980
+const left = 390
 const right = 190
 const rowHeight = 34
 const top = 84

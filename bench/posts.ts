@@ -47,7 +47,7 @@ export async function benchPosts(
   const { authors: posters } = laboratory.population
   const clients = laboratory.startCrowd()
   const answer = await clients.crowd.ask("answer", { url: starling.url, poster: posters[0]!, run: newRun() })
-  const bare = await laboratory.startBare("posts", laboratory.bareDatabaseUrl, answer.body)
+  const bare = await laboratory.startBare("posts", [laboratory.bareDatabaseUrl, answer.body])
   const barePosters = posters.map(({ path, token }): Poster => ({ path: path.replace("/api/v1", ""), token }))
 
   const sides = {
@@ -60,7 +60,7 @@ export async function benchPosts(
     starling: { crowd: clients.crowd, url: starling.url, posters, parts: starling.parts as Parts },
   }
   const load = ({ crowd, url, posters }: { crowd: Crowd; url: string; posters: Poster[] }, seconds: number) =>
-    crowd.ask("posts", { url, posters, inFlight: postsInFlight, seconds, run: newRun() })
+    crowd.ask("posts", { url, posters, inFlight: postsInFlight, everyMs: 0, seconds, run: newRun() })
   const measure = async (side: typeof sides.bare, idle: Record<string, number> | undefined): Promise<PostsRun> => {
     const before = readCpu(side.parts)
     const { posts, seconds, latency } = await load(side, extent.seconds)

@@ -26,7 +26,6 @@ function readStat(pid: number): Stat | undefined {
   }
 }
 
-/** The processes below `roots`, the roots included. */
 function trees(roots: readonly number[]): Stat[] {
   const all = readdirSync("/proc").flatMap(name => (/^\d+$/.test(name) ? (readStat(Number(name)) ?? []) : []))
   const children = new Map<number, Stat[]>()
@@ -39,6 +38,9 @@ function trees(roots: readonly number[]): Stat[] {
   for (const stat of found) found.push(...(children.get(stat.pid) ?? [])) // grows while it is walked
   return found
 }
+
+/** The processes below `roots`, the roots included. */
+export const processesOf = (roots: readonly number[]): number[] => trees(roots).map(({ pid }) => pid)
 
 /** A server's processes by part, each part by the roots of its process trees. */
 export type Parts<P extends string = string> = Readonly<Record<P, readonly number[]>>

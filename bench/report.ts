@@ -132,13 +132,19 @@ export function summarize({ fanOut, posts, idle, latency }: Results): Line[] {
         value: idle.memoryOfNode.starling,
         unit: "KiB",
       },
+      {
+        work: "… CPU to connect and identify one",
+        bare: microseconds(idle.connectCpu.bare),
+        starling: microseconds(idle.connectCpu.starling),
+        ...ratio(idle.connectCpu),
+      },
     )
   }
   for (const { postedAtOwner, heardAtOwner, p50, p99 } of latency ?? []) {
     // What is promised begins at the channel's owner; the way there is told beside it.
     const aim = postedAtOwner ? { aim: heardAtOwner ? 2 : 3 } : {}
     lines.push({
-      work: `post to frame, idle, posted at the ${postedAtOwner ? "owner" : "other"}, heard at the ${heardAtOwner ? "owner" : "other"}`,
+      work: `post to frame, posted at the ${postedAtOwner ? "owner" : "other"}, heard at the ${heardAtOwner ? "owner" : "other"}`,
       bare: "",
       starling: pair(p50, p99),
       value: p50,

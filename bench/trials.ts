@@ -15,8 +15,8 @@ export interface Extent {
   /** Of load in a run. */
   seconds: number
   idleSessions: number
-  /** From the last session that connected to the last look at memory. */
-  settleSeconds: number
+  /** Of a server before its memory is looked at: a worker keeps what it wrote for 15 s. */
+  restSeconds: number
   /** Whether a run of posts waits until their outbox rows are swept, to count that too. */
   countsDeferredWork: boolean
 }

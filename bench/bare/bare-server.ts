@@ -13,8 +13,15 @@ const files = {
 }
 
 /** Starts `publish.ts` or `posts.ts` of this folder in a process of its own. */
-export async function startBareServer(name: keyof typeof files, ...args: string[]): Promise<BareServer> {
-  const child = fork(files[name], args, { stdio: ["ignore", "inherit", "inherit", "ipc"] })
+export async function startBareServer(
+  name: keyof typeof files,
+  args: string[],
+  environment: Record<string, string>,
+): Promise<BareServer> {
+  const child = fork(files[name], args, {
+    env: { ...process.env, NODE_ENV: "production", ...environment },
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  })
   const ended = once(child, "exit")
   const told = (await Promise.race([once(child, "message"), ended])) as [{ port: number } | number | null]
   const [first] = told

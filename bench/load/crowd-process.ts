@@ -2,11 +2,13 @@
  * The clients of one server, in a process of their own, so that nothing they cost counts as the server's. It does what the
  * benchmark asks of it over IPC; posts and frames meet here, so latencies are differences of one clock.
  */
+import { closeCodes } from "../../src/contract/gateway-codes.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"
 import { HttpConnection } from "./http-connection.ts"
 import { markedBody, markedNumber } from "./marked-posts.ts"
-import { Session } from "./session.ts"
+import { Session, SessionClosed } from "./session.ts"
+import type { SessionOptions } from "./session.ts"
 
 export interface Poster {
   /** Of the REST interface, with the channel in it. */
@@ -29,6 +31,8 @@ export interface Posting {
   url: string
   posters: Poster[]
   inFlight: number
+  /** Of each lane, from one post to the next at least. */
+  everyMs: number
   seconds: number
   /** Makes the nonces of this run differ from those of any other. */
   run: string
@@ -69,14 +73,17 @@ export interface Commands {
 const lostAfterMs = 20_000
 /** The server asks for a heartbeat every 45 s. */
 const heartbeatEverySeconds = 35
+const attempts = 20
 
 let sessions: Session[] = []
-let lost: string | undefined
+/** How many have a place in `sessions`, ready or not. */
+let expected = 0
+let lost: Error | undefined
 let onMarked: (session: number, number: number, frame: Buffer) => void = () => undefined
 
 const beating = setInterval(() => {
   const tick = Math.floor(performance.now() / 1_000) % heartbeatEverySeconds
-  for (let i = tick; i < sessions.length; i += heartbeatEverySeconds) sessions[i]!.heartbeat()
+  for (let i = tick; i < sessions.length; i += heartbeatEverySeconds) sessions[i]?.heartbeat()
 }, 1_000)
 
 async function connect({ url, tokens, addresses, atOnce }: Connecting): Promise<{ seconds: number }> {
@@ -84,8 +91,8 @@ async function connect({ url, tokens, addresses, atOnce }: Connecting): Promise<
   const queue = tokens.entries()
   const lane = async () => {
     for (const [i, token] of queue) {
-      const index = sessions.length
-      const session = new Session({
+      const index = expected++
+      sessions[index] = await begin({
         url,
         token: token ?? undefined,
         localAddress: addresses[i % addresses.length],
@@ -97,17 +104,32 @@ async function connect({ url, tokens, addresses, atOnce }: Connecting): Promise<
           lost ??= why
         },
       })
-      sessions.push(session)
-      await session.ready
     }
   }
   await Promise.all(Array.from({ length: atOnce }, lane))
   return { seconds: (performance.now() - from) / 1_000 }
 }
 
+/** Comes back when a busy server asks for that. */
+async function begin(options: SessionOptions): Promise<Session> {
+  for (let attempt = 1; ; attempt++) {
+    const session = new Session(options)
+    try {
+      await session.ready
+      return session
+    } catch (cause) {
+      session.close()
+      const mayRetry = cause instanceof SessionClosed && cause.code === closeCodes.try_again_later.code
+      if (!mayRetry || attempt === attempts) throw cause
+      await pause(500 * (0.5 + Math.random()))
+    }
+  }
+}
+
 function disconnect(): null {
   for (const session of sessions) session.close()
   sessions = []
+  expected = 0
   lost = undefined
   return null
 }
@@ -153,7 +175,14 @@ function answer({ url, poster, run }: Commands["answer"]["input"]): Promise<{ bo
   })
 }
 
-async function fanOut({ url, posters, inFlight, seconds, run }: Posting): Promise<Commands["fanOut"]["output"]> {
+async function fanOut({
+  url,
+  posters,
+  inFlight,
+  everyMs,
+  seconds,
+  run,
+}: Posting): Promise<Commands["fanOut"]["output"]> {
   const latency = new Histogram()
   /** Per post: when it left, at how many sessions it is missing, whom to tell when it is everywhere. */
   const sentAt: number[] = []
@@ -180,9 +209,11 @@ async function fanOut({ url, posters, inFlight, seconds, run }: Posting): Promis
         const arrived = new Promise<void>(resolve => everywhere.push(resolve))
         missing.push(sessions.length)
         const body = markedBody(number, run)
+        const next = performance.now() + everyMs
         sentAt.push(performance.now())
         const poster = posters[turn % posters.length]!
         await Promise.all([post(open[turn % connections]!, poster, body), within(arrived, "a post at every session")])
+        if (performance.now() < next) await pause(next - performance.now())
       }
     }
     await Promise.all(Array.from({ length: inFlight }, (_, i) => lane(i)))
@@ -242,7 +273,7 @@ async function ping({ url, posters, everyMs, seconds, run }: Pinging): Promise<C
 
 function within<T>(promise: Promise<T>, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new Error(lost ?? `${what} did not come within ${lostAfterMs / 1_000} s`))
+    const late = () => reject(lost ?? new Error(`${what} did not come within ${lostAfterMs / 1_000} s`))
     const timer = setTimeout(late, lostAfterMs)
     promise.finally(() => clearTimeout(timer)).then(resolve, reject)
   })
@@ -263,7 +294,7 @@ const commands: { [N in keyof Commands]: (input: Commands[N]["input"]) => unknow
 async function obey({ id, name, input }: { id: number; name: keyof Commands; input: never }): Promise<void> {
   try {
     const output = await commands[name](input)
-    if (lost !== undefined) throw new Error(lost)
+    if (lost !== undefined) throw lost
     process.send?.({ id, output })
   } catch (cause) {
     process.send?.({ id, failure: (cause as Error).message })
