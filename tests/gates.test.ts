@@ -6,6 +6,7 @@ import { execFile } from "node:child_process"
 import { appendFile, cp, mkdtemp, realpath, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { stripVTControlCharacters } from "node:util"
 import { describe, expect, test } from "vitest"
 
 const project = join(import.meta.dirname, "..")
@@ -24,8 +25,10 @@ async function judge({ gates, parts = [], houses = [], spoil }: Trial): Promise<
     for (const name of houses) await cp(join(fixtures, name), house, { recursive: true })
     if (spoil !== undefined) await appendFile(join(house, spoil), "\n ")
     return await new Promise(resolve => {
-      execFile(process.execPath, ["scripts/check.mjs", ...gates], { cwd: house }, (error, stdout, stderr) => {
-        resolve({ passed: error === null, output: stdout + stderr })
+      // Without colours, whatever the surroundings ask for: they stand between the words that are looked for.
+      const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" }
+      execFile(process.execPath, ["scripts/check.mjs", ...gates], { cwd: house, env }, (error, stdout, stderr) => {
+        resolve({ passed: error === null, output: stripVTControlCharacters(stdout + stderr) })
       })
     })
   } finally {
