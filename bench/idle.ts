@@ -19,7 +19,7 @@ const bareSessionsAtMost = 10_000
 const sessionsOfACrowd = 8_000
 /** A bare server has nothing that it forgets later. */
 const bareRestSeconds = 6
-const idleSeconds = 4
+const idleSeconds = 3
 
 const collecting = { NODE_OPTIONS: `--import ${new URL("./collect-garbage.mjs", import.meta.url).href}` }
 
@@ -61,7 +61,7 @@ export async function benchIdle(
           { node: [bare.pid] },
           url,
           Array.from({ length: sockets }, () => null),
-          bareRestSeconds,
+          Math.min(bareRestSeconds, extent.restSeconds),
         )
       } finally {
         await bare.stop()

@@ -157,16 +157,19 @@ export function summarize({ fanOut, posts, idle, latency }: Results): Line[] {
 
 const shown = ({ value, unit }: Line) => (value ? `${round(value.median)} ${unit}` : "")
 const spread = ({ value }: Line) => (value ? `${round(value.least)} to ${round(value.most)}` : "")
-const judged = ({ value, unit, aim }: Line) => {
+const judged = ({ value, unit, aim }: Line, isQuick: boolean) => {
   if (aim === undefined || !value) return ""
+  if (isQuick) return `≤ ${aim} ${unit}`
+  // Memory that seems to shrink while sessions come was lost in the noise.
+  if (value.least <= 0) return `≤ ${aim} ${unit}, not to be told`
   return `≤ ${aim} ${unit}${value.median <= aim ? " ✓" : " ✗"}`
 }
 
-/** A table that can go into the README as it is. */
-export function table(lines: readonly Line[]): string {
+/** A table that can go into the README as it is. A quick run is not held against the aims. */
+export function table(lines: readonly Line[], isQuick: boolean): string {
   const rows = [
     ["Work", "bare", "Starling", "ratio or value", "runs", "aim"],
-    ...lines.map(line => [line.work, line.bare, line.starling, shown(line), spread(line), judged(line)]),
+    ...lines.map(line => [line.work, line.bare, line.starling, shown(line), spread(line), judged(line, isQuick)]),
   ]
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map(row => row[column]!.length)))
   const write = (cells: string[]) => `| ${cells.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`

@@ -72,7 +72,7 @@ function readArguments(): Arguments {
       warmUpSeconds: isQuick ? 1 : 4,
       seconds: isQuick ? 2 : 5,
       idleSessions: number("sessions", values.sessions, isQuick ? 1_000 : 5_000, 30_000),
-      restSeconds: isQuick ? 4 : 17,
+      restSeconds: isQuick ? 2 : 17,
       countsDeferredWork: !isQuick,
     },
   }
@@ -142,7 +142,7 @@ async function keep(results: Results): Promise<void> {
   if (lines.some(line => line.aim !== undefined)) await write("-aims.svg", ratioChart(results, lines))
   if (results.fanOut) await write("-fan-out.svg", fanOutChart(results, results.fanOut))
   process.stdout.write(
-    `\n${caption(results)}\n\n${table(lines)}\n\n${results.seconds} s; kept as bench/results/${name}.json\n`,
+    `\n${caption(results)}\n\n${table(lines, results.isQuick)}\n\n${results.seconds} s; kept as bench/results/${name}.json\n`,
   )
 }
 
