@@ -3,7 +3,7 @@ import { openNode } from "./actors/runtime/node.ts"
 import { openJobConnection, openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
-import { openRedis } from "./cluster/redis.ts"
+import { connector, openRedis } from "./cluster/redis.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { openStorage } from "./storage/storage.ts"
@@ -48,7 +48,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
 
   const node = await openNode({
     self,
-    redisUrl,
+    connect: connector(redisUrl, self.id),
     keys: redisKeys(redisPrefix),
     storage,
     jobs: queue,

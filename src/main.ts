@@ -11,7 +11,7 @@ import { ConfigError, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
-import type { Order, Report, StartOrder } from "./primary.ts"
+import type { Order, Report, StartOrder } from "./primary/orders.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const

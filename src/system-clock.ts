@@ -5,4 +5,13 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   sleep: milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds)),
+  soon: action => void setImmediate(action),
+  after(milliseconds, action) {
+    const timeout = setTimeout(action, milliseconds)
+    return { stop: () => clearTimeout(timeout) }
+  },
+  every(milliseconds, action) {
+    const interval = setInterval(action, milliseconds)
+    return { stop: () => clearInterval(interval) }
+  },
 }

@@ -7,7 +7,7 @@ import { GatewaySessions } from "./cluster/gateway-sessions.ts"
 import { openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
-import { openRedis } from "./cluster/redis.ts"
+import { connector, openRedis } from "./cluster/redis.ts"
 import { createTokens } from "./cluster/tokens.ts"
 import type { Config } from "./config.ts"
 import { openapiDocument } from "./contract/openapi.ts"
@@ -82,7 +82,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   let over = false
   const node = await openNode({
     self,
-    redisUrl: options.redisUrl,
+    connect: connector(options.redisUrl, self.id),
     keys,
     storage,
     jobs,

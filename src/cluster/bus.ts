@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis"
 import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/errors.ts"
+import type { Clock, Timer } from "../domain/clock.ts"
 import type { RedisKeys } from "./keys.ts"
 
 /** The other worker is not there, or not any longer: nothing can be said about what it did. */
@@ -37,7 +38,7 @@ export interface BusOptions {
   readonly redis: Redis
   readonly keys: RedisKeys
   readonly self: string
-  readonly monotonic: () => number
+  readonly clock: Clock
   readonly maxPending: number
   readonly trouble: (error: unknown) => void
   /** What an asker is told when a handler throws something else than a refusal. */
@@ -54,12 +55,12 @@ export class Bus {
   readonly #notices = new Map<string, (body: never, from: string) => void>()
   readonly #pending = new Map<string, Pending>()
   readonly #outgoing = new Map<string, Wire[]>()
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweeper: Timer
   #ids = 0
 
   constructor(options: BusOptions) {
     this.#options = options
-    this.#sweeper = setInterval(() => this.#sweep(), 100)
+    this.#sweeper = options.clock.every(100, () => this.#sweep())
   }
 
   get pending(): number {
@@ -95,7 +96,7 @@ export class Bus {
     return new Promise((resolve, reject) => {
       this.#pending.set(id, {
         worker,
-        expiresAt: this.#options.monotonic() + timeout,
+        expiresAt: this.#options.clock.monotonic() + timeout,
         resolve: resolve as (body: unknown) => void,
         reject,
       })
@@ -124,7 +125,7 @@ export class Bus {
   }
 
   close(): void {
-    clearInterval(this.#sweeper)
+    this.#sweeper.stop()
     for (const { worker, reject } of this.#pending.values()) reject(new Gone(worker))
     this.#pending.clear()
   }
@@ -176,7 +177,7 @@ export class Bus {
     }
     const messages = [message]
     this.#outgoing.set(worker, messages)
-    setImmediate(() => {
+    this.#options.clock.soon(() => {
       this.#outgoing.delete(worker)
       this.#options.redis.xadd(this.#options.keys.inbox(worker), "NOMKSTREAM", "*", "m", JSON.stringify(messages)).then(
         id => {
@@ -194,7 +195,7 @@ export class Bus {
   }
 
   #sweep(): void {
-    const now = this.#options.monotonic()
+    const now = this.#options.clock.monotonic()
     for (const [id, pending] of this.#pending)
       if (pending.expiresAt <= now) {
         this.#pending.delete(id)

@@ -1,3 +1,5 @@
+import type { Clock } from "../domain/clock.ts"
+
 /** Who owns a shard, as far as this worker knows. A higher epoch is newer. */
 export interface ShardOwner {
   readonly shard: number
@@ -12,11 +14,13 @@ export interface ShardOwner {
 export class Directory {
   readonly #owners = new Map<number, ShardOwner>()
   readonly #load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>
+  readonly #clock: Clock
   readonly #refreshing = new Map<number, Promise<void>>()
   readonly #waiters = new Set<() => void>()
 
-  constructor(load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>) {
+  constructor(load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>, clock: Clock) {
     this.#load = load
+    this.#clock = clock
   }
 
   ownerOf(shard: number): string | null | undefined {
@@ -57,11 +61,11 @@ export class Directory {
   changed(milliseconds: number): Promise<void> {
     return new Promise(resolve => {
       const done = () => {
-        clearTimeout(timer)
+        timer.stop()
         this.#waiters.delete(done)
         resolve()
       }
-      const timer = setTimeout(done, milliseconds)
+      const timer = this.#clock.after(milliseconds, done)
       this.#waiters.add(done)
     })
   }

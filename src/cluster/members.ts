@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto"
 import type { Redis } from "ioredis"
+import type { Clock, Timer } from "../domain/clock.ts"
 import type { RedisKeys } from "./keys.ts"
 
 /** One life of one process. A worker that was declared dead comes back as another incarnation. */
@@ -16,8 +17,7 @@ export interface MembershipOptions {
   readonly keys: RedisKeys
   readonly self: Member
   readonly timing: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
-  /** Monotonic milliseconds. */
-  readonly monotonic: () => number
+  readonly clock: Clock
   /** Members that PostgreSQL knows as living, so that one that never shows itself is noticed too. */
   readonly living: () => Promise<readonly Member[]>
   /** Declares a member dead in PostgreSQL; final. */
@@ -53,7 +53,7 @@ export class Membership {
   #renewedAt: number
   #lastRound: number | undefined
   #identity: string | undefined
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #round: Promise<void> | undefined
   #stopped = false
 
@@ -66,18 +66,18 @@ export class Membership {
   async start(): Promise<void> {
     for (const member of await this.#options.living()) if (member.id !== this.#options.self.id) this.#see(member, "")
     await this.#renew()
-    this.#timer = setInterval(() => {
+    this.#timer = this.#options.clock.every(this.#options.timing.renewEvery, () => {
       this.#round ??= this.#renew()
         .catch((error: unknown) => this.#options.trouble(error))
         .finally(() => {
           this.#round = undefined
         })
-    }, this.#options.timing.renewEvery)
+    })
   }
 
   /** M1 */
   get serving(): boolean {
-    return this.#options.monotonic() - this.#renewedAt < this.#options.timing.serveFor
+    return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveFor
   }
 
   get self(): Member {
@@ -137,12 +137,12 @@ export class Membership {
 
   stop(): void {
     this.#stopped = true
-    clearInterval(this.#timer)
+    this.#timer?.stop()
   }
 
   async #renew(): Promise<void> {
-    const { redis, keys, self, monotonic, timing } = this.#options
-    const startedAt = monotonic()
+    const { redis, keys, self, clock, timing } = this.#options
+    const startedAt = clock.monotonic()
     const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving])
     const replies = await redis
       .pipeline()

@@ -41,3 +41,17 @@ export function defineScript(redis: Redis, name: string, keys?: number): void {
   const lua = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8")
   redis.defineCommand(name, keys === undefined ? { lua } : { lua, numberOfKeys: keys })
 }
+
+/** What a worker needs connections of its own for: `streams` is for blocking reads, one at a time. */
+export type Purpose = "membership" | "bus" | "log" | "streams"
+/** Opens one; it is not connected yet. */
+export type Connect = (purpose: Purpose, trouble: RedisTrouble) => Redis
+
+export const connector =
+  (url: string, worker: string): Connect =>
+  (purpose, trouble) => {
+    const name = `${worker} ${purpose}`
+    if (purpose === "streams") return openBlockingRedis(url, name, trouble)
+    // Liveness that is late is no liveness.
+    return openRedis(url, name, trouble, purpose === "membership" ? { commandTimeout: 1_000 } : {})
+  }

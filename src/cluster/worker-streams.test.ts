@@ -5,6 +5,7 @@ import { DeliveryLogs } from "./delivery-log.ts"
 import { redisKeys } from "./keys.ts"
 import { openBlockingRedis, openRedis } from "./redis.ts"
 import { WorkerStreams } from "./worker-streams.ts"
+import { systemClock } from "../system-clock.ts"
 
 const redis = openRedis(inject("redis"), "worker streams test", () => {})
 beforeAll(() => redis.connect())
@@ -35,7 +36,7 @@ async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: 
     maxBytes: options.maxBytes ?? 2 ** 30,
     memoryBytes: options.memoryBytes ?? 2 ** 30,
     markEvery: 5,
-    monotonic: () => (marks++, now), // asked once a mark
+    clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
     onMessage: fields => messages.push([...fields]),
     onItems: items => taken.push(...items),
     trouble: () => {},

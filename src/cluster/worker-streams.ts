@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis"
+import type { Clock, Timer } from "../domain/clock.ts"
 import { itemsOf, type LogItem } from "../domain/log-entry.ts"
 import type { RedisKeys } from "./keys.ts"
 
@@ -14,7 +15,7 @@ export interface WorkerStreamsOptions {
   readonly maxBytes: number
   readonly memoryBytes: number
   readonly markEvery: number
-  readonly monotonic: () => number
+  readonly clock: Clock
   readonly onMessage: (fields: readonly string[]) => void
   /** The log has grown; `items` are its new pieces, in order. */
   readonly onItems: (items: readonly LogItem[]) => void
@@ -39,7 +40,7 @@ export class WorkerStreams {
   #inboxId = "0-0"
   #stopped = false
   #loop: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   constructor(options: WorkerStreamsOptions) {
     this.#options = options
@@ -65,12 +66,12 @@ export class WorkerStreams {
     this.#oldest = logPosition
     this.#recentFrom = logPosition
     this.#loop = this.#read()
-    this.#timer = setInterval(() => this.#mark(), this.#options.markEvery)
+    this.#timer = this.#options.clock.every(this.#options.markEvery, () => this.#mark())
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    clearInterval(this.#timer)
+    this.#timer?.stop()
     this.#options.blocking.disconnect()
     await this.#loop
   }
@@ -115,7 +116,7 @@ export class WorkerStreams {
         if (this.#stopped) return
         trouble(error)
         if (blocking.status === "ready") blocking.disconnect(true)
-        await new Promise(resolve => setTimeout(resolve, 50))
+        await this.#options.clock.sleep(50)
       }
     }
   }
@@ -145,8 +146,8 @@ export class WorkerStreams {
   }
 
   #mark(): void {
-    const { monotonic, keep, maxBytes, redis, keys, worker, trouble } = this.#options
-    const now = monotonic()
+    const { clock, keep, maxBytes, redis, keys, worker, trouble } = this.#options
+    const now = clock.monotonic()
     this.#marks.push({ at: now, position: this.#position, bytes: this.#readBytes })
     let cut: { position: number } | undefined
     while (

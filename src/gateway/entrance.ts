@@ -398,7 +398,7 @@ export class Entrance {
   #membershipsOf(user: Snowflake): Promise<Membership[]> {
     this.#toAsk ??= {
       users: new Set(),
-      found: new Promise<void>(resolve => setImmediate(resolve)).then(() => {
+      found: new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(() => {
         const users = [...this.#toAsk!.users]
         this.#toAsk = undefined
         return this.#options.storage.users.memberships(users)

@@ -6,6 +6,7 @@ import { openRedis } from "../cluster/redis.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import { firstAfter, ForeignLogs, OutOfReach } from "./foreign-log.ts"
 import type { Leg, Span } from "./journey.ts"
+import { systemClock } from "../system-clock.ts"
 
 const redis = openRedis(inject("redis"), "foreign log test", () => {})
 beforeAll(() => redis.connect())
@@ -23,7 +24,7 @@ async function open(maxBytes = 1_000_000) {
   const keys = redisKeys(`test-${randomUUID()}:`)
   const logs = new DeliveryLogs(redis, keys)
   let now = 0
-  const clock = { now: () => now, monotonic: () => now, sleep: async () => {} }
+  const clock = { ...systemClock, now: () => now, monotonic: () => now }
   await logs.create("a", 5000)
   await logs.create("b", 1000)
   const foreign = new ForeignLogs({ logs, self: "b", maxBytes, keep: 60_000, clock })

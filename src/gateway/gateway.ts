@@ -9,7 +9,7 @@ import type { Tokens } from "../cluster/tokens.ts"
 import { Failure } from "../contract/errors.ts"
 import { sessionPosition, Typing } from "../contract/gateway.ts"
 import { opcodes } from "../contract/gateway-codes.ts"
-import type { Clock } from "../domain/clock.ts"
+import type { Clock, Timer } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -62,8 +62,6 @@ const transportBytes = 1024 * 1024
 /** IDENTIFY per token in five seconds. */
 const identifiesAtOnce = 5
 
-const now = performance
-
 /**
  * The WebSocket door: sockets with their heartbeats, and the rules about frames. What sessions are sent is the business of
  * the stream, the reader and the listeners.
@@ -77,7 +75,7 @@ export class Gateway {
   readonly #entrance: Entrance
   readonly #stream: Stream
   readonly #foreign: ForeignLogs
-  readonly #timers: NodeJS.Timeout[]
+  readonly #timers: Timer[]
   readonly #identifies = new Map<string, number>()
   #draining = false
 
@@ -150,15 +148,16 @@ export class Gateway {
       giveUp: session => this.#entrance.end(session),
       slice: topology.publishSlice,
       budget: topology.socketBudget,
+      clock,
       log,
       metrics,
     })
     this.#timers = [
-      setInterval(() => this.#sweep(), 1_000),
-      setInterval(() => this.#homes.sweep(), 10_000),
-      setInterval(() => this.#identifies.clear(), 5_000),
+      clock.every(1_000, () => this.#sweep()),
+      clock.every(10_000, () => this.#homes.sweep()),
+      clock.every(5_000, () => this.#identifies.clear()),
       // Records of living sessions are written anew long before they would lapse.
-      setInterval(() => this.#saveAll(), 6 * 3_600_000),
+      clock.every(6 * 3_600_000, () => this.#saveAll()),
     ]
     this.#listen()
   }
@@ -196,13 +195,13 @@ export class Gateway {
           )
         this.#listeners.close(connection, "service_restart")
       }
-      await new Promise(resolve => setTimeout(resolve, pause))
+      await this.#options.clock.sleep(pause)
     }
   }
 
   stop(): void {
     this.#draining = true
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const timer of this.#timers) timer.stop()
     for (const connection of this.#connections) this.#listeners.close(connection, "service_restart")
   }
 
@@ -267,7 +266,7 @@ export class Gateway {
     }
     const encoding: Encoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
     const peer = Buffer.from(res.getRemoteAddressAsText()).toString()
-    const at = now.now()
+    const at = this.#options.clock.monotonic()
     const connection: Omit<Connection, "ws"> = {
       encoding,
       address: clientAddress(isIP(peer) ? peer : "", req.getHeader("x-forwarded-for")),
@@ -350,7 +349,7 @@ export class Gateway {
 
   /** The answer carries the position when nothing else has for a while, so that a quiet session can be resumed. */
   #heartbeat(connection: Connection): void {
-    connection.heartbeatAt = now.now()
+    connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
     const ack = plainFrame(connection.encoding, { op: opcodes.HEARTBEAT_ACK.op })
     if (session?.state !== "live" || this.#options.clock.monotonic() - this.#listeners.lastSentAt(session) < 30_000)
@@ -373,7 +372,7 @@ export class Gateway {
   }
 
   #countFrame(connection: Connection): void {
-    const at = now.now()
+    const at = this.#options.clock.monotonic()
     if (at - connection.minuteStartedAt >= 60_000) {
       connection.minuteStartedAt = at
       connection.frames = 0
@@ -396,7 +395,7 @@ export class Gateway {
 
   #sweep(): void {
     const { topology, clock } = this.#options
-    const silentSince = now.now() - 2 * topology.heartbeatInterval
+    const silentSince = this.#options.clock.monotonic() - 2 * topology.heartbeatInterval
     for (const connection of this.#connections)
       if (connection.heartbeatAt < silentSince)
         this.#listeners.close(connection, connection.session ? "session_timed_out" : "not_authenticated")

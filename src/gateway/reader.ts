@@ -132,7 +132,7 @@ export class Reader {
 
   /** Memory does not reach back to the cursor: Redis does. */
   #readBack(session: Session): void {
-    const { logs, self, streams, log, listeners } = this.#options
+    const { logs, self, streams, clock, log, listeners } = this.#options
     if (session.cursor < streams().oldest) return listeners.close(session.connection!, "rate_limited")
     session.waiting = true
     const { connection } = session
@@ -149,11 +149,11 @@ export class Reader {
       },
       (error: unknown) => {
         log.warn({ err: error }, "delivery log not readable")
-        setTimeout(() => {
+        clock.after(200, () => {
           if (session.connection !== connection) return
           session.waiting = false
           this.pump(session)
-        }, 200)
+        })
       },
     )
   }
@@ -259,7 +259,7 @@ export class Reader {
 
   /** The session reads, and stands still until the server's view is there. */
   #await(session: Session, server: Snowflake): void {
-    const { listeners, homes, log, metrics } = this.#options
+    const { listeners, homes, clock, log, metrics } = this.#options
     if (session.state === "live") {
       listeners.goReading(session)
       metrics.gateway.sessions.live.dec()
@@ -279,7 +279,7 @@ export class Reader {
       .then(() => homes.need(server))
       .then(goOn, (error: unknown) => {
         log.warn({ err: error, server }, "server not loaded")
-        setTimeout(goOn, 200)
+        clock.after(200, goOn)
       })
   }
 }

@@ -133,7 +133,7 @@ export class ServedHomes {
       return waiting.done
     }
     const homes = [home]
-    const done = new Promise<void>(resolve => setImmediate(resolve)).then(() => {
+    const done = new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(() => {
       this.#toRegister.delete(shard)
       return this.#options.register(shard, homes)
     })
@@ -156,7 +156,7 @@ export class ServedHomes {
   #outlines(server: Snowflake): Promise<Map<Snowflake, ServerOutline>> {
     if (!this.#toLoad) {
       const ids = new Set<Snowflake>()
-      const done = new Promise<void>(resolve => setImmediate(resolve)).then(async () => {
+      const done = new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(async () => {
         this.#toLoad = undefined
         await this.#turn()
         try {

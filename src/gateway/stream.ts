@@ -1,3 +1,4 @@
+import type { Clock } from "../domain/clock.ts"
 import type { Control } from "../domain/control.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import { shardOf } from "../domain/snowflake.ts"
@@ -18,6 +19,7 @@ export interface StreamOptions {
   readonly slice: number
   /** Unsent bytes above which a live session falls back to reading. */
   readonly budget: number
+  readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
 }
@@ -48,15 +50,15 @@ export class Stream {
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => {
+    this.#options.clock.soon(() => {
       this.#scheduled = false
       this.#run()
     })
   }
 
   #run(): void {
-    const { listeners, reader, slice, metrics } = this.#options
-    const startedAt = performance.now()
+    const { listeners, reader, slice, clock, metrics } = this.#options
+    const startedAt = clock.monotonic()
     while (this.#next < this.#waiting.length && listeners.unlookedBytes < slice) {
       // Before anything else is sent: after a hole nothing may follow.
       if (listeners.holed.size > 0) this.#closeHoled()
@@ -66,7 +68,7 @@ export class Stream {
     }
     if (listeners.holed.size > 0) this.#closeHoled()
     if (listeners.unlookedBytes >= slice) this.#lookAtBuffers()
-    metrics.gateway.publishSeconds.observe((performance.now() - startedAt) / 1000)
+    metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
     // What was done is let go, in large pieces: cutting the front moves the rest.
     if (this.#next === this.#waiting.length || this.#next > 10_000) {
       this.#waiting.splice(0, this.#next)

@@ -1,7 +1,7 @@
 import { Failure, fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { Moved } from "../../cluster/bus.ts"
-import type { Clock } from "../../domain/clock.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
 import type { Log } from "../../observability/log.ts"
@@ -71,13 +71,13 @@ export class Host {
   readonly #loading = new Map<string, Promise<Home | undefined>>()
   /** Homes of actors that are not homes themselves. An actor never moves to another home. */
   readonly #homeIds = new Map<string, Snowflake>()
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweeper: Timer
   #inFlight = 0
 
   constructor(options: HostOptions) {
     this.#options = options
     this.#actors = new Map(options.actors.map(actor => [actor.kind, actor]))
-    this.#sweeper = setInterval(() => this.#sweep(), 1_000)
+    this.#sweeper = options.clock.every(1_000, () => this.#sweep())
     options.metrics.homes.loaded.from(() => this.#homes.size)
     options.metrics.shards.owned.from(() => this.#shards.size)
   }
@@ -102,7 +102,7 @@ export class Host {
   }
 
   stop(): void {
-    clearInterval(this.#sweeper)
+    this.#sweeper.stop()
   }
 
   /** Takes a command to its turn. Rejects with a `Failure`, or with `Moved` when the shard is not here. */

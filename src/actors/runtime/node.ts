@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto"
 import { Bus } from "../../cluster/bus.ts"
 import { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import { Directory, type ShardOwner } from "../../cluster/directory.ts"
@@ -5,11 +6,11 @@ import { Interests } from "../../cluster/interests.ts"
 import type { JobQueue } from "../../cluster/job-queue.ts"
 import type { RedisKeys } from "../../cluster/keys.ts"
 import { Membership, type Member } from "../../cluster/members.ts"
-import { openBlockingRedis, openRedis } from "../../cluster/redis.ts"
+import type { Connect } from "../../cluster/redis.ts"
 import { WorkerStreams } from "../../cluster/worker-streams.ts"
-import type { Clock } from "../../domain/clock.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
-import { epochMs } from "../../domain/snowflake.ts"
+import { epochMs, shardCount } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { fail, unavailable } from "../../contract/errors.ts"
@@ -52,7 +53,7 @@ export interface NodeTopology {
 
 export interface NodeOptions {
   readonly self: Member
-  readonly redisUrl: string
+  readonly connect: Connect
   readonly keys: RedisKeys
   readonly storage: Storage
   readonly jobs: JobQueue
@@ -63,6 +64,8 @@ export interface NodeOptions {
   readonly onDeath: (worker: string) => void
   /** The worker must end: it is dead for the others, or its log is gone. */
   readonly onOver: (why: string) => void
+  /** Where a new home is to live; any shard, at random, unless told otherwise. */
+  readonly newShard?: () => number
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -87,16 +90,16 @@ export interface ClusterNode {
 }
 
 export async function openNode(options: NodeOptions): Promise<ClusterNode> {
-  const { self, redisUrl, keys, storage, topology, clock, log, metrics } = options
+  const { self, keys, storage, topology, clock, log, metrics } = options
   const trouble = (name: string) => (error: unknown) => {
     metrics.pools.redisErrors.of(name).inc()
     log.debug({ err: error, connection: name }, "redis trouble")
   }
   // Liveness has a connection of its own: nothing that queues may delay it.
-  const renewing = openRedis(redisUrl, `${self.id} membership`, trouble("membership"), { commandTimeout: 1_000 })
-  const sending = openRedis(redisUrl, `${self.id} bus`, trouble("bus"))
-  const appending = openRedis(redisUrl, `${self.id} log`, trouble("log"))
-  const blocking = openBlockingRedis(redisUrl, `${self.id} streams`, trouble("streams"))
+  const renewing = options.connect("membership", trouble("membership"))
+  const sending = options.connect("bus", trouble("bus"))
+  const appending = options.connect("log", trouble("log"))
+  const blocking = options.connect("streams", trouble("streams"))
   const connections = [renewing, sending, appending, blocking]
   await Promise.all(connections.map(connection => connection.connect()))
 
@@ -104,7 +107,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     redis: sending,
     keys,
     self: self.id,
-    monotonic: () => clock.monotonic(),
+    clock,
     maxPending: topology.bus.maxPendingAsks,
     trouble: trouble("bus"),
     refusalOf: error => {
@@ -116,7 +119,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   metrics.bus.pending.from(() => bus.pending)
   const logs = new DeliveryLogs(appending, keys)
   const interests = new Interests(appending, keys)
-  const directory = new Directory(shards => storage.placement.shards(shards))
+  const directory = new Directory(shards => storage.placement.shards(shards), clock)
   const over = (why: string) => {
     lane?.end()
     options.onOver(why)
@@ -128,7 +131,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     keys,
     worker: self.id,
     ...topology.log,
-    monotonic: () => clock.monotonic(),
+    clock,
     onMessage: fields => bus.receive(fields),
     onItems: items => {
       metrics.log.readEvents.inc(items.length)
@@ -140,7 +143,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
 
   let lane: LaneQueue | undefined
   let commits: Lane | undefined
-  let watching: NodeJS.Timeout | undefined
+  let watching: Timer | undefined
   const host: Host = new Host({
     actors: [serverActor, channelActor, userActor] as never,
     storage,
@@ -186,6 +189,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     directory,
     self: self.id,
     askTimeout: topology.bus.askTimeout,
+    newShard: options.newShard ?? (() => randomInt(shardCount)),
     isDead: worker => membership.isDead(worker),
     wasSeen: tell => storage.tells.wasSeen(tell),
     clock,
@@ -226,7 +230,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     keys,
     self,
     timing: topology.membership,
-    monotonic: () => clock.monotonic(),
+    clock,
     living: () => storage.placement.living() as Promise<Member[]>,
     declareDead: async id => {
       if (await storage.placement.declareDead(id)) log.warn({ member: id }, "member declared dead")
@@ -279,11 +283,11 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         metrics,
       })
       await membership.start()
-      watching = setInterval(() => {
+      watching = clock.every(1_000, () => {
         logs.exists(self.id).then(exists => {
           if (!exists) over("its log is gone")
         }, trouble("log"))
-      }, 1_000)
+      })
       await directory.loadAll()
       if (self.role === "web") await keeper.start()
     },
@@ -299,7 +303,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       outbox.stop()
       router.stop()
       host.stop()
-      clearInterval(watching)
+      watching?.stop()
       await membership.leave().catch(() => {})
       // Only what PostgreSQL knows as dead may be called so: its shards could not be taken otherwise.
       const dead = await storage.placement.declareDead(self.id).then(
@@ -307,7 +311,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         () => false,
       )
       if (dead) for (const member of others()) bus.notify(member.id, "death", self.id)
-      await new Promise(resolve => setTimeout(resolve, 20))
+      await clock.sleep(20)
       bus.close()
       await streams.stop()
       await commits?.close()

@@ -2,7 +2,7 @@ import type { JobRequest } from "../../contract/registry.ts"
 import { Failure } from "../../contract/errors.ts"
 import type { AppendAnswer, LogPart } from "../../cluster/delivery-log.ts"
 import type { Interest } from "../../cluster/interests.ts"
-import type { Clock } from "../../domain/clock.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
@@ -73,13 +73,13 @@ export class Outbox implements Publisher {
   readonly #tells = new Map<string, Promise<void>>()
   /** Shards with interest that is not saved yet. */
   readonly #touched = new Set<Shard>()
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweeper: Timer
 
   constructor(options: OutboxOptions) {
     this.#options = options
-    this.#sweeper = setInterval(() => {
+    this.#sweeper = options.clock.every(options.timing.sweepEvery, () => {
       this.#sweep().catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
-    }, options.timing.sweepEvery)
+    })
   }
 
   get behind(): number {
@@ -112,7 +112,7 @@ export class Outbox implements Publisher {
 
   stop(): void {
     this.#stopped = true
-    clearInterval(this.#sweeper)
+    this.#sweeper.stop()
   }
 
   async #run(): Promise<void> {

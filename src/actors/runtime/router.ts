@@ -1,10 +1,9 @@
-import { randomInt } from "node:crypto"
 import { unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { Gone, Moved, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
-import type { Clock } from "../../domain/clock.ts"
-import { shardCount, shardOf } from "../../domain/snowflake.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
+import { shardOf } from "../../domain/snowflake.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { ActorKind, Ask, AskOptions, Create } from "./actor.ts"
 import type { Host } from "./host.ts"
@@ -24,6 +23,8 @@ export interface RouterOptions {
   readonly directory: Directory
   readonly self: string
   readonly askTimeout: number
+  /** Where a new home is to live: any shard, at random. */
+  readonly newShard: () => number
   readonly isDead: (worker: string) => boolean
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
   readonly clock: Clock
@@ -37,7 +38,7 @@ export interface RouterOptions {
 export class Router {
   readonly #options: RouterOptions
   readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweeper: Timer
 
   constructor(options: RouterOptions) {
     this.#options = options
@@ -56,11 +57,11 @@ export class Router {
     bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) =>
       host.release(from, shard, homes),
     )
-    this.#sweeper = setInterval(() => this.#sweep(), 100)
+    this.#sweeper = clock.every(100, () => this.#sweep())
   }
 
   stop(): void {
-    clearInterval(this.#sweeper)
+    this.#sweeper.stop()
   }
 
   readonly ask: Ask = (actor, id, { type, ...input }, options) =>
@@ -71,7 +72,7 @@ export class Router {
     ) as never
 
   readonly create: Create = (actor, { type, ...input }, options) => {
-    const shard = randomInt(shardCount)
+    const shard = this.#options.newShard()
     return this.#perform(
       shard,
       { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input },

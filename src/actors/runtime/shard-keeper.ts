@@ -1,7 +1,7 @@
 import type { Directory, ShardOwner } from "../../cluster/directory.ts"
 import type { Interest } from "../../cluster/interests.ts"
 import type { Member } from "../../cluster/members.ts"
-import type { Clock } from "../../domain/clock.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
 import { wantedPlace } from "../../domain/placement.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -46,7 +46,7 @@ export interface ShardKeeperOptions {
  */
 export class ShardKeeper {
   readonly #options: ShardKeeperOptions
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #round: Promise<void> | undefined
   #leaving = false
   /** Something has changed since the map of owners was last read. */
@@ -60,13 +60,13 @@ export class ShardKeeper {
 
   async start(): Promise<void> {
     await this.balance()
-    this.#timer = setInterval(() => {
+    this.#timer = this.#options.clock.every(this.#options.timing.rebalanceEvery, () => {
       this.#again().catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed"))
-    }, this.#options.timing.rebalanceEvery)
+    })
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#timer?.stop()
   }
 
   /** Takes what should be here and nobody living holds, gives away what should be elsewhere. Rounds never overlap. */
@@ -85,7 +85,7 @@ export class ShardKeeper {
   /** Gives everything away, to whoever should have it without this worker. */
   async leave(): Promise<void> {
     this.#leaving = true
-    clearInterval(this.#timer)
+    this.#timer?.stop()
     await this.#round?.catch(() => {})
     await this.#options.announceLeaving()
     await this.#giveAway()

@@ -1,0 +1,20 @@
+import type { Member } from "../cluster/members.ts"
+import type { Config } from "../config.ts"
+
+/** All that a process needs to know. It goes through the channel: a command line can be read by everybody on the machine. */
+export interface StartOrder {
+  type: "start"
+  self: Member
+  config: Config
+  databaseUrl: string
+  redisUrl: string
+  redisPrefix: string
+  port: number
+}
+/** What the primary says to a process. */
+export type Order = StartOrder | { type: "death"; id: string } | { type: "end"; patience: number }
+/** What a process says to the primary. Before "here" it does not listen yet. */
+export type Report = { type: "here" } | { type: "ready" }
+
+/** One cluster per Redis database. */
+export const redisPrefix = "starling:"
