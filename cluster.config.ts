@@ -14,6 +14,11 @@ export const clusterConfig = {
     restart: { first: 100, factor: 2, max: 10_000, forgiveAfter: 60_000 },
     /** From SIGTERM to SIGKILL of a worker. */
     drainTimeout: 20_000,
+    /**
+     * A worker that has not shown itself to its primary for so long is killed and replaced: its event loop is stuck. Only time
+     * in which the primary itself was well counts. Three times as long while the worker is starting.
+     */
+    stuckAfter: 10_000,
   },
 
   membership: {
@@ -68,7 +73,14 @@ export const clusterConfig = {
     classesPerAudience: 16,
   },
 
-  http: { bodyBytes: 256 * 1024, bodyTimeout: 7_000, bodyDepth: 32, hashesQueued: 64 },
+  http: {
+    bodyBytes: 256 * 1024,
+    bodyTimeout: 7_000,
+    bodyDepth: 32,
+    hashesQueued: 64,
+    /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */
+    answerTimeout: 4_400,
+  },
 
   /** A statement that has no answer after `statementTimeout` is given up, there and here. */
   storage: { readConnections: 6, statementTimeout: 3_500, connectTimeout: 3_000 },

@@ -14,6 +14,7 @@ const everything = [
   "system-clock.ts",
   "main.ts",
   "primary.ts",
+  "primary",
   "worker.ts",
   "job-worker.ts",
 ]
@@ -37,6 +38,7 @@ const rooms = {
   "src/system-clock.ts": { uses: src(["domain"]), npm: [], node: false },
   "src/main.ts": { ...main, env: true },
   "src/primary.ts": main,
+  "src/primary": main,
   "src/worker.ts": main,
   "src/job-worker.ts": main,
   "cluster.config.ts": { uses: [], npm: [], node: false },

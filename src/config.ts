@@ -40,6 +40,14 @@ const list = <T extends z.ZodType>(item: T) =>
 const url = (protocol: RegExp, expected: string) =>
   z.string().refine(text => URL.canParse(text) && protocol.test(new URL(text).protocol), expected)
 
+const urls = (protocol: RegExp, expected: string) =>
+  z
+    .string()
+    .refine(
+      text => text.split(",").every(part => URL.canParse(part.trim()) && protocol.test(new URL(part.trim()).protocol)),
+      expected,
+    )
+
 // "*" is no origin: answers carry credentials.
 const origin = z
   .string()
@@ -82,9 +90,9 @@ const environment = {
   },
   REDIS_URL: {
     ...setting(
-      url(/^rediss?:$/, "expected a redis:// or rediss:// URL").optional(),
+      urls(/^rediss?:$/, "expected a redis:// or rediss:// URL").optional(),
       undefined,
-      "Redis to use. Left out, `redis-server` or `valkey-server` of this machine is started.",
+      "Redis to use: one server, or nodes of a Redis Cluster with commas; one node is enough to find the others. Left out, `redis-server` or `valkey-server` of this machine is started.",
     ),
     secret: true as const,
   },

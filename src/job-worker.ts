@@ -6,6 +6,7 @@ import type { Member } from "./cluster/members.ts"
 import { connector, openRedis } from "./cluster/redis.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
+import { originOf } from "./cluster/replication.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 import { consumeJobs } from "./workers/consumer.ts"
@@ -13,6 +14,8 @@ import { startSweep } from "./workers/sweep.ts"
 
 export interface JobWorkerOptions {
   self: Member
+  /** The incarnation in the same place that works until this one does. */
+  predecessor?: string | undefined
   topology: ClusterConfig
   databaseUrl: string
   redisUrl: string
@@ -41,6 +44,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     log.debug({ err: error, connection: "jobs" }, "redis trouble")
   }
   const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}` })
+  await storage.migrations.require()
   const adding = openRedis(redisUrl, `${self.id} jobs`, trouble)
   const taking = openJobConnection(redisUrl, `${self.id} jobs taken`, trouble)
   await Promise.all([adding.connect(), taking.connect()])
@@ -48,8 +52,9 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
 
   const node = await openNode({
     self,
+    predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
-    keys: redisKeys(redisPrefix),
+    keys: redisKeys(redisPrefix, await originOf(adding, redisKeys(redisPrefix))),
     storage,
     jobs: queue,
     // Only turns revoke, and turns happen where shards are.

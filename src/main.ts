@@ -11,7 +11,7 @@ import { ConfigError, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
-import type { Order, Report, StartOrder } from "./primary/orders.ts"
+import { signOfLifeEvery, type Order, type Report, type StartOrder } from "./primary/orders.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
@@ -61,11 +61,13 @@ function configuration(): Config {
 function serve(us: NonNullable<typeof cluster.worker>): void {
   const place = process.argv.slice(2).join("-")
   let log: Log | undefined
-  let running: { noteDeath(id: string): void; drain(): Promise<void>; stop(): Promise<void> } | undefined
+  let running:
+    | { noteDeath(id: string): void; drain(replaced: boolean): Promise<void>; stop(): Promise<void> }
+    | undefined
   let counted: ReturnType<typeof answerMetrics> | undefined
   let ending = false
 
-  async function start({ self, config, port, ...places }: StartOrder): Promise<void> {
+  async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination())
     endOnBugs(log)
     const metrics = createMetrics()
@@ -74,7 +76,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
       log?.error({ member: self.id, why }, "this incarnation is over")
       end(exitCodes.over, () => running?.stop(), lastMoment)
     }
-    const options = { self, config, ...places, topology: clusterConfig, log, metrics, onOver }
+    const options = { self, predecessor, config, ...places, topology: clusterConfig, log, metrics, onOver }
     if (self.role === "web") {
       const { startWebWorker } = await import("./worker.ts")
       running = await startWebWorker({ ...options, port, host: config.host, shared: true })
@@ -98,7 +100,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
         () => process.exit(code),
       )
   }
-  const drain = (patience: number) => end(exitCodes.done, () => running?.drain(), patience)
+  const drain = (patience: number, replaced = false) => end(exitCodes.done, () => running?.drain(replaced), patience)
   const report = (report: Report) => process.send?.(report, () => {}) // the end of the channel is its own event
 
   process.on("message", (order: Order) => {
@@ -108,7 +110,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
         end(exitCodes.failed, () => running?.stop(), lastMoment)
       })
     else if (order.type === "death") running?.noteDeath(order.id)
-    else if (order.type === "end") drain(order.patience)
+    else if (order.type === "end") drain(order.patience, order.replaced)
   })
   us.on("disconnect", () => {
     // Node would exit at once. Without a primary nobody would restart us or free the port, so it ends, but kindly.
@@ -116,9 +118,11 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     drain(lastMoment)
   })
   process.on("SIGTERM", () => drain(clusterConfig.processes.drainTimeout))
-  // Ctrl-C reaches the whole process group; the primary decides what it means.
-  for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {})
+  // Ctrl-C reaches the whole process group, and some supervisors signal all of a service; the primary decides what it means.
+  for (const signal of ["SIGINT", "SIGHUP", "SIGUSR2"] as const) process.on(signal, () => {})
   report({ type: "here" })
+  // From the event loop itself: when that is stuck, nothing comes.
+  setInterval(() => report({ type: "alive" }), signOfLifeEvery)
 }
 
 function endOnBugs(log: Log): void {

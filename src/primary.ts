@@ -10,7 +10,7 @@ import { aggregateCluster } from "./observability/aggregate.ts"
 import type { Log } from "./observability/log.ts"
 import { startMetricsServer } from "./observability/metrics-server.ts"
 import type { Metrics } from "./observability/metrics.ts"
-import { Ending, watchSignals, type Reason } from "./primary/ending.ts"
+import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/ending.ts"
 import { Graves } from "./primary/graves.ts"
 import { Processes, type Role } from "./primary/processes.ts"
 import { say } from "./primary/say.ts"
@@ -39,8 +39,11 @@ export async function runPrimary(options: PrimaryOptions): Promise<Reason> {
   const ending = new Ending()
   const stops: (() => Promise<unknown>)[] = []
   const unwatch = watchSignals(ending)
+  // Before the first process is there, too: nobody would expect this signal to end the program.
+  let restart = (): Promise<void> => Promise.reject(new Error("the start is not over yet"))
+  const unwatchRestarts = watchRestarts(() => restart())
   try {
-    await start(options, ending, stops)
+    restart = await start(options, ending, stops)
   } catch (error) {
     if (ending.reason === undefined) {
       console.error(`starling: ${(error as Error).message}`)
@@ -54,12 +57,20 @@ export async function runPrimary(options: PrimaryOptions): Promise<Reason> {
   for (const stop of stops.toReversed())
     await stop().catch((error: unknown) => log.error({ err: error }, "did not end in good order"))
   unwatch()
+  unwatchRestarts()
   if (reason !== "failed") say("ended")
   return reason
 }
 
-/** What is to be undone is put on `stops` as soon as it stands. */
-async function start(options: PrimaryOptions, ending: Ending, stops: (() => Promise<unknown>)[]): Promise<void> {
+/**
+ * What is to be undone is put on `stops` as soon as it stands.
+ * @returns the rolling restart
+ */
+async function start(
+  options: PrimaryOptions,
+  ending: Ending,
+  stops: (() => Promise<unknown>)[],
+): Promise<() => Promise<void>> {
   const { topology, log, metrics } = options
   const port = await claimPort(options.config, ending)
   // With PORT=0 the address is known only now.
@@ -81,22 +92,21 @@ async function start(options: PrimaryOptions, ending: Ending, stops: (() => Prom
   })
   stops.push(() => scraped.close())
 
-  const [databaseUrl, redisUrl] = await startServices(options, ending, stops)
+  const [databaseUrl, givenRedis] = await startServices(options, ending, stops)
   ending.check()
 
-  const applied = await patiently(`PostgreSQL at ${placeOf(databaseUrl)}`, ending, () => migrate(databaseUrl))
+  const applied = await patiently("PostgreSQL", databaseUrl, ending, () => migrate(databaseUrl))
   if (applied.length > 0) say(`migrated the database: ${applied.join(", ")}`)
-  const redis = await patiently(`Redis at ${placeOf(redisUrl)}`, ending, () => connectRedis(redisUrl, log))
+  const { redis, redisUrl } = await patiently("Redis", givenRedis, ending, () => connectRedis(givenRedis, log))
   stops.push(async () => redis.disconnect())
-  await checkRedis(redis, `Redis at ${placeOf(redisUrl)}`)
+  await checkRedis(redis, `Redis at ${placeOf(givenRedis)}`)
 
   const storage = openStorage({ ...topology.storage, readConnections: 1, url: databaseUrl, name: "starling primary" })
   stops.push(() => storage.close())
 
   const host = hostIdentity(config)
   const graves = new Graves(storage, redis, log)
-  // The port is ours, so whoever lived here is gone, however it ended.
-  for (const former of await storage.placement.living()) if (former.host === host) await graves.bury(former.id)
+  await graves.buryFormer(host, topology.membership.renewEvery)
 
   const processes = new Processes({ ...options, config, databaseUrl, redisUrl, host, port, graves, ending })
   stops.push(() => processes.end())
@@ -104,6 +114,11 @@ async function start(options: PrimaryOptions, ending: Ending, stops: (() => Prom
   await processes.start()
   ending.check()
   welcome(config, scraped.port, processes.count)
+  return async () => {
+    // The new processes run what lies in dist/ by now, which may expect a newer database.
+    await migrate(databaseUrl)
+    await processes.replaceAll()
+  }
 }
 
 /**
@@ -160,5 +175,5 @@ Try it:
   curl ${url}/api/v1/auth/register -H 'content-type: application/json' \\
     -d '${JSON.stringify(newcomer)}'
 
-Ctrl-C ends it.`)
+Ctrl-C ends it; kill -USR2 ${process.pid} replaces its processes one after another.`)
 }

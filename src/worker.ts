@@ -8,6 +8,7 @@ import { openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
 import { connector, openRedis } from "./cluster/redis.ts"
+import { originOf } from "./cluster/replication.ts"
 import { createTokens } from "./cluster/tokens.ts"
 import type { Config } from "./config.ts"
 import { openapiDocument } from "./contract/openapi.ts"
@@ -25,6 +26,8 @@ import { systemClock as clock } from "./system-clock.ts"
 
 export interface WebWorkerOptions {
   self: Member
+  /** The incarnation in the same place that serves until this one does. */
+  predecessor?: string | undefined
   config: Config
   topology: ClusterConfig
   databaseUrl: string
@@ -46,26 +49,33 @@ export interface WebWorker {
   readonly node: ClusterNode
   readonly gateway: Gateway
   noteDeath(id: string): void
-  /** Sends its sessions elsewhere, hands over its shards, then ends. */
-  drain(): Promise<void>
+  /**
+   * Sends its sessions elsewhere, hands over its shards, then ends.
+   * @param replaced another serves on the same port: wait until clients that keep their connections have noticed
+   */
+  drain(replaced?: boolean): Promise<void>
   /** Ends at once. */
   stop(): Promise<void>
 }
 
+/** uWebSockets.js ends a connection on which nothing came for so many milliseconds, at the latest. */
+const idleConnections = 12_000
+
 /** A web worker: REST and gateway on one port, the actors of its shards, its delivery log. */
 export async function startWebWorker(options: WebWorkerOptions): Promise<WebWorker> {
   const { self, config, topology, log, metrics } = options
-  const keys = redisKeys(options.redisPrefix)
   const trouble = (name: string) => (error: unknown) => {
     metrics.pools.redisErrors.of(name).inc()
     log.debug({ err: error, connection: name }, "redis trouble")
   }
   const storage = openStorage({ url: options.databaseUrl, name: self.id, ...topology.storage })
+  await storage.migrations.require()
   const admitting = openRedis(options.redisUrl, `${self.id} admission`, trouble("admission"))
   const remembering = openRedis(options.redisUrl, `${self.id} sessions`, trouble("sessions"))
   const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
   const connections = [admitting, remembering, queueing]
   await Promise.all(connections.map(connection => connection.connect()))
+  const keys = redisKeys(options.redisPrefix, await originOf(admitting, redisKeys(options.redisPrefix)))
 
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
   const tokens = createTokens({
@@ -77,17 +87,24 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const records = new GatewaySessions(remembering, keys)
 
   const app = uWebSockets.App()
+  let accepted = 0
+  // 1 for a connection that comes, -1 for one that goes and has not become a WebSocket.
+  app.filter((_, change) => {
+    accepted += Math.sign(Number(change))
+  })
   const doors: { gateway?: Gateway } = {}
   let listening: us_listen_socket | undefined
   let over = false
   const node = await openNode({
     self,
+    predecessor: options.predecessor,
     connect: connector(options.redisUrl, self.id),
     keys,
     storage,
     jobs,
     revoke: sessions => tokens.revoke(sessions),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
+    servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
     onItems: items => doors.gateway?.takeItems(items),
     onDeath: () => {},
     onOver: why => {
@@ -170,7 +187,6 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     await jobs.close().catch(() => {})
     for (const connection of connections) connection.disconnect()
     await storage.close().catch(() => {})
-    app.close()
   }
   const stopListening = () => {
     if (listening) uWebSockets.us_listen_socket_close(listening)
@@ -183,18 +199,25 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     node,
     gateway,
     noteDeath: id => node.membership.noteDeath(id),
-    async drain() {
+    async drain(replaced = false) {
+      // Closing the socket resets what waits to be accepted: it is done right after a turn that has accepted everything.
+      await new Promise(resolve => setImmediate(resolve))
       stopListening()
+      door.farewell()
+      const lastAt = clock.monotonic() + (replaced ? idleConnections : 0)
       await gateway.drain()
       await node.leave().catch((error: unknown) => log.warn({ err: error }, "not everything was handed over"))
+      while (accepted > gateway.upgrades && clock.monotonic() < lastAt) await clock.sleep(20)
       await door.close()
       gateway.stop()
+      app.close()
       await closeAll()
     },
     async stop() {
       stopListening()
       gateway.stop()
       await closeAll()
+      app.close()
     },
   }
 }

@@ -1,12 +1,13 @@
 import { hash } from "node:crypto"
 import { readFileSync } from "node:fs"
-import type { Redis } from "ioredis"
 import { unavailable } from "../contract/errors.ts"
 import { commonRateLimits, failedTokenLimit } from "../contract/limits.ts"
 import type { RateLimit } from "../contract/registry.ts"
+import { limitPercent } from "../domain/tiers.ts"
 import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
-import { orUnavailable, parseToken, type CachedSession, type Tokens } from "./tokens.ts"
+import { getEach, type Redis } from "./redis.ts"
+import { orUnavailable, parseToken, type AccessSession, type CachedSession, type Tokens } from "./tokens.ts"
 
 /** A route's own bucket, written out once for the script. */
 export interface RouteBucket {
@@ -71,7 +72,7 @@ export interface AdmissionOptions {
   tokens: Tokens
   /** `RATE_LIMITS=off`: only the session is looked up. */
   enabled: boolean
-  limits?: Record<"global" | "user" | "ip", RateLimit>
+  limits?: Limits
 }
 
 interface Question {
@@ -80,35 +81,27 @@ interface Question {
   readonly request: AdmissionRequest
 }
 
+type Limits = Record<"global" | "user" | "ip", RateLimit>
+type Put = (questions: readonly Question[]) => Promise<readonly Answer[]>
+
 /** Requests in one call of the script: few enough that Redis serves others soon. */
 const most = 64
 
 /**
  * Lets requests in: one Redis round trip, shared by the requests of one turn of the event loop, says whose token it is
  * and whether the global, the user's or address's, and the route's bucket allow the request. A session that is not cached
- * costs one look into the database and a second trip.
+ * costs one look into the database and a second trip. On a Redis Cluster it is two trips, slot by slot.
  */
 export function createAdmission({ redis, keys, tokens, enabled, limits = commonRateLimits }: AdmissionOptions) {
-  const lua = readFileSync(new URL("./lua/admit.lua", import.meta.url), "utf8")
-  redis.defineCommand("admit", { lua: `${constants(limits)}\n${lua}` })
-  const scripts = redis as unknown as { admit(keys: number, ...args: string[]): Promise<string[]> }
-  const prefix = keys.bucket("")
   const nobody = keys.accessSession("0")
-
-  // On Redis Cluster this is where the sessions, the callers' buckets and the addresses' are asked for slot by slot.
-  const put = inBatches<Question, string>(questions => {
-    const args: string[] = []
-    for (const { sessionKey } of questions) args.push(sessionKey)
-    args.push(prefix)
-    for (const { who, request } of questions) {
-      const { address, bucket } = request
-      args.push(address, who, bucket ? bucket.text : "", bucket ? nameOf(bucket, request) : "")
-    }
-    return orUnavailable(scripts.admit(questions.length, ...args))
-  }, most)
-
-  const ask = async (request: AdmissionRequest, sessionKey: string, who: string): Promise<Answer> =>
-    parseAnswer(await put({ sessionKey, who, request }))
+  const put = inBatches<Question, Answer>(
+    redis.isCluster
+      ? askBySlot({ redis, prefix: keys.bucket(""), limits, tokens })
+      : askAtOnce({ redis, prefix: keys.bucket(""), limits }),
+    most,
+  )
+  const ask = (request: AdmissionRequest, sessionKey: string, who: string): Promise<Answer> =>
+    put({ sessionKey, who, request })
 
   async function admitToken(request: AdmissionRequest, token: string): Promise<Admitted> {
     const presented = parseToken(token)
@@ -118,11 +111,10 @@ export function createAdmission({ redis, keys, tokens, enabled, limits = commonR
         ? { verdict: presented, figures: figuresOf(answer, request) }
         : conclude(answer, request)
     }
-    const key = keys.accessSession(presented.session_id)
-    let answer = await ask(request, key, presented.token_hash)
+    let answer = await ask(request, tokens.keyOf(presented.session_id), presented.token_hash)
     if (answer.verdict === "miss") {
       const found = await tokens.fill(presented.session_id)
-      answer = await ask(request, key, found ? presented.token_hash : "!")
+      answer = await ask(request, tokens.keyOf(presented.session_id), found ? presented.token_hash : "!")
       if (answer.verdict === "miss") throw unavailable("session cache lost an entry")
     }
     return conclude(answer, request)
@@ -148,6 +140,87 @@ export function createAdmission({ redis, keys, tokens, enabled, limits = commonR
 }
 
 export type Admission = ReturnType<typeof createAdmission>
+
+interface Door {
+  readonly redis: Redis
+  readonly prefix: string
+  readonly limits: Limits
+}
+
+/** One Redis: one script finds the sessions and takes from the buckets, for all at once. */
+function askAtOnce({ redis, prefix, limits }: Door): Put {
+  redis.defineCommand("admit", { lua: scriptText("admit", limits, false) })
+  const scripts = redis as unknown as { admit(keys: number, ...args: string[]): Promise<string[]> }
+  return async questions => {
+    const args: string[] = []
+    for (const { sessionKey } of questions) args.push(sessionKey)
+    args.push(prefix)
+    for (const { who, request } of questions) args.push(request.address, who, ...bucketOf(request))
+    return (await orUnavailable(scripts.admit(questions.length, ...args))).map(parseAnswer)
+  }
+}
+
+/**
+ * A Redis Cluster: the sessions first, each in its slot; then, by caller, his buckets, which are in one slot. Between the
+ * two a session may end: as when the request had come a moment before.
+ */
+function askBySlot({ redis, prefix, limits, tokens }: Door & { readonly tokens: Tokens }): Put {
+  redis.defineCommand("admit-caller", { lua: scriptText("admit-caller", limits, true), numberOfKeys: 1 })
+  const scripts = redis as unknown as { "admit-caller"(key: string, ...args: string[]): Promise<string[]> }
+
+  function found({ who, request: { address } }: Question, value: string | null) {
+    const anybody = { caller: `ip:${address}`, session: undefined }
+    if (who === "") return { ...anybody, verdict: "ok" }
+    if (who === "-") return { ...anybody, verdict: "anonymous" }
+    if (who !== "!" && value === null) return { ...anybody, verdict: "miss" }
+    const session = who === "!" ? "revoked" : tokens.judge(value, who)
+    if (typeof session === "string") return { ...anybody, verdict: session }
+    return { verdict: "ok", caller: `u:${session.user_id}`, session }
+  }
+
+  return async questions => {
+    const asked = questions.filter(({ who }) => who.length === 64)
+    const values = await orUnavailable(getEach(redis, [...new Set(asked.map(({ sessionKey }) => sessionKey))]))
+    const byKey = new Map([...new Set(asked.map(({ sessionKey }) => sessionKey))].map((key, i) => [key, values[i]!]))
+    const facts = questions.map(question => found(question, byKey.get(question.sessionKey) ?? null))
+    const byCaller = new Map<string, number[]>()
+    for (const [i, { caller }] of facts.entries()) byCaller.set(caller, [...(byCaller.get(caller) ?? []), i])
+
+    const answers: Answer[] = []
+    await Promise.all(
+      [...byCaller].map(async ([caller, places]) => {
+        const args = places.flatMap(i => {
+          const { verdict, session } = facts[i]!
+          const { request } = questions[i]!
+          const percent = session ? limitPercent(session.tier, session.bot) : 100
+          return [verdict, String(percent), session ? textOf(session) : "", request.address, ...bucketOf(request)]
+        })
+        const key = `${prefix}caller:{${caller}}`
+        const texts = await orUnavailable(scripts["admit-caller"](key, prefix, caller, ...args))
+        for (const [n, i] of places.entries()) answers[i] = parseAnswer(texts[n]!)
+      }),
+    )
+    for (const [i, answer] of answers.entries()) {
+      const { session } = facts[i]!
+      if (session && answer.verdict === "ok") answer.touch = await tokens.touch(session)
+    }
+    return answers
+  }
+}
+
+const textOf = ({ token_hash: _, last_activity: __, ...session }: AccessSession): string => JSON.stringify(session)
+
+/** The script beside this file, behind what it has in common with the other one and the limits that every request meets. */
+function scriptText(name: string, limits: Limits, isCluster: boolean): string {
+  const [shared, own] = ["buckets", name].map(file =>
+    readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), "utf8"),
+  )
+  return [constants(limits), `local is_cluster = ${isCluster}`, shared, own].join("\n")
+}
+
+/** The text of a request's own bucket, and the rest of its name. */
+const bucketOf = (request: AdmissionRequest): [text: string, name: string] =>
+  request.bucket ? [request.bucket.text, nameOf(request.bucket, request)] : ["", ""]
 
 const nameOf = (bucket: RouteBucket, request: AdmissionRequest) =>
   bucket.byResource ? `${bucket.name}:res:${request.resource}` : bucket.name
@@ -215,7 +288,7 @@ function figuresOf(answer: Answer, request: AdmissionRequest): BucketFigures {
 }
 
 /** The limits that every request meets, as the script's first lines. */
-function constants(limits: Record<"global" | "user" | "ip", RateLimit>): string {
+function constants(limits: Limits): string {
   const lines = Object.entries(limits).map(
     ([name, { algorithm, requests, burst, seconds }]) =>
       `local ${name}_algorithm, ${name}_requests, ${name}_burst, ${name}_window = '${algorithm}', ${requests}, ${burst}, ${seconds * 1000}`,

@@ -1,7 +1,8 @@
-import type { Redis } from "ioredis"
 import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/errors.ts"
 import type { Clock, Timer } from "../domain/clock.ts"
 import type { RedisKeys } from "./keys.ts"
+import type { Redis } from "./redis.ts"
+import { replicationOf } from "./replication.ts"
 
 /** The other worker is not there, or not any longer: nothing can be said about what it did. */
 export class Gone extends Error {
@@ -85,7 +86,7 @@ export class Bus {
 
   /** Makes the inbox; before that nobody can send to this worker. @returns the position to read from */
   async open(): Promise<string> {
-    const id = await this.#options.redis.xadd(this.#options.keys.inbox(this.#options.self), "*", "m", "[]")
+    const id = await this.#options.redis.xadd(this.#inboxOf(this.#options.self), "*", "m", "[]")
     return id!
   }
 
@@ -179,13 +180,18 @@ export class Bus {
     this.#outgoing.set(worker, messages)
     this.#options.clock.soon(() => {
       this.#outgoing.delete(worker)
-      this.#options.redis.xadd(this.#options.keys.inbox(worker), "NOMKSTREAM", "*", "m", JSON.stringify(messages)).then(
+      this.#options.redis.xadd(this.#inboxOf(worker), "NOMKSTREAM", "*", "m", JSON.stringify(messages)).then(
         id => {
           if (id === null) this.#unsent(worker, messages)
         },
         (error: unknown) => this.#unsent(worker, messages, error),
       )
     })
+  }
+
+  #inboxOf(worker: string): string {
+    const { redis, keys } = this.#options
+    return keys.inbox(worker, replicationOf(redis, worker))
   }
 
   #unsent(worker: string, messages: readonly Wire[], cause?: unknown): void {

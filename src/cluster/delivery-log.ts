@@ -1,7 +1,7 @@
-import type { Redis } from "ioredis"
 import { itemsOf, type LogItem } from "../domain/log-entry.ts"
-import { defineScript } from "./redis.ts"
+import { defineScript, type Redis } from "./redis.ts"
 import type { RedisKeys } from "./keys.ts"
+import { replicationOf } from "./replication.ts"
 
 /** What one shard appends to one log in one flush. `before` is the number sent to this log before; null declares a gap. */
 export interface LogPart {
@@ -25,6 +25,7 @@ export type AppendAnswer =
 export class DeliveryLogs {
   readonly #redis: Redis
   readonly #keys: RedisKeys
+  readonly #reserved = new Map<string, number>()
 
   constructor(redis: Redis, keys: RedisKeys) {
     this.#redis = redis
@@ -32,14 +33,16 @@ export class DeliveryLogs {
     for (const script of ["append", "appendEphemeral", "mark"]) defineScript(redis, script, 2)
   }
 
-  /** Makes a worker's log; only the worker itself does, once. @returns the position to read from */
+  /** Which Redis a worker's log is in: in another one it may be behind, and counts only once its worker has made it anew. */
+  at(worker: string): string {
+    return replicationOf(this.#redis, worker)
+  }
+
+  /** Makes a worker's log; only the worker itself does, once in each Redis. @returns the position to read from */
   async create(worker: string, firstPosition: number): Promise<string> {
     const id = `${firstPosition}-0`
-    await this.#redis
-      .multi()
-      .hset(this.#keys.logPosition(worker), "s", firstPosition)
-      .xadd(this.#keys.log(worker), id, '["b"]', "")
-      .exec()
+    const { log, position } = this.#places(worker)
+    await this.#redis.multi().hset(position, "s", firstPosition).xadd(log, id, '["b"]', "").exec()
     return id
   }
 
@@ -67,12 +70,19 @@ export class DeliveryLogs {
   ): Promise<number | undefined> {
     const header = JSON.stringify(["m", options.from, options.since, options.length])
     const first = await this.#script<string | null>("mark", worker, [options.floor, options.length, header])
-    return first === null ? undefined : Number(first)
+    if (first === null) return undefined
+    this.#reserved.set(worker, Math.max(this.reserved(worker), Number(first) + options.length - 1))
+    return Number(first)
+  }
+
+  /** The last position of a log that was ever reserved from here: none up to it may be given out again. */
+  reserved(worker: string): number {
+    return this.#reserved.get(worker) ?? 0
   }
 
   /** For each shard, the last number that stands in a log; undefined when there is no such log. */
   async positions(worker: string): Promise<Map<number, number> | undefined> {
-    const fields = await this.#redis.hgetall(this.#keys.logPosition(worker))
+    const fields = await this.#redis.hgetall(this.#places(worker).position)
     if (fields["s"] === undefined) return undefined
     const positions = new Map<number, number>()
     for (const [field, value] of Object.entries(fields))
@@ -81,37 +91,47 @@ export class DeliveryLogs {
   }
 
   async lastPosition(worker: string): Promise<number | undefined> {
-    const s = await this.#redis.hget(this.#keys.logPosition(worker), "s")
+    const s = await this.#redis.hget(this.#places(worker).position, "s")
     return s === null ? undefined : Number(s)
   }
 
   /** The first position that a log still holds. */
   async firstPosition(worker: string): Promise<number | undefined> {
-    const [first] = await this.#redis.xrange(this.#keys.log(worker), "-", "+", "COUNT", 1)
+    const [first] = await this.#redis.xrange(this.#places(worker).log, "-", "+", "COUNT", 1)
     return first && itemsOf(first[0], first[1])[0]?.s
   }
 
   /** Some of a log's pieces after a position, in order; none when its end is reached. */
   async read(worker: string, after: number, entries: number): Promise<LogItem[]> {
-    const found = await this.#redis.xrange(this.#keys.log(worker), `(${after}`, "+", "COUNT", entries)
+    const found = await this.#redis.xrange(this.#places(worker).log, `(${after}`, "+", "COUNT", entries)
     return found.flatMap(([id, fields]) => itemsOf(id, fields)).filter(item => item.s > after)
   }
 
   /** Forgets what lies before a position. */
   async trim(worker: string, before: number): Promise<void> {
-    await this.#redis.xtrim(this.#keys.log(worker), "MINID", "~", `${before}-0`)
+    await this.#redis.xtrim(this.#places(worker).log, "MINID", "~", `${before}-0`)
   }
 
   async drop(worker: string): Promise<void> {
-    await this.#redis.unlink(this.#keys.log(worker), this.#keys.logPosition(worker), this.#keys.inbox(worker))
+    const { log, position, inbox } = this.#places(worker)
+    await this.#redis.unlink(log, position, inbox)
+    this.#reserved.delete(worker)
   }
 
   async exists(worker: string): Promise<boolean> {
-    return (await this.#redis.exists(this.#keys.log(worker), this.#keys.logPosition(worker))) === 2
+    const { log, position } = this.#places(worker)
+    return (await this.#redis.exists(log, position)) === 2
+  }
+
+  #places(worker: string): { log: string; position: string; inbox: string } {
+    const at = this.at(worker)
+    const { log, logPosition, inbox } = this.#keys
+    return { log: log(worker, at), position: logPosition(worker, at), inbox: inbox(worker, at) }
   }
 
   #script<Reply>(name: string, worker: string, args: readonly (string | number)[]): Promise<Reply> {
     const run = (this.#redis as unknown as Record<string, (...args: (string | number)[]) => Promise<Reply>>)[name]!
-    return run.call(this.#redis, this.#keys.log(worker), this.#keys.logPosition(worker), ...args)
+    const { log, position } = this.#places(worker)
+    return run.call(this.#redis, log, position, ...args)
   }
 }

@@ -35,6 +35,8 @@ export interface EmbeddedRedisOptions {
   log: ChildLog
   /** A free one when left out. */
   port?: number
+  /** A new one when left out; the same for a Redis that comes back to clients it had. */
+  password?: string
   /** False keeps nothing over a restart; for tests. */
   appendonly?: boolean
 }
@@ -121,14 +123,14 @@ async function endLeftOver(folder: string, log: ChildLog): Promise<void> {
 
 async function launch(
   command: string,
-  { dataDir, port: wanted, appendonly = true }: EmbeddedRedisOptions,
+  { dataDir, port: wanted, password: given, appendonly = true }: EmbeddedRedisOptions,
 ): Promise<{ url: string; server: ChildServer }> {
   const folder = join(dataDir, "redis")
   const logFile = join(dataDir, "redis.log")
   for (const until = Date.now() + 15_000; ;) {
     const port = wanted ?? (await freePort())
     // In a file, because everybody on the machine can read a command line.
-    const password = randomBytes(24).toString("hex")
+    const password = given ?? randomBytes(24).toString("hex")
     const lines = [
       "bind 127.0.0.1",
       `port ${port}`,

@@ -1,6 +1,6 @@
-import type { Redis } from "ioredis"
 import type { RedisKeys } from "./keys.ts"
-import { defineScript } from "./redis.ts"
+import { defineScript, type Redis } from "./redis.ts"
+import { onNewReplication, replicationOf } from "./replication.ts"
 
 /** What another worker needs to go on with a session. */
 export interface SessionRecord {
@@ -21,7 +21,7 @@ export interface SessionRecord {
 /** Far above any resume window; records of living sessions are written anew long before. */
 const keepSeconds = 86_400
 
-/** The gateway's sessions as they survive their worker. A record belongs to the worker named in it. */
+/** The gateway's sessions as they survive their worker. A record belongs to the worker named in it, who writes it again after a fail-over. */
 export class GatewaySessions {
   readonly #redis: Redis
   readonly #keys: RedisKeys
@@ -34,13 +34,13 @@ export class GatewaySessions {
 
   /** Writes a session of this worker; what another has claimed meanwhile stays as it is. */
   async save(record: SessionRecord): Promise<boolean> {
-    const key = this.#keys.gatewaySession(record.id)
+    const key = this.#place(record.id)
     const { worker, ...rest } = record
     return (await this.#run("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))) === 1
   }
 
   async load(id: string): Promise<SessionRecord | undefined> {
-    const { worker, record } = await this.#redis.hgetall(this.#keys.gatewaySession(id))
+    const { worker, record } = await this.#redis.hgetall(this.#place(id))
     return worker === undefined || record === undefined
       ? undefined
       : { ...(JSON.parse(record) as Omit<SessionRecord, "worker">), worker }
@@ -48,12 +48,12 @@ export class GatewaySessions {
 
   /** Takes a session over from the worker that holds it; false when somebody else was faster. */
   async claim(id: string, from: string, to: string): Promise<boolean> {
-    return (await this.#run("claim-session", this.#keys.gatewaySession(id), from, to)) === 1
+    return (await this.#run("claim-session", this.#place(id), from, to)) === 1
   }
 
   /** The session cannot be resumed any more. Only its holder may say so. */
   async forget(id: string, holder: string): Promise<void> {
-    await this.#run("claim-session", this.#keys.gatewaySession(id), holder, "")
+    await this.#run("claim-session", this.#place(id), holder, "")
   }
 
   /** Counts a user's live connections over all workers; each is named by its session and its worker. */
@@ -65,6 +65,15 @@ export class GatewaySessions {
 
   async disconnect(user: string, session: string): Promise<void> {
     await this.#redis.hdel(this.#keys.gatewayConnections(user), session)
+  }
+
+  /** Acts when records are to be written again, because what this Redis says of them may be of long ago. */
+  onLoss(act: () => void): void {
+    onNewReplication(this.#redis, act)
+  }
+
+  #place(id: string): string {
+    return this.#keys.gatewaySession(id, replicationOf(this.#redis, id))
   }
 
   #run(script: string, ...args: string[]): Promise<number> {

@@ -1,5 +1,6 @@
-import type { Redis } from "ioredis"
 import type { RedisKeys } from "./keys.ts"
+import type { Redis } from "./redis.ts"
+import { replicationOf } from "./replication.ts"
 
 /** One worker takes one home's events, from a number of the home's shard on. */
 export interface Interest {
@@ -18,38 +19,49 @@ export class Interests {
     this.#keys = keys
   }
 
-  async load(shards: readonly number[]): Promise<Map<number, Interest[]>> {
-    const pipeline = this.#redis.pipeline()
-    for (const shard of shards) pipeline.hgetall(this.#keys.interest(shard))
-    const replies = (await pipeline.exec()) ?? []
+  /** Undefined for a shard of which this Redis does not know everything. */
+  async load(shards: readonly number[]): Promise<Map<number, Interest[] | undefined>> {
+    const found = await Promise.all(shards.map(shard => this.#redis.hgetall(this.#place(shard))))
     return new Map(
       shards.map((shard, i) => {
-        const [error, fields] = replies[i] ?? [new Error("no reply")]
-        if (error) throw error
-        return [
-          shard,
-          Object.entries(fields as Record<string, string>).map(([field, from]) => ({
-            ...split(field),
-            from: Number(from),
-          })),
-        ]
+        const { [complete]: isComplete, ...interests } = found[i]!
+        if (isComplete === undefined) return [shard, undefined]
+        return [shard, Object.entries(interests).map(([field, from]) => ({ ...split(field), from: Number(from) }))]
       }),
     )
   }
 
+  /** Writes all of a shard's interests; with them the Redis knows everything. */
+  async replace(shard: number, interests: readonly Interest[]): Promise<void> {
+    const place = this.#place(shard)
+    const chunks: Record<string, number>[] = []
+    for (let i = 0; i < interests.length; i += 1_000) chunks.push(fieldsOf(interests.slice(i, i + 1_000)))
+    const transaction = this.#redis.multi().del(place)
+    for (const fields of chunks) transaction.hset(place, fields)
+    const answers = await transaction.hset(place, complete, 1).exec()
+    for (const [error] of answers ?? []) if (error) throw error
+  }
+
   async add(shard: number, interests: readonly Interest[]): Promise<void> {
     if (interests.length === 0) return
-    await this.#redis.hset(
-      this.#keys.interest(shard),
-      Object.fromEntries(interests.map(({ home, worker, from }) => [`${home} ${worker}`, from])),
-    )
+    await this.#redis.hset(this.#place(shard), fieldsOf(interests))
   }
 
   async remove(shard: number, interests: readonly Pick<Interest, "home" | "worker">[]): Promise<void> {
     if (interests.length === 0) return
-    await this.#redis.hdel(this.#keys.interest(shard), ...interests.map(({ home, worker }) => `${home} ${worker}`))
+    await this.#redis.hdel(this.#place(shard), ...interests.map(({ home, worker }) => `${home} ${worker}`))
+  }
+
+  #place(shard: number): string {
+    return this.#keys.interest(shard, replicationOf(this.#redis, `shard-${shard}`))
   }
 }
+
+/** The field that says that nothing is missing beside it. */
+const complete = "-"
+
+const fieldsOf = (interests: readonly Interest[]): Record<string, number> =>
+  Object.fromEntries(interests.map(({ home, worker, from }) => [`${home} ${worker}`, from]))
 
 function split(field: string): { home: string; worker: string } {
   const space = field.indexOf(" ")

@@ -1,7 +1,6 @@
 import { Queue } from "bullmq"
-import type { Redis } from "ioredis"
 import type { JobRequest } from "../contract/registry.ts"
-import { openRedis, type RedisTrouble } from "./redis.ts"
+import { openRedis, type Redis, type RedisTrouble } from "./redis.ts"
 
 export const jobQueueName = "jobs"
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`

@@ -1,27 +1,38 @@
 /**
  * Every key in Redis. What one script or one blocking read touches together has a hash tag in common, so that Redis Cluster
  * keeps it in one slot. `prefix` lets several clusters (and every test) share one Redis.
+ *
+ * What is not to be believed after a fail-over has the server's replication id (`at`) in its key: there the keys are other
+ * ones, and nothing stands in them until whoever knows it has written it again. `origin` is the id that leaves no mark;
+ * without an origin none does.
  */
-export const redisKeys = (prefix: string) => ({
-  /** Hash: incarnation → counter and address; each member changes its own field to show that it lives. */
-  members: `${prefix}members`,
-  /** String: made once per Redis; when it is gone or another, Redis lost what it knew. */
-  identity: `${prefix}identity`,
-  /** Stream: what others ask of a worker and answer to it. Its delivery log is in the same slot. */
-  inbox: (worker: string) => `${prefix}inbox:{${worker}}`,
-  /** Stream: the events that a worker sends out. */
-  log: (worker: string) => `${prefix}log:{${worker}}`,
-  /** Hash: per shard the last number appended and the highest epoch of an appender; the last `s`. */
-  logPosition: (worker: string) => `${prefix}log-position:{${worker}}`,
-  /** Hash: `home worker` → number from which the worker's log holds the home's events. */
-  interest: (shard: number) => `${prefix}interest:{shard-${shard}}`,
-  /** Hash: a gateway session that can be resumed. */
-  gatewaySession: (id: string) => `${prefix}gateway-session:{${id}}`,
-  /** Hash: a user's live gateway connections: session → worker. */
-  gatewayConnections: (user: string) => `${prefix}gateway-connections:{${user}}`,
-  /** String: what the door knows of an access token's session; `revoked` for a while after it ended. */
-  accessSession: (id: string) => `${prefix}session:{${id}}`,
-  /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
-  bucket: (name: string) => `${prefix}bucket:${name}`,
-})
+export const redisKeys = (prefix: string, origin = "") => {
+  const here = (at: string) => (origin === "" || at === origin ? prefix : `${prefix}${at.slice(0, 12)}:`)
+  return {
+    /** Hash: incarnation → counter and address; each member changes its own field to show that it lives. */
+    members: `${prefix}members`,
+    /** String: made once per Redis; when it is gone or another, Redis lost what it knew. */
+    identity: `${prefix}identity`,
+    /** The same for a part of a Redis Cluster. */
+    identityPart: (tag: string) => `${prefix}identity:{${tag}}`,
+    /** String: the replication id of the Redis in which the cluster's first worker started. */
+    origin: `${prefix}origin`,
+    /** Stream: what others ask of a worker and answer to it. Its delivery log is in the same slot. */
+    inbox: (worker: string, at = origin) => `${here(at)}inbox:{${worker}}`,
+    /** Stream: the events that a worker sends out. */
+    log: (worker: string, at = origin) => `${here(at)}log:{${worker}}`,
+    /** Hash: per shard the last number appended and the highest epoch of an appender; the last `s`. */
+    logPosition: (worker: string, at = origin) => `${here(at)}log-position:{${worker}}`,
+    /** Hash: `home worker` → number from which the worker's log holds the home's events; `-` once it is complete. */
+    interest: (shard: number, at = origin) => `${here(at)}interest:{shard-${shard}}`,
+    /** Hash: a gateway session that can be resumed. */
+    gatewaySession: (id: string, at = origin) => `${here(at)}gateway-session:{${id}}`,
+    /** Hash: a user's live gateway connections: session → worker. */
+    gatewayConnections: (user: string) => `${prefix}gateway-connections:{${user}}`,
+    /** String: what the door knows of an access token's session; `revoked` for a while after it ended. */
+    accessSession: (id: string, at = origin) => `${here(at)}session:{${id}}`,
+    /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
+    bucket: (name: string) => `${prefix}bucket:${name}`,
+  }
+}
 export type RedisKeys = ReturnType<typeof redisKeys>

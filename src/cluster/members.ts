@@ -1,7 +1,8 @@
-import { randomBytes } from "node:crypto"
-import type { Redis } from "ioredis"
 import type { Clock, Timer } from "../domain/clock.ts"
+import { identityWatch } from "./identity.ts"
 import type { RedisKeys } from "./keys.ts"
+import type { Redis } from "./redis.ts"
+import { replicationsOf } from "./replication.ts"
 
 /** One life of one process. A worker that was declared dead comes back as another incarnation. */
 export interface Member {
@@ -52,13 +53,17 @@ export class Membership {
   #leaving = false
   #renewedAt: number
   #lastRound: number | undefined
-  #identity: string | undefined
+  #isSameRedis: () => Promise<boolean>
+  #replications: string
+  #wellFor = 0
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #stopped = false
 
   constructor(options: MembershipOptions) {
     this.#options = options
+    this.#isSameRedis = identityWatch(options.redis, options.keys)
+    this.#replications = replicationsOf(options.redis)
     this.#renewedAt = -Infinity
   }
 
@@ -82,6 +87,11 @@ export class Membership {
 
   get self(): Member {
     return this.#options.self
+  }
+
+  /** Milliseconds in which Redis was seen to be there, and to be the same, from one renewal to the next. */
+  get wellFor(): number {
+    return this.#wellFor
   }
 
   /** Declared dead: whatever is sent there is never answered. */
@@ -144,22 +154,25 @@ export class Membership {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
     const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving])
-    const replies = await redis
-      .pipeline()
-      .hset(keys.members, self.id, value)
-      .hgetall(keys.members)
-      .set(keys.identity, randomBytes(8).toString("hex"), "NX")
-      .get(keys.identity)
-      .exec()
+    const replications = replicationsOf(redis)
+    if (replications !== this.#replications) {
+      // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
+      this.#replications = replications
+      this.#isSameRedis = identityWatch(redis, keys)
+      this.#lastRound = undefined
+    }
+    const [replies, isSame] = await Promise.all([
+      redis.pipeline().hset(keys.members, self.id, value).hgetall(keys.members).exec(),
+      this.#isSameRedis(),
+    ])
     if (this.#stopped) return
     for (const [error] of replies ?? []) if (error) throw error
     const everybody = replies![1]![1] as Record<string, string>
-    const identity = replies![3]![1] as string
-    this.#identity ??= identity
-    if (identity !== this.#identity) return this.#options.onOver("Redis lost what it knew")
+    if (!isSame) return this.#options.onOver("Redis lost what it knew")
     this.#renewedAt = startedAt
     const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEvery) // M2
     this.#lastRound = startedAt
+    this.#wellFor += elapsed
 
     let changed = false
     for (const [id, text] of Object.entries(everybody)) {

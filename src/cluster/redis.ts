@@ -1,30 +1,46 @@
 import { readFileSync } from "node:fs"
-import { Redis, type RedisOptions } from "ioredis"
+import { Cluster, Redis as Server, type RedisOptions } from "ioredis"
+import { followReplication, hasBecomeCopy } from "./replication.ts"
+
+/**
+ * One Redis, or a Redis Cluster: whoever sends keeps each command, script and transaction within one slot. Commands are
+ * made for one key or for keys with a common hash tag; nothing here spreads one over several.
+ */
+export type Redis = Server | Cluster
 
 /** What goes wrong on a connection is counted and logged by whoever made it. */
 export type RedisTrouble = (error: Error) => void
 
+type Options = Omit<RedisOptions, "replyMapping">
+
 /**
  * A connection for commands that are answered at once. A command fails when Redis does not answer in time or is away; none
  * is kept for later and none is sent twice: whoever sends knows how to repeat.
+ * @param url of one Redis; several with commas, or one with `?cluster`, are nodes of a Redis Cluster
  */
-export function openRedis(
-  url: string,
-  name: string,
-  trouble: RedisTrouble,
-  options: Omit<RedisOptions, "replyMapping"> = {},
-): Redis {
-  const redis = new Redis(url, {
+export function openRedis(url: string, name: string, trouble: RedisTrouble, options: Options = {}): Redis {
+  const nodes = nodesOf(url)
+  const common = {
     connectionName: name.replaceAll(" ", "-"),
     commandTimeout: 2_000,
     connectTimeout: 2_000,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     enableAutoPipelining: false,
-    retryStrategy: attempt => Math.min(50 * 2 ** attempt, 500),
-    lazyConnect: true,
     ...options,
-  })
+  }
+  if (isClusterUrl(nodes)) {
+    const cluster = new MasterCluster(nodes, common)
+    cluster.on("+node", (node: Server) => {
+      followReplication(node)
+    })
+    cluster.on("error", trouble)
+    cluster.on("node error", trouble)
+    return cluster
+  }
+  const redis = followReplication(
+    new Server(url, { retryStrategy, lazyConnect: true, reconnectOnError: hasBecomeCopy, ...common }),
+  )
   redis.on("error", trouble)
   return redis
 }
@@ -35,6 +51,61 @@ export function openRedis(
  */
 export const openBlockingRedis = (url: string, name: string, trouble: RedisTrouble): Redis =>
   openRedis(url, name, trouble, { commandTimeout: 10_000 })
+
+const retryStrategy = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
+
+const nodesOf = (url: string): URL[] => url.split(",").map(node => new URL(node.trim()))
+
+const isClusterUrl = ([first, ...others]: readonly URL[]): boolean =>
+  others.length > 0 || first!.searchParams.has("cluster")
+
+/** A Redis Cluster. Redirections are followed, because what was redirected was not done; nothing else is sent again. */
+class MasterCluster extends Cluster {
+  constructor(nodes: readonly URL[], options: Options) {
+    const { username, password, protocol } = nodes[0]!
+    const keepsCommands = options.maxRetriesPerRequest === null
+    super(
+      nodes.map(({ hostname, port }) => ({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 6379) })),
+      {
+        lazyConnect: true,
+        enableOfflineQueue: options.enableOfflineQueue ?? false,
+        clusterRetryStrategy: retryStrategy,
+        // What was under way when a connection broke may have been done.
+        retryDelayOnFailover: keepsCommands ? 100 : 0,
+        // A master that hangs without closing its connections is found out only by asking who serves its slots now.
+        slotsRefreshInterval: 5_000,
+        redisOptions: {
+          ...options,
+          ...(username && { username: decodeURIComponent(username) }),
+          ...(password && { password: decodeURIComponent(password) }),
+          ...(protocol === "rediss:" && { tls: {} }),
+        },
+      },
+    )
+  }
+
+  /** With every master, so that the first commands do not meet connections that are still being made. */
+  override async connect(): Promise<void> {
+    await super.connect()
+    // One that is away fails the commands for its slots, and only those.
+    await Promise.allSettled(this.nodes("master").map(node => (node.status === "wait" ? node.connect() : undefined)))
+  }
+}
+
+/** Every server that holds keys of its own. */
+export const mastersOf = (redis: Redis): Server[] => (redis instanceof Cluster ? redis.nodes("master") : [redis])
+
+/** The way to a Redis as it is: one that turns out to be a node of a Redis Cluster is marked as such. */
+export async function trueUrl(redis: Redis, url: string): Promise<string> {
+  if (redis instanceof Cluster || !/^cluster_enabled:1\r?$/m.test(await redis.info("cluster"))) return url
+  const marked = new URL(url)
+  marked.searchParams.set("cluster", "")
+  return marked.href
+}
+
+/** Values of keys in any slots, each as it is at its own moment; null where there is none. */
+export const getEach = (redis: Redis, keys: readonly string[]): Promise<(string | null)[]> =>
+  redis.isCluster ? Promise.all(keys.map(key => redis.get(key))) : redis.mget(...keys)
 
 /** A Lua script beside this file, registered as a command of the connection. */
 export function defineScript(redis: Redis, name: string, keys?: number): void {

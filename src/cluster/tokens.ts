@@ -1,11 +1,11 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
-import type { Redis } from "ioredis"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limitPercent } from "../domain/tiers.ts"
 import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
-import { defineScript } from "./redis.ts"
+import { defineScript, getEach, type Redis } from "./redis.ts"
+import { replicationOf } from "./replication.ts"
 
 /**
  * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. What the
@@ -13,6 +13,7 @@ import { defineScript } from "./redis.ts"
  *   K1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
  *       was under way, and a fill never replaces anything.
  *   K2  What the database says differently is noticed after `cacheSeconds` at the latest.
+ *   K3  A Redis that may have lost a mark is not asked what it had cached: after a fail-over the keys are other ones.
  */
 export interface AccessSession {
   session_id: Snowflake
@@ -95,14 +96,18 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
   const scripts = redis as unknown as { "amend-session"(key: string, lastActivity: string): Promise<number> }
   const loads = new Map<Snowflake, Promise<boolean>>()
-  const read = inBatches<string, string | null>(keys => orUnavailable(redis.mget(...keys)), 256)
+  const read = inBatches<string, string | null>(keys => orUnavailable(getEach(redis, keys)), 256)
+
+  const keyOf = (session: Snowflake) => keys.accessSession(session, replicationOf(redis, session))
 
   async function loadOnce(session: Snowflake): Promise<boolean> {
     const startedAt = clock()
+    // K3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
+    const key = keyOf(session)
     const found = await load(session)
     if (!found) return false
     if (clock() - startedAt > slowestLoad) throw unavailable("session look-up took too long")
-    await orUnavailable(redis.set(keys.accessSession(session), encode(found), "EX", cacheSeconds, "NX"))
+    await orUnavailable(redis.set(key, encode(found), "EX", cacheSeconds, "NX"))
     return true
   }
 
@@ -116,18 +121,27 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
   }
 
   async function find(presented: PresentedToken): Promise<AccessSession | "revoked" | "expired"> {
-    const key = keys.accessSession(presented.session_id)
-    let value = await read(key)
-    // Asked again after the fill: a mark set meanwhile is what counts.
-    if (value === null && (await fill(presented.session_id))) value = await read(key)
+    let value = await read(keyOf(presented.session_id))
+    if (value === null && (await fill(presented.session_id))) {
+      // Asked again after the fill: a mark set meanwhile is what counts.
+      value = await read(keyOf(presented.session_id))
+      if (value === null) throw unavailable("session cache lost an entry")
+    }
+    return judge(value, presented.token_hash)
+  }
+
+  /** What a cached value says of a token. */
+  function judge(value: string | null, tokenHash: string): AccessSession | "revoked" | "expired" {
     if (value === null || value === revoked) return "revoked"
     const session = decode(value)
-    if (!timingSafeEqual(Buffer.from(session.token_hash), Buffer.from(presented.token_hash))) return "revoked"
+    if (!timingSafeEqual(Buffer.from(session.token_hash), Buffer.from(tokenHash))) return "revoked"
     return session.expires_at * 1000 > clock() ? session : "expired"
   }
 
   return {
     fill,
+    judge,
+    keyOf,
 
     /** The session that a token is for. Throws `unavailable` when nobody can say. */
     async verify(token: string): Promise<AccessSession | "malformed" | "revoked" | "expired"> {
@@ -141,23 +155,17 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
     async touch(session: AccessSession): Promise<boolean> {
       const now = Math.floor(clock() / 1000)
       if (now - session.last_activity < touchEvery) return false
-      return (
-        (await orUnavailable(scripts["amend-session"](keys.accessSession(session.session_id), tenDigits(now)))) === 1
-      )
+      return (await orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now)))) === 1
     },
 
     /** Sessions that have ended (K1). Rejects when Redis did not confirm: then ask again. */
     async revoke(sessions: readonly Snowflake[]): Promise<void> {
-      await Promise.all(
-        sessions.map(session => orUnavailable(redis.set(keys.accessSession(session), revoked, "EX", markSeconds))),
-      )
+      await Promise.all(sessions.map(session => orUnavailable(redis.set(keyOf(session), revoked, "EX", markSeconds))))
     },
 
     /** Sessions whose facts changed (expiry, tier, name): the next look-up loads them. */
     async invalidate(sessions: readonly Snowflake[]): Promise<void> {
-      await Promise.all(
-        sessions.map(session => orUnavailable(scripts["amend-session"](keys.accessSession(session), ""))),
-      )
+      await Promise.all(sessions.map(session => orUnavailable(scripts["amend-session"](keyOf(session), ""))))
     },
   }
 }

@@ -37,6 +37,8 @@ async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: 
     memoryBytes: options.memoryBytes ?? 2 ** 30,
     markEvery: 5,
     clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
+    reserved: () => 0,
+    onOver: () => {},
     onMessage: fields => messages.push([...fields]),
     onItems: items => taken.push(...items),
     trouble: () => {},

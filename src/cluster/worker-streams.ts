@@ -1,7 +1,8 @@
-import type { Redis } from "ioredis"
 import type { Clock, Timer } from "../domain/clock.ts"
 import { itemsOf, type LogItem } from "../domain/log-entry.ts"
 import type { RedisKeys } from "./keys.ts"
+import type { Redis } from "./redis.ts"
+import { notKnownYet, replicationOf } from "./replication.ts"
 
 export interface WorkerStreamsOptions {
   /** A connection of its own: it blocks. */
@@ -16,6 +17,10 @@ export interface WorkerStreamsOptions {
   readonly memoryBytes: number
   readonly markEvery: number
   readonly clock: Clock
+  /** No position up to this one may be given out again. */
+  readonly reserved: () => number
+  /** The streams cannot be gone on with. */
+  readonly onOver: (why: string) => void
   readonly onMessage: (fields: readonly string[]) => void
   /** The log has grown; `items` are its new pieces, in order. */
   readonly onItems: (items: readonly LogItem[]) => void
@@ -24,7 +29,9 @@ export interface WorkerStreamsOptions {
 
 /**
  * Reads a worker's inbox and its delivery log with one blocking read at a time: both are in one slot. It remembers the
- * newest part of the log, and trims what is too old for any session to ask for.
+ * newest part of the log, and trims what is too old for any session to ask for. It keeps:
+ *   W1  After a fail-over of Redis nothing is read or appended before the log was made anew, from memory, above every
+ *       position that was given out.
  */
 export class WorkerStreams {
   readonly #options: WorkerStreamsOptions
@@ -38,6 +45,11 @@ export class WorkerStreams {
   readonly #marks: { at: number; position: number; bytes: number }[] = []
   #readBytes = 0
   #inboxId = "0-0"
+  /** The last row of each shard that was read. */
+  readonly #rows = new Map<number, number>()
+  /** The replication id of the Redis that the streams are in, and those where they were. */
+  #at = ""
+  readonly #left = new Set<string>()
   #stopped = false
   #loop: Promise<void> | undefined
   #timer: Timer | undefined
@@ -60,7 +72,13 @@ export class WorkerStreams {
     return this.#recentBytes
   }
 
-  start(inboxId: string, logPosition: number): void {
+  /** Which Redis the log is in. */
+  get at(): string {
+    return this.#at
+  }
+
+  start(inboxId: string, logPosition: number, at = replicationOf(this.#options.blocking, this.#options.worker)): void {
+    this.#at = at
     this.#inboxId = inboxId
     this.#position = logPosition
     this.#oldest = logPosition
@@ -92,10 +110,15 @@ export class WorkerStreams {
 
   async #read(): Promise<void> {
     const { blocking, keys, worker, readCount, trouble } = this.#options
-    const inbox = keys.inbox(worker)
-    const log = keys.log(worker)
     while (!this.#stopped) {
       try {
+        const at = replicationOf(blocking, worker)
+        if (at !== this.#at) {
+          await this.#moveTo(at)
+          continue
+        }
+        const inbox = keys.inbox(worker, at)
+        const log = keys.log(worker, at)
         // The connection's command time-out is the watchdog: a read that does not come back is given up there.
         const reply = await blocking.xread(
           "COUNT",
@@ -121,6 +144,46 @@ export class WorkerStreams {
     }
   }
 
+  /** W1 */
+  async #moveTo(at: string): Promise<void> {
+    const { blocking, keys, worker, reserved, onOver } = this.#options
+    const [inbox, log, place] = [keys.inbox(worker, at), keys.log(worker, at), keys.logPosition(worker, at)]
+    // The place is written last: where it stands this was done before, and only the answer was lost.
+    const isDone = (await blocking.exists(place)) === 1
+    if (at === notKnownYet) return
+    if (this.#left.has(at)) {
+      this.#stopped = true
+      return onOver("Redis is one of before again")
+    }
+    if (!isDone) {
+      const from = this.#recentFrom
+      // A stream of its own: nobody finds what was asked before, and does it once more.
+      await strictly(blocking.multi().del(log, inbox).xadd(inbox, "*", "m", "[]").xadd(log, `${from}-0`, '["b"]', ""))
+      for (let i = 0; i < this.#recent.length; i += 500) {
+        const chunk = blocking.pipeline()
+        for (const { s, header, data } of this.#recent.slice(i, i + 500))
+          chunk.xadd(log, `${s}-0`, JSON.stringify(header), data)
+        await strictly(chunk)
+      }
+      const next = Math.max(this.#position, reserved()) + 1
+      const rows = [...this.#rows].flatMap(([shard, row]) => [`n${shard}`, row])
+      await strictly(
+        blocking
+          .multi()
+          .xadd(log, `${next}-0`, '["b"]', "")
+          .hset(place, "s", next, ...rows),
+      )
+    }
+    const { trouble } = this.#options
+    blocking
+      .unlink(keys.log(worker, this.#at), keys.logPosition(worker, this.#at), keys.inbox(worker, this.#at))
+      .catch(trouble)
+    this.#oldest = Math.max(this.#oldest, this.#recentFrom)
+    this.#inboxId = "0-0"
+    this.#left.add(this.#at)
+    this.#at = at
+  }
+
   #takeMessages(entries: [id: string, fields: string[]][]): void {
     for (const [id, fields] of entries) {
       this.#inboxId = id
@@ -132,6 +195,8 @@ export class WorkerStreams {
     const items = entries.flatMap(([id, fields]) => itemsOf(id, fields))
     const { memoryBytes } = this.#options
     for (const item of items) {
+      const { header } = item
+      if (header[0] === "e" || header[0] === "c" || header[0] === "g") this.#rows.set(header[1], header[2])
       this.#recent.push(item)
       this.#recentBytes += item.bytes
       this.#readBytes += item.bytes
@@ -155,9 +220,14 @@ export class WorkerStreams {
       (now - this.#marks[0]!.at > keep || this.#readBytes - this.#marks[0]!.bytes > maxBytes)
     )
       cut = this.#marks.shift()!
-    redis.xtrim(keys.inbox(worker), "MINID", "~", this.#inboxId).catch(trouble)
+    redis.xtrim(keys.inbox(worker, this.#at), "MINID", "~", this.#inboxId).catch(trouble)
     if (!cut || cut.position <= this.#oldest) return
     this.#oldest = cut.position
-    redis.xtrim(keys.log(worker), "MINID", "~", `${cut.position}-0`).catch(trouble)
+    redis.xtrim(keys.log(worker, this.#at), "MINID", "~", `${cut.position}-0`).catch(trouble)
   }
+}
+
+/** All of a pipeline's commands, or the first error. */
+async function strictly(pipeline: { exec(): Promise<[error: Error | null, result: unknown][] | null> }): Promise<void> {
+  for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error
 }

@@ -22,6 +22,7 @@ import { type ForeignLogs, OutOfReach } from "./foreign-log.ts"
 import { cutsOf, keptSpans, legsFrom, locate, type Span } from "./journey.ts"
 import { Frame, FrameRefused, plainFrame } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
+import { isPassing, patiently } from "./patience.ts"
 import { noteChange, type Reader } from "./reader.ts"
 import type { ServedHomes } from "./served-homes.ts"
 import { knownAt, type Connection, type Guild, type GuildChange, type Session } from "./session.ts"
@@ -52,6 +53,9 @@ export interface EntranceOptions {
 type Known = Pick<SessionRecord, "guilds" | "changes">
 type ResumeRequest = z.output<typeof Resume>
 
+/** While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come again. */
+const identifyPatience = 5_000
+
 const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
 
 /** A place where a session cannot go on; the client is told and may identify. */
@@ -67,7 +71,7 @@ export class Entrance {
   readonly #options: EntranceOptions
   #identifying = 0
   readonly #resuming = new Map<string, Promise<void>>()
-  readonly #queue: (() => void)[] = []
+  readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
   #toAsk: { users: Set<Snowflake>; found: Promise<Map<Snowflake, Membership[]>> } | undefined
 
   constructor(options: EntranceOptions) {
@@ -78,7 +82,7 @@ export class Entrance {
   }
 
   async identify(connection: Connection, d: unknown): Promise<void> {
-    const { listeners, verify, metrics } = this.#options
+    const { listeners, verify, clock, metrics } = this.#options
     if (d === null || typeof d !== "object" || Array.isArray(d) || Object.keys(d).length === 0)
       throw new FrameRefused("decode_error")
     const { token } = d as { token?: unknown }
@@ -89,12 +93,14 @@ export class Entrance {
         asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
       )
 
-    const access = await verify(bareToken(asked.data.token))
+    const access = await patiently(clock, identifyPatience, () => verify(bareToken(asked.data.token)))
     if (typeof access === "string") throw new FrameRefused("authentication_failed")
     metrics.gateway.identifies.inc()
     await this.#turn()
     try {
-      const begun = await this.#begin(connection, token, access, asked.data.intents)
+      const begun = await patiently(clock, identifyPatience, isLate =>
+        this.#begin(connection, token, access, asked.data.intents, isLate),
+      )
       if (!begun) return
       const { session, user, position } = begun
       const d = {
@@ -121,14 +127,17 @@ export class Entrance {
         listeners.send(session, new Frame(ready.name, position, JSON.stringify(d)))
         this.#options.reader.begin(session)
       })
+    } catch (error) {
+      if (isPassing(error)) this.#refuseWaiting(error)
+      throw error
     } finally {
       this.#identifying--
-      this.#queue.shift()?.()
+      this.#queue.shift()?.go()
     }
   }
 
   /** E1: registered first, then the position, then what is so. */
-  async #begin(connection: Connection, token: string, access: AccessSession, intents: number) {
+  async #begin(connection: Connection, token: string, access: AccessSession, intents: number, isLate: () => boolean) {
     const { listeners, homes, storage, clock, self, metrics, records } = this.#options
     const guilds = new Map<Snowflake, Guild>()
     let position = 0
@@ -184,7 +193,7 @@ export class Entrance {
       counted = session.id
       await this.#count(session)
       await records.save(this.#recordOf(session, [...guilds.keys()]))
-      if (connection.closed) throw new NotResumable("closed meanwhile")
+      if (connection.closed || isLate()) throw new NotResumable("closed meanwhile")
       for (const [server, { view, roles }] of guilds) {
         held.delete(server)
         listeners.addGuild(session, view, roles)
@@ -298,7 +307,7 @@ export class Entrance {
     for (const { log, start, after } of walk) {
       const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
       const cuts = after && Object.fromEntries(after)
-      joined.push({ log, lo: join.lo, hi: join.hi, counted: true, since: join.since, cuts })
+      joined.push({ log, lo: join.lo, hi: join.hi, counted: true, since: join.since, start, cuts })
       floor = join.hi
     }
     const held = new Set<Snowflake>()
@@ -352,11 +361,11 @@ export class Entrance {
         progressAt: clock.monotonic(),
       }
       const legs = legsFrom(spans, from, position, cuts)
-      session.foreign = await Promise.all(legs.map((leg, i) => foreign.read(leg, joined[i] as Span & { hi: number })))
-      session.hidden = serversJoinedIn(
-        session.user,
-        session.foreign.flatMap(stretch => stretch.items),
+      session.foreign = await Promise.all(
+        legs.map((leg, i) => foreign.read(leg, joined[i] as Span & { hi: number }, session.user)),
       )
+      const joinedServers = session.foreign.flatMap(({ joined }) => joined)
+      session.hidden = joinedServers.length > 0 ? new Set(joinedServers) : undefined
       if (connection.closed) throw new NotResumable("closed meanwhile")
       for (const { server_id, roles } of memberships) {
         const view = homes.view(server_id)
@@ -610,9 +619,16 @@ export class Entrance {
     const { identifyAtOnce, identifyQueue } = this.#options
     if (this.#identifying >= identifyAtOnce) {
       if (this.#queue.length >= identifyQueue) throw new FrameRefused("try_again_later")
-      await new Promise<void>(resolve => this.#queue.push(resolve))
+      const since = this.#options.clock.monotonic()
+      await new Promise<void>((go, refuse) => this.#queue.push({ go, refuse, since }))
     }
     this.#identifying++
+  }
+
+  /** What failed one after all its patience would fail those behind it too, who have waited as long. */
+  #refuseWaiting(error: unknown): void {
+    const before = this.#options.clock.monotonic() - identifyPatience
+    while (this.#queue[0] && this.#queue[0].since <= before) this.#queue.shift()!.refuse(error)
   }
 }
 

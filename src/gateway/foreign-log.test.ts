@@ -4,8 +4,16 @@ import { DeliveryLogs } from "../cluster/delivery-log.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import { openRedis } from "../cluster/redis.ts"
 import type { LogItem } from "../domain/log-entry.ts"
-import { firstAfter, ForeignLogs, OutOfReach } from "./foreign-log.ts"
-import type { Leg, Span } from "./journey.ts"
+import {
+  belongsTo,
+  firstAfter,
+  ForeignLogs,
+  type ForeignStretch,
+  nextPiece,
+  OutOfReach,
+  passPiece,
+} from "./foreign-log.ts"
+import { type Leg, legsFrom, type Span } from "./journey.ts"
 import { systemClock } from "../system-clock.ts"
 
 const redis = openRedis(inject("redis"), "foreign log test", () => {})
@@ -19,6 +27,16 @@ test("the first piece after a position is found by halving", () => {
   expect([0, 2, 3, 4, 5, 8, 9, 100].map(position => firstAfter(items, position))).toEqual([0, 0, 1, 1, 2, 2, 3, 3])
   expect(firstAfter([], 7)).toBe(0)
 })
+
+/** What a session is sent of a stretch: positions there, and here. */
+function sent(stretch: ForeignStretch): { s: number; here: number }[] {
+  const pieces: { s: number; here: number }[] = []
+  for (let at = nextPiece(stretch); at !== undefined; at = nextPiece(stretch)) {
+    if (belongsTo(stretch.leg, stretch.items[at]!)) pieces.push({ s: stretch.items[at]!.s, here: stretch.base + at })
+    passPiece(stretch, at)
+  }
+  return pieces
+}
 
 async function open(maxBytes = 1_000_000) {
   const keys = redisKeys(`test-${randomUUID()}:`)
@@ -46,7 +64,7 @@ const room = (length = Infinity, lo = 7) => ({ since: 5000, lo, hi: lo + length 
 test("a log is read to its present end, from any position it still reaches", async () => {
   const { logs, foreign, append } = await open()
   const after = async (start: number, log?: string) =>
-    (await foreign.read(leg(start, log), { ...room(), since: Math.min(start, 5000) })).items.map(one => one.s)
+    sent(await foreign.read(leg(start, log), { ...room(), since: Math.min(start, 5000) })).map(one => one.s)
   await append(700)
   await append(900)
   const all = (await logs.read("a", 0, 10_000)).map(one => one.s)
@@ -68,7 +86,9 @@ test("many who come at once share one reading", async () => {
     return read(...args)
   }
   const found = await Promise.all(Array.from({ length: 20 }, () => foreign.read(leg(5000), room())))
-  expect(new Set(found.map(({ items }) => items.length))).toEqual(new Set([1200]))
+  expect(new Set(found.map(stretch => sent(stretch).length))).toEqual(new Set([1200]))
+  // However many they are, the pieces are there once.
+  expect(new Set(found.map(({ items }) => items)).size).toBe(1)
   expect(reads).toBeLessThanOrEqual(3)
 })
 
@@ -77,10 +97,10 @@ test("what is too much to hold, has a gap, or goes beyond the reserved positions
   await append(2)
   // However far their own positions lie from the start, two pieces take two.
   expect((await logs.lastPosition("a"))! - 5000).toBeGreaterThan(1000)
-  expect((await foreign.read(leg(5000), room(2))).items).toHaveLength(2)
+  expect(sent(await foreign.read(leg(5000), room(2)))).toHaveLength(2)
   await expect(foreign.read(leg(5000), room(1))).rejects.toThrow(OutOfReach)
   // What belongs to the log after this one needs none.
-  expect((await foreign.read({ ...leg(5000), until: new Map([["home", 0]]) }, room(1))).items).toHaveLength(2)
+  expect(sent(await foreign.read({ ...leg(5000), until: new Map([["home", 0]]) }, room(1)))).toHaveLength(0)
   await append(20, "x".repeat(100))
   await expect(foreign.read(leg(5000), room())).rejects.toThrow(OutOfReach)
 
@@ -136,7 +156,7 @@ test("the pieces have the positions after the join's first, one each, wherever t
   for (const isLiving of [false, true]) {
     const join = await foreign.join("a", { start: 5000, isLiving, above: 0 })
     const whole = await foreign.read(leg(5000), join)
-    expect(whole.items.map(one => one.s)).toEqual(all)
+    expect(sent(whole).map(one => one.s)).toEqual(all)
     const span: Span = { ...join, counted: true }
     expect(await foreign.positionAt(span, join.lo)).toBe(join.since)
     expect(await foreign.positionAt(span, whole.first - 1)).toBe(5000)
@@ -144,7 +164,8 @@ test("the pieces have the positions after the join's first, one each, wherever t
       expect(await foreign.positionAt(span, whole.first + i)).toBe(s)
       // Whoever has seen this one goes on with the next, at the position that everybody has for it.
       const rest = await foreign.read(leg(s), join)
-      expect([rest.first, rest.next, rest.items.map(one => one.s)]).toEqual([whole.first + i + 1, 0, all.slice(i + 1)])
+      expect(rest.first).toBe(whole.first + i + 1)
+      expect(sent(rest)).toEqual(all.slice(i + 1).map((s, n) => ({ s, here: rest.first + n })))
     }
     await expect(foreign.positionAt(span, whole.first + all.length)).rejects.toThrow(OutOfReach)
   }
@@ -163,7 +184,22 @@ test("logs that nobody came for lately go out of memory; they can be read again"
   await foreign.read(leg(5000), room())
   passes(60_001)
   foreign.sweep()
-  expect((await foreign.read(leg(5000), room())).items).toHaveLength(5)
+  expect(sent(await foreign.read(leg(5000), room()))).toHaveLength(5)
   await logs.drop("a")
   await expect(foreign.read(leg(5000), room())).rejects.toThrow(OutOfReach)
+})
+
+test("a gap before a leg's start refuses nobody who was past it", async () => {
+  const { logs, foreign } = await open()
+  await logs.append("a", [{ shard: 1, epoch: 1, number: 9, before: null, fields: ['["g",1,9]', ""] }])
+  const past = (await logs.lastPosition("a"))!
+  await logs.append("a", [{ shard: 1, epoch: 1, number: 10, before: 9, fields: ['["e",1,10,"home"]', "x"] }])
+  const join = await foreign.join("a", { start: past, isLiving: false, above: 0 })
+  expect(sent(await foreign.read(leg(past), join))).toHaveLength(1)
+  await expect(foreign.read(leg(5000), join)).rejects.toThrow(OutOfReach)
+  // Nor when the session comes back later: its journey knows where it began in that log.
+  const span: Span = { ...join, counted: true, start: past }
+  const before: Span = { log: "z", lo: 1, hi: 2, counted: true, since: 0 }
+  const [, second] = legsFrom([before, span], before, 0, new Map([["home", 99]]))
+  expect(sent(await foreign.read(second!, join))).toHaveLength(1)
 })

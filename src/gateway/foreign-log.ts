@@ -1,16 +1,35 @@
 import type { DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { Clock } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
+import type { Control } from "../domain/control.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { belongs, type Leg, type Span } from "./journey.ts"
 
-/** One stretch of another worker's log, mapped to positions of this worker's. */
+/** One stretch of another worker's log, mapped to positions of this worker's. The pieces are shared by all who read it. */
 export interface ForeignStretch {
   readonly leg: Leg
   readonly items: readonly LogItem[]
-  /** The position that the first of `items` has here; the others follow one by one. */
+  /** The piece at an index has this position, plus the index. */
+  readonly base: number
+  /** The position of the first piece after the leg's start. */
   readonly first: number
-  /** The first of `items` that the client has not been sent. */
-  next: number
+  /** The index after the last piece that is wanted. */
+  readonly end: number
+  /** Servers that the session's user joined in it. */
+  readonly joined: readonly Snowflake[]
+  /** Per home of the session, the indices of its pieces and how many of them are behind. */
+  readonly homes: readonly { readonly at: readonly number[]; next: number }[]
+}
+
+/** The index of the next piece that may be for the session; undefined when all were passed. */
+export function nextPiece({ homes, end }: ForeignStretch): number | undefined {
+  let first = end
+  for (const { at, next } of homes) if (next < at.length && at[next]! < first) first = at[next]!
+  return first < end ? first : undefined
+}
+
+export function passPiece({ homes }: ForeignStretch, index: number): void {
+  for (const home of homes) if (home.at[home.next] === index) home.next++
 }
 
 /** All that a resumed session has to be sent from elsewhere, oldest first. */
@@ -37,13 +56,24 @@ export interface Join {
 }
 
 interface Held {
+  /** Which Redis it was read from: in another one the same pieces may stand elsewhere. */
+  readonly at: string
   /** Nothing before this position is held. */
   readonly from: number
   readonly items: LogItem[]
+  /** Where each home's rows are among the pieces, where the gaps are, and who joined which server where. */
+  readonly homes: Map<Snowflake, number[]>
+  readonly gaps: number[]
+  readonly joins: Map<Snowflake, { at: number; server: Snowflake }[]>
   bytes: number
   readTo: number
   reading: Promise<void> | undefined
   usedAt: number
+}
+
+interface Ends {
+  readonly oldest: number
+  readonly last: number
 }
 
 /** How many pieces a log may still grow by after it was joined. A dead worker's log takes what owners append for a while. */
@@ -59,6 +89,8 @@ export class ForeignLogs {
   readonly #options: ForeignLogOptions
   readonly #held = new Map<string, Held>()
   readonly #joins = new Map<string, Promise<Join>>()
+  /** Questions of this turn of the loop: where a log begins and ends. */
+  readonly #looks = new Map<string, Promise<Ends>>()
 
   constructor(options: ForeignLogOptions) {
     this.#options = options
@@ -69,17 +101,18 @@ export class ForeignLogs {
     log: string,
     { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
   ): Promise<Join> {
-    const known = this.#joins.get(log)
+    const place = `${this.#options.logs.at(log)} ${log}`
+    const known = this.#joins.get(place)
     if (known) {
       const join = await known
       const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLasts
       if (fresh && join.since <= start && join.lo > above) return join
-      if (this.#joins.get(log) === known) this.#joins.delete(log)
+      if (this.#joins.get(place) === known) this.#joins.delete(place)
       return this.join(log, { start, isLiving, above })
     }
     const joining = this.#mark(log, { start, isLiving, above })
-    this.#joins.set(log, joining)
-    joining.catch(() => this.#joins.delete(log))
+    this.#joins.set(place, joining)
+    joining.catch(() => this.#joins.delete(place))
     return joining
   }
 
@@ -88,59 +121,108 @@ export class ForeignLogs {
     { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
   ): Promise<Join> {
     const { logs, self, clock } = this.#options
-    const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
-    if (oldest === undefined || last === undefined) throw new OutOfReach("the log is gone")
+    const { oldest, last } = await this.ends(log)
     // A dead worker's whole log is joined once, for all its sessions; a living one's from where this session stopped.
     const since = isLiving ? start : oldest - 1
-    const length = 1 + (await this.#after(log, since)).length + (isLiving ? slack.living : slack.dead)
+    const held = await this.#upToEnd(log, since)
+    const length = 1 + held.items.length - firstAfter(held.items, since) + (isLiving ? slack.living : slack.dead)
     const lo = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
     if (lo === undefined) throw new OutOfReach("no positions could be reserved")
     return { log, since, lo, hi: lo + length - 1, madeAt: clock.monotonic() }
   }
 
   /** What a leg's log holds after its start, up to its present end, with the positions that were reserved for it. */
-  async read(leg: Leg, join: Pick<Join, "since" | "lo" | "hi">): Promise<ForeignStretch> {
-    const all = await this.#after(leg.log, join.since)
-    const before = firstAfter(all, leg.start)
-    const items = all.slice(before)
-    const first = join.lo + 1 + before
-    for (const [i, { header }] of items.entries()) {
-      if (header[0] === "g") throw new OutOfReach("a gap lies between")
-      if (header[0] !== "e" && header[0] !== "c") continue
-      if (first + i > join.hi && belongs(leg, header[3], header[2]))
+  async read(leg: Leg, join: Pick<Join, "since" | "lo" | "hi">, user?: Snowflake): Promise<ForeignStretch> {
+    const { items, homes, gaps, joins } = await this.#upToEnd(leg.log, join.since)
+    const base = join.lo + 1 - firstAfter(items, join.since)
+    const start = Math.max(firstAfter(items, leg.start), firstAfter(items, join.since))
+    const end = items.length
+    if (gaps.some(at => at >= start)) throw new OutOfReach("a gap lies between")
+    const mine = [...leg.until.keys()].flatMap(home => (homes.has(home) ? [homes.get(home)!] : []))
+    for (const at of mine) {
+      const last = at.findLast(index => belongsTo(leg, items[index]!))
+      if (last !== undefined && last >= start && base + last > join.hi)
         throw new OutOfReach("the reserved positions are used up")
     }
-    return { leg, items, first, next: 0 }
+    const joined = user === undefined ? [] : (joins.get(user) ?? [])
+    return {
+      leg,
+      items,
+      base,
+      first: base + start,
+      end,
+      joined: joined.flatMap(({ at, server }) => (at >= start ? [server] : [])),
+      homes: mine.map(at => ({ at, next: firstFrom(at, start) })),
+    }
   }
 
   /** Where a client stood in a log when it had seen everything up to `seq` of a stretch. */
   async positionAt(span: Span, seq: number): Promise<number> {
     if (!span.counted) return Math.max(seq, span.since)
     if (seq === span.lo) return span.since
-    const piece = (await this.#after(span.log, span.since))[seq - span.lo - 1]
+    const { items } = await this.#upToEnd(span.log, span.since)
+    const piece = items[firstAfter(items, span.since) + seq - span.lo - 1]
     if (!piece) throw new OutOfReach("a position that was never given out")
     return piece.s
   }
 
-  async #after(log: string, position: number): Promise<readonly LogItem[]> {
-    const { logs, clock, maxBytes } = this.#options
+  /** Where a log begins and ends; who asks in one turn of the loop shares the look, and it begins after all have asked. */
+  ends(log: string): Promise<Ends> {
+    let look = this.#looks.get(log)
+    if (!look) {
+      look = this.#look(log)
+      look.catch(() => {})
+      this.#looks.set(log, look)
+    }
+    return look
+  }
+
+  async #look(log: string): Promise<Ends> {
+    const { logs, clock } = this.#options
+    await new Promise<void>(resolve => clock.soon(resolve))
+    this.#looks.delete(log)
     const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
     if (oldest === undefined || last === undefined) throw new OutOfReach("the log is gone")
+    return { oldest, last }
+  }
+
+  /** A log as far as it reaches now, from a position on or from an earlier one. */
+  async #upToEnd(log: string, position: number): Promise<Held> {
+    const { logs, clock, maxBytes } = this.#options
+    const { oldest, last } = await this.ends(log)
     // What was sent just before the first position that is still there is known to be whole.
     if (position < oldest - 1) throw new OutOfReach("the log does not reach back")
+    const at = logs.at(log)
     let held = this.#held.get(log)
-    if (!held || held.from > position) {
-      held = { from: position, items: [], bytes: 0, readTo: position, reading: undefined, usedAt: 0 }
+    if (!held || held.from > position || held.at !== at) {
+      held = {
+        at,
+        from: position,
+        items: [],
+        homes: new Map(),
+        gaps: [],
+        joins: new Map(),
+        bytes: 0,
+        readTo: position,
+        reading: undefined,
+        usedAt: 0,
+      }
       this.#held.set(log, held)
     }
     held.usedAt = clock.monotonic()
     while (held.readTo < last) {
       await this.#readOn(log, held)
-      if (held.bytes <= maxBytes) continue
+      if (this.#heldBytes() <= maxBytes) continue
       if (this.#held.get(log) === held) this.#held.delete(log)
       throw new OutOfReach("too much was missed")
     }
-    return held.items.slice(firstAfter(held.items, position))
+    return held
+  }
+
+  #heldBytes(): number {
+    let bytes = 0
+    for (const held of this.#held.values()) bytes += held.bytes
+    return bytes
   }
 
   #readOn(log: string, held: Held): Promise<void> {
@@ -153,10 +235,7 @@ export class ForeignLogs {
   async #readChunk(log: string, held: Held): Promise<void> {
     const items = await this.#options.logs.read(log, held.readTo, 500)
     if (items.length === 0) throw new OutOfReach("the log is gone")
-    for (const item of items) {
-      held.items.push(item)
-      held.bytes += item.bytes
-    }
+    for (const item of items) note(held, item)
     held.readTo = items.at(-1)!.s
   }
 
@@ -166,9 +245,40 @@ export class ForeignLogs {
     for (const [log, held] of this.#held)
       if (held.usedAt < before && !held.reading) {
         this.#held.delete(log)
-        this.#joins.delete(log)
+        this.#joins.delete(`${held.at} ${log}`)
       }
   }
+}
+
+/** Another piece of a log that is held. */
+function note(held: Held, item: LogItem): void {
+  const at = held.items.push(item) - 1
+  held.bytes += item.bytes
+  const { header } = item
+  if (header[0] === "g") held.gaps.push(at)
+  if (header[0] !== "e" && header[0] !== "c") return
+  const home = held.homes.get(header[3])
+  if (home) home.push(at)
+  else held.homes.set(header[3], [at])
+  if (header[0] !== "c" || !item.data.startsWith('{"type":"joined"')) return
+  const { user, server } = JSON.parse(item.data) as Extract<Control, { type: "joined" }>
+  held.joins.set(user, [...(held.joins.get(user) ?? []), { at, server }])
+}
+
+/** Whether a piece is of a row that belongs to a leg. */
+export const belongsTo = (leg: Leg, { header }: LogItem): boolean =>
+  (header[0] === "e" || header[0] === "c") && belongs(leg, header[3], header[2])
+
+/** How many of some rising indices are below one. */
+function firstFrom(indices: readonly number[], least: number): number {
+  let low = 0
+  let high = indices.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (indices[middle]! < least) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** The index of the first piece after a position. */

@@ -7,18 +7,19 @@ import { channelActor } from "../actors/channel.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { Failure } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { sessionPosition, Typing } from "../contract/gateway.ts"
 import { opcodes } from "../contract/gateway-codes.ts"
 import type { Clock, Timer } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import { isAway } from "../storage/database.ts"
 import type { Storage } from "../storage/storage.ts"
 import { Entrance } from "./entrance.ts"
 import { ForeignLogs } from "./foreign-log.ts"
 import { Frame, FrameRefused, mayComeBeforeIdentify, plainFrame, readFrame, type Encoding } from "./frames.ts"
 import { Listeners } from "./listeners.ts"
+import { isPassing } from "./patience.ts"
 import { Reader } from "./reader.ts"
 import { ServedHomes } from "./served-homes.ts"
 import type { Connection, Session } from "./session.ts"
@@ -78,6 +79,7 @@ export class Gateway {
   readonly #timers: Timer[]
   readonly #identifies = new Map<string, number>()
   #draining = false
+  #upgrades = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -159,6 +161,7 @@ export class Gateway {
       // Records of living sessions are written anew long before they would lapse.
       clock.every(6 * 3_600_000, () => this.#saveAll()),
     ]
+    records.onLoss(() => this.#afterFailOver())
     this.#listen()
   }
 
@@ -175,6 +178,16 @@ export class Gateway {
   /** Whether everything that was read is sent or waits for slow sockets only. */
   get settled(): boolean {
     return this.#stream.behind === 0
+  }
+
+  /** How many connections became WebSockets, ever. */
+  get upgrades(): number {
+    return this.#upgrades
+  }
+
+  /** The homes whose events this worker's log takes, with the row from which it holds them. */
+  servedHomes(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
+    return this.#homes.of(shards)
   }
 
   get connections(): number {
@@ -278,6 +291,7 @@ export class Gateway {
       frames: 0,
       minuteStartedAt: at,
     }
+    this.#upgrades++
     res.upgrade(connection, req.getHeader("sec-websocket-key"), "", req.getHeader("sec-websocket-extensions"), context)
   }
 
@@ -341,8 +355,7 @@ export class Gateway {
 
   #refuse(connection: Connection, error: unknown, log: Log): void {
     if (error instanceof FrameRefused) return this.#listeners.close(connection, error.close)
-    if (isAway(error) || (error instanceof Failure && error.code === "unavailable"))
-      return this.#listeners.close(connection, "try_again_later")
+    if (isPassing(error)) return this.#listeners.close(connection, "try_again_later")
     log.error({ err: error }, "gateway fault")
     this.#listeners.close(connection, "unknown_error")
   }
@@ -404,6 +417,15 @@ export class Gateway {
       if (session.state === "detached" && session.progressAt < detachedSince) this.#entrance.end(session)
     this.#reader.sweep()
     this.#foreign.sweep()
+  }
+
+  /**
+   * Other workers' logs may have lost pieces that were counted: where a session was before it came here is not known for
+   * sure any more. Its own positions are.
+   */
+  #afterFailOver(): void {
+    for (const session of this.#listeners.byId.values()) session.spans = session.spans.slice(-1)
+    this.#saveAll()
   }
 
   #saveAll(): void {

@@ -17,6 +17,8 @@ export interface Span {
   readonly counted: boolean
   /** The position of that log after which the session read it. */
   readonly since: number
+  /** The position of that log after which the session was sent it, where it was read for others from an earlier one. */
+  readonly start?: number | undefined
   /** Per home the last row that belongs to the log before; rows above it come from this log. */
   readonly cuts?: Readonly<Record<string, number>> | undefined
 }
@@ -57,7 +59,7 @@ export function legsFrom(
   }
   return walk.map((span, i) => ({
     log: span.log,
-    start: i === 0 ? position : span.since,
+    start: i === 0 ? position : (span.start ?? span.since),
     after: cutsOf(span),
     until: cutsOf(walk[i + 1]) ?? cuts,
   }))

@@ -8,7 +8,7 @@ import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Frame } from "./frames.ts"
-import { belongs } from "./journey.ts"
+import { belongsTo, nextPiece, passPiece } from "./foreign-log.ts"
 import type { Listeners } from "./listeners.ts"
 import type { ServedHomes } from "./served-homes.ts"
 import { changesKept, type GuildChange, type Session } from "./session.ts"
@@ -142,6 +142,8 @@ export class Reader {
         if (session.connection !== connection) return
         session.waiting = false
         if (session.state !== "reading" || !connection || connection.closed) return
+        // The log may have been made anew meanwhile, and begin later.
+        if (session.cursor < streams().oldest) return listeners.close(connection, "rate_limited")
         connection.ws.cork(() => {
           this.#sendOwn(session, items)
           this.#pump(session)
@@ -165,13 +167,11 @@ export class Reader {
       session.foreign = undefined
       return
     }
-    while (stretch.next < stretch.items.length) {
-      const item = stretch.items[stretch.next]!
-      const { header } = item
-      if ((header[0] === "e" || header[0] === "c") && belongs(stretch.leg, header[3], header[2]))
-        this.#take(session, item, stretch.first + stretch.next)
+    for (let at = nextPiece(stretch); at !== undefined; at = nextPiece(stretch)) {
+      const item = stretch.items[at]!
+      if (belongsTo(stretch.leg, item)) this.#take(session, item, stretch.base + at)
       if (session.waiting || session.connection!.closed) return
-      stretch.next++
+      passPiece(stretch, at)
       if (session.connection!.ws.getBufferedAmount() > budget) return
     }
     session.foreign!.shift()

@@ -22,6 +22,8 @@ interface Held {
   sessions: number
   unusedSince: number
   registered: Promise<number>
+  /** The row from which the log holds the home; until it is registered nobody relies on it. */
+  from: number | undefined
   failed: boolean
 }
 
@@ -59,7 +61,7 @@ export class ServedHomes {
   hold(home: Snowflake): Promise<number> {
     let held = this.#held.get(home)
     if (!held) {
-      held = { sessions: 0, unusedSince: 0, registered: this.#register(home), failed: false }
+      held = { sessions: 0, unusedSince: 0, registered: this.#register(home), from: undefined, failed: false }
       this.#held.set(home, held)
     } else if (held.failed) this.#registerAgain(home, held)
     this.#noteFailure(held)
@@ -75,9 +77,19 @@ export class ServedHomes {
   /** Whoever comes next tries again; who waits now is told. Every hold is released once, failed or not. */
   #noteFailure(held: Held): void {
     const { registered } = held
-    registered.catch(() => {
-      if (held.registered === registered) held.failed = true
-    })
+    registered.then(
+      from => (held.from ??= from),
+      () => {
+        if (held.registered === registered) held.failed = true
+      },
+    )
+  }
+
+  /** What an owner of shards that does not know it needs to be told. */
+  of(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
+    return [...this.#held].flatMap(([home, { from }]): [Snowflake, number][] =>
+      from !== undefined && shards.has(shardOf(home)) ? [[home, from]] : [],
+    )
   }
 
   release(home: Snowflake): void {

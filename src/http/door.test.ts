@@ -89,7 +89,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
     publicUrl: "https://chat.example", trustedProxies: more.trustedProxies ?? [],
     pages: new Map([["/docs", { contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' }]]),
-    bounds: { bodyBytes: 4096, bodyTimeout: 300, bodyDepth: 32 },
+    bounds: { bodyBytes: 4096, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },
   }) // prettier-ignore
   const app = uWS.App()
   door.register(app)

@@ -2,7 +2,7 @@ import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { userActor } from "../actors/user.ts"
 import { routeBucket, type Admission, type Caller, type RouteBucket } from "../cluster/admission.ts"
 import { routes } from "../contract/contract.ts"
-import { fail, type ErrorCode } from "../contract/errors.ts"
+import { fail, unavailable, type ErrorCode } from "../contract/errors.ts"
 import type { Route } from "../contract/registry.ts"
 import {
   addressOf,
@@ -37,7 +37,7 @@ export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[]
   /** Bytes, milliseconds, levels. */
-  bounds: { bodyBytes: number; bodyTimeout: number; bodyDepth: number }
+  bounds: { bodyBytes: number; bodyTimeout: number; bodyDepth: number; answerTimeout: number }
   log: Log
   metrics: Pick<Metrics, "http">
 }
@@ -59,7 +59,7 @@ const authorizationShape = /^(?:Bearer|Bot) [A-Za-z0-9._-]+$/
 const idempotencyShape = /^[\x20-\x7e]{1,64}$/
 /** uWebSockets.js drops a connection on which nothing came for 8 to 12 s; the answer has to be out before. */
 const longestBodyTimeout = 7_000
-const sweepEvery = 500
+const sweepEvery = 200
 /** A session with less than this left is extended when it is used, in seconds. */
 const extendBelow = 24 * 3600
 /** Paths that nobody answers and no limiter counts. */
@@ -87,6 +87,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
   const proxies = trustedProxies(options.trustedProxies)
   const bodyTimeout = Math.min(bounds.bodyTimeout, longestBodyTimeout)
   const reading = new Set<RequestBody>()
+  const answering = new Set<Exchange>()
   let idle: (() => void) | undefined
   let inFlight = 0
   const surroundings: ExchangeSurroundings & { closing: boolean } = {
@@ -109,6 +110,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
     for (const body of reading)
       if (body.settled) reading.delete(body)
       else if (body.startedAt < tooOld) body.expire()
+    const now = performance.now()
+    // Each step on the way to an answer has a deadline, but there may be several.
+    for (const exchange of answering) if (exchange.dueAt < now) refuse(exchange, unavailable("no answer in time"))
   }, sweepEvery)
   sweep.unref()
 
@@ -199,7 +203,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
       const { route } = prepared
       const body = route.body ? exchange.listenToBody(bounds.bodyBytes) : undefined
       if (body && !body.settled) reading.add(body)
-      return answer(prepared, exchange, body)
+      exchange.dueAt = exchange.startedAt + bounds.answerTimeout
+      answering.add(exchange)
+      return answer(prepared, exchange, body).finally(() => answering.delete(exchange))
     })
   }
 
@@ -211,8 +217,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
       : undefined
     if (exchange.over) return
 
-    const text = body && (await body.text())
-    if (body) reading.delete(body)
+    const text = body && (await textOf(exchange, body))
     if (exchange.over) return
     const call = {
       params: parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined,
@@ -225,6 +230,17 @@ export function createHttpDoor(options: HttpDoorOptions) {
     } as Call
     const reply = await prepared.handler(call)
     exchange.reply(200, json, JSON.stringify(reply))
+  }
+
+  /** The time that a body takes has a bound of its own. */
+  async function textOf(exchange: Exchange, body: RequestBody): Promise<string | undefined> {
+    if (!body.settled) exchange.dueAt = Infinity
+    try {
+      return await body.text()
+    } finally {
+      reading.delete(body)
+      if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + bounds.answerTimeout
+    }
   }
 
   /** A path that is not there, or not for this method. Preflights end here too: no route takes OPTIONS. */
@@ -300,7 +316,12 @@ export function createHttpDoor(options: HttpDoorOptions) {
       app.any("/*", (res, req) => serveNothing(elsewhere, "not_found", "", res, req))
     },
 
-    /** Waits for the answers under way; from now on every answer ends its connection. The listening socket is the caller's. */
+    /** From now on every answer ends its connection, so that clients go elsewhere with their next request. */
+    farewell(): void {
+      surroundings.closing = true
+    },
+
+    /** Waits for the answers under way. The listening socket is the caller's. */
     async close(): Promise<void> {
       surroundings.closing = true
       if (inFlight > 0) await new Promise<void>(resolve => (idle = resolve))

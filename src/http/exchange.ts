@@ -32,6 +32,8 @@ export class Exchange {
   readonly res: HttpResponse
   readonly metrics: RouteMetrics
   readonly startedAt = performance.now()
+  /** When it is refused if it has no answer. */
+  dueAt = Infinity
   readonly isHead: boolean
   readonly url: string
   readonly queryText: string

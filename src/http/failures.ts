@@ -1,5 +1,6 @@
+import { isRedisAway } from "../cluster/away.ts"
+import { errors, Failure, fail, unavailable, type ErrorCode } from "../contract/errors.ts"
 import { isAway } from "../storage/database.ts"
-import { errors, Failure, fail, type ErrorCode } from "../contract/errors.ts"
 
 /** How a refusal looks. This is the one place where an error becomes a response. */
 export interface FailureReply {
@@ -33,7 +34,8 @@ const waitSeconds = (code: ErrorCode, seconds: number) =>
 /** What the client is told of whatever was thrown. Anything unexpected is a bug: the log gets the cause. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
-  if (isAway(error)) return fail("unavailable", { retry_after: 1, extra: { reason: "database" } }, { cause: error })
+  if (isAway(error)) return unavailable("database", 1, { cause: error })
+  if (isRedisAway(error)) return unavailable("redis", 1, { cause: error })
   return fail("internal", {}, { cause: error })
 }
 

@@ -82,6 +82,10 @@ export function createMetrics() {
         "Outbox rows of which everything is published",
       ),
       deleted: declare.counter("starling_outbox_deleted_rows_total", "Outbox rows deleted"),
+      comparisons: declare.counter(
+        "starling_outbox_comparisons_total",
+        "Times that logs were compared with what was sent to them, after a fail-over of Redis",
+      ),
       unconfirmed: declare.gauge("starling_outbox_unconfirmed_rows", "Outbox rows committed and not yet confirmed"),
     },
 
@@ -129,6 +133,13 @@ export function createMetrics() {
       readEvents: declare.counter("starling_log_read_events_total", "Events read from the own delivery log"),
       memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of the own delivery log kept in memory"),
       lag: declare.gauge("starling_log_position_lag_seconds", "How far the reader is behind the head of its log"),
+    },
+
+    processes: {
+      stuck: declare.counter(
+        "starling_processes_stuck_total",
+        "Workers that showed no sign of life and were killed by their primary",
+      ),
     },
 
     pools: {

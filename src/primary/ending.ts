@@ -42,3 +42,22 @@ export function watchSignals(ending: Ending): () => void {
     for (const signal of signals) process.off(signal, onSignal)
   }
 }
+
+/** SIGUSR2 asks for a rolling restart, which may be asked for again once it is over. */
+export function watchRestarts(restart: () => Promise<void>): () => void {
+  let running = false
+  const onSignal = () => {
+    if (running) return say("the processes are being replaced already")
+    running = true
+    say("replacing the processes, one after another")
+    restart()
+      .then(
+        () => say("every process has been replaced"),
+        (error: unknown) => console.error(`starling: not every process was replaced: ${(error as Error).message}`),
+      )
+      .finally(() => (running = false))
+      .catch(() => {})
+  }
+  process.on("SIGUSR2", onSignal)
+  return () => process.off("SIGUSR2", onSignal)
+}

@@ -5,19 +5,23 @@ import type { ClusterConfig } from "../../cluster.config.ts"
 import type { Member } from "../cluster/members.ts"
 import type { Config } from "../config.ts"
 import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
 import type { Ending } from "./ending.ts"
 import type { Graves } from "./graves.ts"
-import { redisPrefix, type Order, type Report } from "./orders.ts"
+import { redisPrefix, signOfLifeEvery, type Order, type Report } from "./orders.ts"
 
 /** Without PostgreSQL or Redis nothing can be handed over: a drain would only wait. */
 const strandedDrain = 2_000
 /** A process that ends so often before anything ever ran will not run. */
 const vainStarts = 5
+/** One that is to replace another is given up after so many milliseconds, and the other stays. */
+const startPatience = 30_000
 
 export interface ProcessesOptions {
   config: Config
   topology: ClusterConfig
   log: Log
+  metrics: Pick<Metrics, "processes">
   /** For the processes, on top of the primary's own environment. */
   environment: Record<string, string>
   databaseUrl: string
@@ -30,21 +34,30 @@ export interface ProcessesOptions {
 
 export type Role = Member["role"]
 
-/** Where a process stands; whoever comes after it stands in the same place. */
+/** Where processes stand; whoever comes after another stands in the same place. */
 interface Place {
   readonly role: Role
   readonly slot: number
   readonly name: string
-  /** The process; undefined between two. */
-  worker: Worker | undefined
-  /** The incarnation that it is. */
-  id: string
-  listens: boolean
-  readyAt: number | undefined
-  /** Resolves when the process has gone and its death is declared. */
-  gone: Promise<unknown>
+  /** None between two, two while one is replaced. */
+  readonly processes: Set<Process>
   /** In a row, without a good while in between. */
   deaths: number
+}
+
+interface Process {
+  readonly worker: Worker
+  /** The incarnation that it is. */
+  readonly id: string
+  listens: boolean
+  readyAt: number | undefined
+  /** It was told to end. */
+  ending: boolean
+  /** Milliseconds since anything came from it, as far as the primary itself was well. */
+  silent: number
+  readonly ready: Promise<unknown>
+  /** Resolves when it has gone and its death is declared. */
+  readonly gone: Promise<unknown>
 }
 
 /**
@@ -57,6 +70,8 @@ export class Processes {
   readonly count: Record<Role, number>
   #ending = false
   #everReady = false
+  #watch: NodeJS.Timeout | undefined
+  #watchedAt = 0
   #started!: { resolve: () => void; reject: (error: Error) => void }
 
   constructor(options: ProcessesOptions) {
@@ -67,20 +82,13 @@ export class Processes {
       job: topology.processes.job,
     }
     this.#places = (["web", "job"] as const).flatMap(role =>
-      Array.from({ length: this.count[role] }, (_, slot): Place => {
-        const name = `${role}-${slot}`
-        return {
-          role,
-          slot,
-          name,
-          worker: undefined,
-          id: "",
-          listens: false,
-          readyAt: undefined,
-          gone: Promise.resolve(),
-          deaths: 0,
-        }
-      }),
+      Array.from({ length: this.count[role] }, (_, slot): Place => ({
+        role,
+        slot,
+        name: `${role}-${slot}`,
+        processes: new Set(),
+        deaths: 0,
+      })),
     )
   }
 
@@ -94,7 +102,33 @@ export class Processes {
       () => {},
     )
     for (const place of this.#places) this.#fork(place)
+    this.#watchedAt = performance.now()
+    this.#watch = setInterval(() => this.#killStuck(), signOfLifeEvery)
     return started
+  }
+
+  /**
+   * The rolling restart: in one place after another a new process is started and takes part before the old one hands over
+   * to it and ends. When a new one does not get ready, it is given up and all others stay as they are.
+   */
+  async replaceAll(): Promise<void> {
+    for (const place of this.#places) {
+      if (this.#ending) return
+      await this.#replace(place)
+    }
+  }
+
+  async #replace(place: Place): Promise<void> {
+    const former = staying(place)
+    // It has just ended, and whoever comes next is new anyway.
+    if (!former) return
+    const next = this.#fork(place, former.id)
+    const late = setTimeout(() => next.worker.process.kill("SIGKILL"), startPatience)
+    await Promise.race([next.ready, next.gone])
+    clearTimeout(late)
+    if (this.#ending) return
+    if (next.readyAt === undefined) throw new Error(`the new ${place.name} did not get ready`)
+    await this.#end(former, place, true)
   }
 
   /**
@@ -103,77 +137,111 @@ export class Processes {
    */
   async end(): Promise<void> {
     this.#ending = true
+    clearInterval(this.#watch)
     for (const role of ["web", "job"] as const)
-      await Promise.all(this.#places.filter(place => place.role === role).map(place => this.#end(place)))
+      await Promise.all(
+        this.#places
+          .filter(place => place.role === role)
+          .flatMap(place => [...place.processes].map(each => this.#end(each, place, false))),
+      )
   }
 
-  #fork(place: Place): void {
-    if (this.#ending) return
+  /** `predecessor`: who stands there still, and is going to end once the new one is ready. */
+  #fork(place: Place, predecessor?: string): Process {
     const { host, environment, log } = this.#options
     cluster.setupPrimary({ args: [place.role, String(place.slot)] })
     const worker = cluster.fork(environment)
-    place.worker = worker
-    place.id = `${place.role}-${host}-${place.slot}-${randomBytes(4).toString("hex")}`
-    place.listens = false
-    place.readyAt = undefined
+    const id = `${place.role}-${host}-${place.slot}-${randomBytes(4).toString("hex")}`
+    let isReady!: () => void
+    const ready = new Promise<void>(resolve => (isReady = resolve))
+    const gone = new Promise<string>(resolve => {
+      worker.on("exit", (code: number | null, signal: string | null) => resolve(signal ?? `code ${code}`))
+    }).then(how => this.#mourn(place, process, how))
+    const process: Process = { worker, id, listens: false, readyAt: undefined, ending: false, silent: 0, ready, gone }
+    place.processes.add(process)
 
     worker.on("message", (report: Report) => {
+      process.silent = 0
       if (report.type === "here") {
-        place.listens = true
+        process.listens = true
         const { config, databaseUrl, redisUrl, port } = this.#options
-        const self: Member = { id: place.id, role: place.role, host, slot: place.slot }
-        this.#tell(place, { type: "start", self, config, databaseUrl, redisUrl, redisPrefix, port })
+        const self: Member = { id, role: place.role, host, slot: place.slot }
+        this.#tell(process, { type: "start", self, predecessor, config, databaseUrl, redisUrl, redisPrefix, port })
       } else if (report.type === "ready") {
-        place.readyAt = performance.now()
-        log.info({ of: place.name, member: place.id, of_pid: worker.process.pid }, "process ready")
-        if (this.#places.every(each => each.readyAt !== undefined)) {
+        process.readyAt = performance.now()
+        log.info({ of: place.name, member: id, of_pid: worker.process.pid }, "process ready")
+        isReady()
+        if (this.#places.every(each => [...each.processes].some(({ readyAt }) => readyAt !== undefined))) {
           this.#everReady = true
           this.#started.resolve()
         }
       }
     })
     worker.on("error", error => log.warn({ err: error, of: place.name }, "channel trouble"))
-    place.gone = new Promise<string>(resolve => {
-      worker.on("exit", (code: number | null, signal: string | null) => resolve(signal ?? `code ${code}`))
-    }).then(how => this.#mourn(place, how))
+    return process
   }
 
-  async #mourn(place: Place, how: string): Promise<void> {
+  async #mourn(place: Place, process: Process, how: string): Promise<void> {
     const { topology, log, graves, ending } = this.#options
     const { first, factor, max, forgiveAfter } = topology.processes.restart
-    const { id } = place
-    const lived = place.readyAt === undefined ? 0 : performance.now() - place.readyAt
-    place.worker = undefined
-    place.readyAt = undefined
-    if (!this.#ending) {
+    const { id, readyAt } = process
+    place.processes.delete(process)
+    // Told to by a person's signal, or not.
+    const level = how === "code 0" ? "info" : "error"
+    if (!this.#ending && !staying(place)) {
+      const lived = readyAt === undefined ? 0 : performance.now() - readyAt
       place.deaths = lived >= forgiveAfter ? 1 : place.deaths + 1
       const wait = Math.min(first * factor ** (place.deaths - 1), max)
-      // Told to by a person's signal, or not.
-      const level = how === "code 0" ? "info" : "error"
       log[level]({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
       if (!this.#everReady && place.deaths >= vainStarts)
         this.#started.reject(new Error(`${place.name} ended ${vainStarts} times before it was ready (${how})`))
-      else setTimeout(() => this.#fork(place), wait)
-    }
+      else
+        setTimeout(() => {
+          if (!this.#ending) this.#fork(place)
+        }, wait)
+    } else log[level]({ of: place.name, member: id, how }, "process ended")
     if (ending.reason === "stranded" || !(await graves.bury(id))) return
-    for (const other of this.#places) this.#tell(other, { type: "death", id })
+    for (const { processes } of this.#places) for (const other of processes) this.#tell(other, { type: "death", id })
   }
 
-  async #end(place: Place): Promise<void> {
+  /** A process that lives but does nothing any more would keep its place for ever, and its part of the connections. */
+  #killStuck(): void {
+    const { topology, log, metrics } = this.#options
+    const now = performance.now()
+    // A primary that was paused has heard nobody.
+    const elapsed = Math.min(now - this.#watchedAt, 2 * signOfLifeEvery)
+    this.#watchedAt = now
+    for (const { name, processes } of this.#places)
+      for (const process of processes) {
+        process.silent += elapsed
+        const most = (process.readyAt === undefined ? 3 : 1) * topology.processes.stuckAfter
+        if (process.silent < most || process.worker.process.killed) continue
+        log.error({ of: name, member: process.id, silent: Math.round(process.silent) }, "process is stuck and is killed")
+        metrics.processes.stuck.inc()
+        process.worker.process.kill("SIGKILL")
+      }
+  }
+
+  /** `replaced`: another serves in its place, so it may take the time to send its clients there. */
+  async #end(process: Process, { name }: Place, replaced: boolean): Promise<void> {
     const { topology, ending, log } = this.#options
-    const { worker } = place
+    const { worker, listens } = process
+    process.ending = true
     const patience = ending.reason === "stranded" ? strandedDrain : topology.processes.drainTimeout
     const late = setTimeout(() => {
-      log.warn({ of: place.name, patience }, "process did not end in time and is killed")
-      worker?.process.kill("SIGKILL")
+      log.warn({ of: name, patience }, "process did not end in time and is killed")
+      worker.process.kill("SIGKILL")
     }, patience)
-    if (place.listens) this.#tell(place, { type: "end", patience })
-    else worker?.process.kill("SIGKILL") // it has not begun
-    await place.gone
+    if (listens) this.#tell(process, { type: "end", patience, replaced })
+    else worker.process.kill("SIGKILL") // it has not begun
+    await process.gone
     clearTimeout(late)
   }
 
-  #tell(place: Place, order: Order): void {
-    if (place.listens) place.worker?.send(order, () => {}) // the end of a process is its own event
+  #tell({ worker, listens }: Process, order: Order): void {
+    if (listens) worker.send(order, () => {}) // the end of a process is its own event
   }
 }
+
+/** Who goes on in a place. */
+const staying = ({ processes }: Place): Process | undefined => [...processes].find(({ ending }) => !ending)

@@ -1,13 +1,13 @@
+import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { startEmbeddedRedis } from "../cluster/embedded.ts"
-import { openRedis } from "../cluster/redis.ts"
+import { mastersOf, openRedis, trueUrl, type Redis } from "../cluster/redis.ts"
 import type { Config } from "../config.ts"
 import type { Log } from "../observability/log.ts"
 import { startEmbeddedPostgres } from "../storage/embedded.ts"
 import type { Ending } from "./ending.ts"
+import { redisPrefix } from "./orders.ts"
 import { say } from "./say.ts"
-
-type Redis = ReturnType<typeof openRedis>
 
 /** Milliseconds that a service which starts at the same time is given. */
 const servicePatience = 30_000
@@ -50,14 +50,49 @@ export async function startServices(
   return [databaseUrl!, redisUrl!]
 }
 
-export const placeOf = (url: string) => new URL(url).host
+export const placeOf = (url: string) =>
+  url
+    .split(",")
+    .map(node => new URL(node.trim()).host)
+    .join(", ")
+
+type Kind = "PostgreSQL" | "Redis"
+
+/** The first words of each kind's language, to which only its own kind has an answer. */
+const greetings = {
+  PostgreSQL: { words: Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]), answer: /^[SN]$/ }, // SSLRequest
+  Redis: { words: "PING\r\n", answer: /^(\+PONG|-[A-Z]+ )/ },
+} as const
+
+/** Throws when the other kind of service listens there: waiting would not help. */
+async function requireKind(kind: Kind, url: string): Promise<void> {
+  const other = kind === "Redis" ? "PostgreSQL" : "Redis"
+  const { hostname, port } = new URL(url.split(",")[0]!)
+  const socket = connect(Number(port || (kind === "Redis" ? 6379 : 5432)), hostname)
+  const heard = await new Promise<string>(resolve => {
+    socket.setTimeout(1_000, () => resolve(""))
+    socket.on("error", () => resolve(""))
+    socket.on("close", () => resolve(""))
+    socket.on("data", bytes => resolve(bytes.toString("latin1")))
+    socket.write(greetings[other].words)
+  })
+  socket.destroy()
+  if (greetings[other].answer.test(heard))
+    throw new Error(`${kind} at ${placeOf(url)} is not ${kind}: ${other} listens there; are the URLs swapped?`)
+}
 
 /** Not there yet, or not ready yet: of PostgreSQL, Redis, or the way to them. */
 const passing =
   /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|CONNECT_TIMEOUT|CONNECTION_CLOSED|CONNECTION_ENDED|57P03|53300)$/
 
 /** Waits a while for a service that is started at the same time, as container platforms do. */
-export async function patiently<T>(service: string, ending: Ending, attempt: () => Promise<T>): Promise<T> {
+export async function patiently<T>(
+  kind: Kind,
+  url: string,
+  ending: Ending,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const service = `${kind} at ${placeOf(url)}`
   let told = false
   for (const until = Date.now() + servicePatience; ; await sleep(500)) {
     ending.check()
@@ -67,13 +102,15 @@ export async function patiently<T>(service: string, ending: Ending, attempt: () 
       const { code = "", message } = cause as NodeJS.ErrnoException
       const isPassing = passing.test(code) || message.startsWith("LOADING")
       if (!isPassing || Date.now() > until) throw new Error(`${service}: ${message || code}`, { cause })
+      await requireKind(kind, url)
       if (!told) say(`waiting for ${service} (${code || message})`)
       told = true
     }
   }
 }
 
-export async function connectRedis(url: string, log: Log): Promise<Redis> {
+/** @returns the connection, and the way to Redis as the processes are to be told it */
+export async function connectRedis(url: string, log: Log): Promise<{ redis: Redis; redisUrl: string }> {
   let reason: Error | undefined
   const redis = openRedis(url, "starling primary", error => {
     reason = error
@@ -82,7 +119,10 @@ export async function connectRedis(url: string, log: Log): Promise<Redis> {
   try {
     await redis.connect()
     await redis.ping()
-    return redis
+    const redisUrl = await trueUrl(redis, url)
+    if (redisUrl === url) return { redis, redisUrl }
+    redis.disconnect()
+    return await connectRedis(redisUrl, log)
   } catch (error) {
     redis.disconnect()
     // The client's own error says only that the connection is closed.
@@ -90,13 +130,32 @@ export async function connectRedis(url: string, log: Log): Promise<Redis> {
   }
 }
 
-/** From INFO, because hosted services often refuse CONFIG. */
+/** Throws unless Redis can hold what is given to it. What it says of itself is not enough: what is needed is tried out. */
 export async function checkRedis(redis: Redis, name: string): Promise<void> {
-  const facts = new Map((await redis.info()).split("\r\n").map(line => line.split(":", 2) as [string, string]))
+  for (const server of mastersOf(redis)) {
+    const { host, port } = server.options
+    await checkServer(server, redis.isCluster ? `Redis at ${host}:${port}` : name)
+  }
+  const probe = `${redisPrefix}probe`
+  try {
+    const made = await redis.xadd(probe, "NOMKSTREAM", "*", "m", "")
+    await redis.xtrim(probe, "MINID", 0)
+    await redis.eval("return redis.call('EXISTS', KEYS[1])", 1, probe)
+    if (made !== null) throw new Error("XADD NOMKSTREAM has made a stream")
+  } catch (cause) {
+    throw new Error(`${name} does not do what is needed: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** From INFO, because hosted services often refuse CONFIG. */
+async function checkServer(server: ReturnType<typeof mastersOf>[number], name: string): Promise<void> {
+  const facts = new Map((await server.info()).split("\r\n").map(line => line.split(":", 2) as [string, string]))
   const version = facts.get("redis_version") ?? "of an unknown version"
   const [major = 0, minor = 0] = version.split(".").map(Number)
   if (!(major > 6 || (major === 6 && minor >= 2)))
     throw new Error(`${name} is ${version}; 6.2 or later is needed, for XADD NOMKSTREAM and XTRIM MINID`)
+  if (facts.get("role") === "slave")
+    throw new Error(`${name} is a replica, which takes no writes; REDIS_URL must name the master`)
   const policy = facts.get("maxmemory_policy")
   if (policy !== undefined && policy !== "noeviction")
     throw new Error(

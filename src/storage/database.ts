@@ -11,6 +11,8 @@ export interface PoolOptions {
   statementTimeout: number
   connectTimeout: number
   name: string
+  /** Also with a database that takes no writes; else such a connection is ended as soon as it stands. */
+  evenReadOnly?: boolean
   /** Ends a transaction whose process was paused, so that it cannot hold row locks. */
   idleInTransactionTimeout?: number
 }
@@ -36,6 +38,8 @@ export function openPool(options: PoolOptions): Sql {
     backoff: attempt => Math.min(0.05 * 2 ** attempt, 1),
     types: { bigint: bigints as never },
     onnotice: () => {},
+    // A connection made while a database takes no writes would refuse them for as long as it lives.
+    target_session_attrs: options.evenReadOnly ? undefined : "read-write",
     connection: {
       application_name: options.name,
       statement_timeout: options.statementTimeout,
@@ -59,10 +63,11 @@ class NoAnswer extends Error {
   readonly code = "NO_ANSWER"
 }
 
+/** 25006: it takes no writes; 53: no memory, disk or connection is left; 58: its disk fails it. */
 const awayCodes =
-  /^(08...|53...|57014|57P0.|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND)$/
+  /^(08...|25006|53...|57014|57P0.|58...|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/
 
-/** Whether PostgreSQL or the way to it is gone, shutting down, or took too long: nothing is wrong with what was asked. */
+/** Whether PostgreSQL or the way to it is gone, cannot serve now, or took too long: nothing is wrong with what was asked. */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false
   // FATAL ends the session with PostgreSQL, whatever the reason.

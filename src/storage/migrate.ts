@@ -1,54 +1,135 @@
 import { createHash } from "node:crypto"
 import { readdir, readFile } from "node:fs/promises"
-import { openPool } from "./database.ts"
+import { checkLocks, checkServer } from "./database-check.ts"
+import { openPool, type Sql, type Statements } from "./database.ts"
 
 /** One number names the lock under which hosts migrate one after another. */
 const migrationLock = 7_301_024
+/**
+ * How a file begins that only adds: a program that does not know it goes on beside those that do. Any other file ends the
+ * programs of before: they refuse to start, so what they need is taken away only after none of them runs.
+ */
+const expansion = /^-- Expands\b/
+
+interface Migration {
+  readonly name: string
+  readonly text: string
+  readonly digest: string
+}
+
+interface Ran {
+  name: string
+  digest: string
+  expands: boolean
+}
+
+const own = new URL("./migrations/", import.meta.url)
 
 /**
- * Brings the database up to this version: runs every file of `migrations/` that has not run yet, in order of name, each in
- * a transaction of its own. Forward only. A file that has run must not change: its digest is kept and compared.
+ * Brings the database up to this version: runs every file of `migrations/` that has not run yet, in order of name, in one
+ * transaction. Forward only. A file that has run must not change: its digest is kept and compared. A database that could
+ * not keep what it is given is refused.
  * @returns the names of the files that ran now
  */
-export async function migrate(url: string, folder = new URL("./migrations/", import.meta.url)): Promise<string[]> {
-  const sql = openPool({
-    url,
-    connections: 1,
-    statementTimeout: 600_000,
-    connectTimeout: 5_000,
-    name: "starling migrate",
-  })
+export async function migrate(url: string, folder = own): Promise<string[]> {
+  const options = { url, connections: 1, connectTimeout: 5_000, evenReadOnly: true, name: "starling migrate" }
+  const sql = openPool({ ...options, statementTimeout: 600_000 })
+  const other = openPool({ ...options, statementTimeout: 5_000 })
   try {
+    const server = await checkServer(sql)
     return await sql.begin(async transaction => {
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
-      await transaction`CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, digest text NOT NULL, ran_at timestamptz NOT NULL DEFAULT now())`
-      const ran = new Map(
-        (await transaction<{ name: string; digest: string }[]>`SELECT name, digest FROM migrations`).map(row => [
-          row.name,
-          row.digest,
-        ]),
-      )
-      const fresh: string[] = []
-      for (const name of await migrationFiles(folder)) {
-        const text = await readFile(new URL(name, folder), "utf8")
-        const digest = createHash("sha256").update(text).digest("hex")
-        const known = ran.get(name)
-        if (known === digest) continue
-        if (known !== undefined)
-          throw new Error(`migration ${name} has changed since it ran; migrations only go forward, add a new file`)
-        await transaction.unsafe(text)
-        await transaction`INSERT INTO migrations (name, digest) VALUES (${name}, ${digest})`
-        fresh.push(name)
+      const files = await migrationFiles(folder)
+      const ran = await readRan(transaction)
+      const missing = missingOf(files, ran)
+      if (missing.length > 0 && !server.mayCreate)
+        throw new Error(
+          `the user ${server.user} may not make tables in the schema ${server.schema}; GRANT CREATE ON SCHEMA ${server.schema} TO ${server.user}`,
+        )
+      if (missing.length > 0) await prepareTable(transaction)
+      for (const { name, text, digest } of missing) {
+        await transaction.unsafe(text).catch((cause: Error) => {
+          throw new Error(`migration ${name} is refused by what says it is PostgreSQL ${server.version}: ${cause.message}`, { cause })
+        })
+        await transaction`INSERT INTO migrations (name, digest, expands) VALUES (${name}, ${digest}, ${expansion.test(text)})`
       }
-      return fresh
+      await requireTables(transaction, files, server.user)
+      await checkLocks(transaction, other, migrationLock)
+      return missing.map(({ name }) => name)
     })
   } finally {
-    await sql.end({ timeout: 1 })
+    await Promise.all([sql.end({ timeout: 1 }), other.end({ timeout: 1 })])
   }
 }
 
-async function migrationFiles(folder: URL): Promise<string[]> {
+export const migrationsStorage = (sql: Sql) => ({
+  /** Throws unless the database is at this version, or at a later one that leaves room for it. A worker does not migrate. */
+  async require(): Promise<void> {
+    const [missing] = missingOf(await migrationFiles(own), await readRan(sql))
+    if (missing) throw new Error(`the database is not migrated: ${missing.name} has not run`)
+  },
+})
+
+/** Files that have not run. Throws when what has run cannot be what this version expects. */
+function missingOf(files: readonly Migration[], ran: readonly Ran[]): Migration[] {
+  const digests = new Map(ran.map(({ name, digest }) => [name, digest]))
+  for (const { name, digest } of files)
+    if (digests.has(name) && digests.get(name) !== digest)
+      throw new Error(`migration ${name} has changed since it ran; migrations only go forward, add a new file`)
+  const names = new Set(files.map(({ name }) => name))
+  const strange = ran.find(({ name, expands }) => !names.has(name) && !expands)
+  if (strange)
+    throw new Error(
+      `the database has the migration ${strange.name}, which this version does not know and cannot go on beside; start the version that brought it, or a later one`,
+    )
+  return files.filter(({ name }) => !digests.has(name))
+}
+
+async function readRan(sql: Statements): Promise<Ran[]> {
+  const [table] = await sql<{ columns: string[] | null }[]>`
+    SELECT array_agg(attname::text) AS columns FROM pg_attribute WHERE attrelid = to_regclass('migrations') AND attnum > 0`
+  const columns = table!.columns
+  if (!columns) return []
+  // A database from before the column was there holds nothing that another version has added.
+  return columns.includes("expands")
+    ? sql<Ran[]>`SELECT name, digest, expands FROM migrations`
+    : sql<Ran[]>`SELECT name, digest, false AS expands FROM migrations`
+}
+
+async function prepareTable(sql: Statements): Promise<void> {
+  await sql`CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, digest text NOT NULL, ran_at timestamptz NOT NULL DEFAULT now())`
+  await sql`ALTER TABLE migrations ADD COLUMN IF NOT EXISTS expands boolean NOT NULL DEFAULT false`
+}
+
+/** What the table of migrations says may not be so: tables are lost by hand, and by backups of a part. */
+async function requireTables(sql: Statements, files: readonly Migration[], user: string): Promise<void> {
+  const tables = new Set<string>()
+  for (const { text } of files)
+    for (const [, verb, table] of text.matchAll(/^(CREATE|DROP) TABLE (?:IF (?:NOT )?EXISTS )?(\w+)/gm))
+      if (verb === "CREATE") tables.add(table!)
+      else tables.delete(table!)
+  const rows = await sql<{ name: string; exists: boolean; usable: boolean }[]>`
+    SELECT name, id IS NOT NULL AS exists,
+      has_table_privilege(id, 'SELECT') AND has_table_privilege(id, 'INSERT') AND has_table_privilege(id, 'UPDATE') AND has_table_privilege(id, 'DELETE') AS usable
+    FROM (SELECT name, to_regclass(quote_ident(name)) AS id FROM unnest(${[...tables]}::text[]) AS name) AS tables`
+  const lost = rows.filter(({ exists }) => !exists).map(({ name }) => name)
+  if (lost.length > 0)
+    throw new Error(`the migrations have run, but ${namesOf(lost)} missing; restore the database, or begin with an empty one`)
+  const closed = rows.filter(({ usable }) => !usable).map(({ name }) => name)
+  if (closed.length > 0)
+    throw new Error(`the user ${user} may not read and write: ${namesOf(closed)} closed to it; GRANT SELECT, INSERT, UPDATE, DELETE`)
+}
+
+const namesOf = (tables: readonly string[]) =>
+  tables.length === 1 ? `the table ${tables[0]} is` : `the tables ${tables.join(", ")} are`
+
+async function migrationFiles(folder: URL): Promise<Migration[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith(".sql")).toSorted()
   if (names.length === 0) throw new Error(`no migrations in ${folder.pathname}`)
-  return names
+  return Promise.all(
+    names.map(async name => {
+      const text = await readFile(new URL(name, folder), "utf8")
+      return { name, text, digest: createHash("sha256").update(text).digest("hex") }
+    }),
+  )
 }

@@ -100,7 +100,9 @@ export const placementStorage = (sql: Sql) => ({
       WHERE outbox.shard = t.shard AND outbox.number = t.number`
   },
 
+  /** Whether it answers and takes writes. */
   async ping(): Promise<void> {
-    await sql`SELECT 1`
+    const [row] = await sql<{ setting: string }[]>`SELECT current_setting('transaction_read_only') AS setting`
+    if (row!.setting === "on") throw new Error("PostgreSQL is read-only")
   },
 })

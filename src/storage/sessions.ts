@@ -40,11 +40,15 @@ export const deleteSession = defineWrite<{ id: Snowflake }>(
 
 export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; last_activity: number }>(
   "touchSession",
-  (sql, rows) => sql`
+  (sql, rows) => {
+    // Of several touches of one session in a batch the last counts; PostgreSQL would take any.
+    const last = [...new Map(rows.map(row => [row.id, row])).values()]
+    return sql`
     UPDATE sessions SET expires_at = t.expires_at, last_activity = t.last_activity
-    FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "expires_at")}::bigint[], ${column(rows, "last_activity")}::bigint[])
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "expires_at")}::bigint[], ${column(last, "last_activity")}::bigint[])
       AS t (id, expires_at, last_activity)
-    WHERE sessions.id = t.id`,
+    WHERE sessions.id = t.id`
+  },
 )
 
 export const sessionsStorage = (sql: Sql) => ({

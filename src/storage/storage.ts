@@ -3,6 +3,7 @@ import { bounded, openPool, type PoolOptions } from "./database.ts"
 import { invitesStorage } from "./invites.ts"
 import { Lane } from "./lanes.ts"
 import { messagesStorage } from "./messages.ts"
+import { migrationsStorage } from "./migrate.ts"
 import { placementStorage } from "./placement.ts"
 import { serversStorage } from "./servers.ts"
 import { sessionsStorage } from "./sessions.ts"
@@ -22,6 +23,7 @@ export function openStorage(options: StorageOptions) {
     invites: bounded(invitesStorage(sql), options.statementTimeout),
     messages: bounded(messagesStorage(sql), options.statementTimeout),
     placement: bounded(placementStorage(sql), options.statementTimeout),
+    migrations: bounded(migrationsStorage(sql), options.statementTimeout),
     tells: bounded(tellsStorage(sql), options.statementTimeout),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...options, connections: 1, incarnation, lane, generation, name: `${options.name} lane ${lane}` }),

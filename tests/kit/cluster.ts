@@ -42,7 +42,7 @@ export const clusters = new Set<Cluster>()
 /** A database and a Redis prefix of one's own, with the workers, processes and people on them. */
 export class Cluster {
   readonly #database: TestDatabase
-  readonly redisUrl = inject("redis")
+  readonly redisUrl: string
   readonly redisPrefix: string
   readonly workers: Worker[] = []
   readonly people: Person[] = []
@@ -53,13 +53,15 @@ export class Cluster {
   #slots = 0
   #names = 0
 
-  private constructor(database: TestDatabase) {
+  private constructor(database: TestDatabase, redisUrl: string) {
     this.#database = database
+    this.redisUrl = redisUrl
     this.redisPrefix = `${database.name}:`
   }
 
-  static async create(): Promise<Cluster> {
-    const cluster = new Cluster(await cloneDatabase())
+  /** @param redisUrl of another Redis than that of the run */
+  static async create(redisUrl = inject("redis")): Promise<Cluster> {
+    const cluster = new Cluster(await cloneDatabase(), redisUrl)
     clusters.add(cluster)
     return cluster
   }

@@ -25,6 +25,8 @@ export interface Processes extends Place {
   /** The processes that the primary has forked and that live now. */
   workers(): Promise<ChildProcess[]>
   kill(pid: number, signal: NodeJS.Signals): void
+  /** Its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>
   /** Series by name with labels, such as `starling_processes{role="web"}`. */
   metrics(): Promise<Map<string, number>>
   stdout(): string
@@ -33,8 +35,11 @@ export interface Processes extends Place {
   stop(): Promise<void>
 }
 
-/** Waits until every worker serves. Ports are free ones. The Redis is its own, unless `env` names one. */
-export async function startProcesses(env: Record<string, string>): Promise<Processes> {
+/**
+ * Waits until every worker serves. Ports are free ones. The Redis is its own, unless `env` names one.
+ * @param program another version's `main.js`
+ */
+export async function startProcesses(env: Record<string, string>, program = main): Promise<Processes> {
   const folder = await mkdtemp(join(tmpdir(), "starling-processes-"))
   await chmod(folder, 0o755) // as root, PostgreSQL runs as another user
   const quiet = { info() {}, warn() {}, error() {} }
@@ -42,7 +47,7 @@ export async function startProcesses(env: Record<string, string>): Promise<Proce
     ? undefined
     : await startEmbeddedRedis({ dataDir: folder, log: quiet, appendonly: false })
   const redisUrl = env["REDIS_URL"] ?? redis!.url
-  const child = spawn(process.execPath, [main], {
+  const child = spawn(process.execPath, [program], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       PATH: process.env["PATH"],
@@ -61,7 +66,10 @@ export async function startProcesses(env: Record<string, string>): Promise<Proce
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
   let isRunning = true
-  const ended = once(child, "exit").then(() => (isRunning = false))
+  const ended = once(child, "exit").then(([code, signal]) => {
+    isRunning = false
+    return (signal ?? code) as number | string
+  })
   const pid = child.pid!
 
   const workers = async (): Promise<ChildProcess[]> => {
@@ -103,6 +111,7 @@ export async function startProcesses(env: Record<string, string>): Promise<Proce
     redisUrl,
     workers,
     kill: signal,
+    ended,
     async metrics() {
       const lines = (await (await fetch(metricsUrl)).text()).split("\n")
       return new Map(

@@ -1,19 +1,22 @@
 import { randomInt } from "node:crypto"
+import { isRedisAway } from "../../cluster/away.ts"
 import { Bus } from "../../cluster/bus.ts"
 import { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import { Directory, type ShardOwner } from "../../cluster/directory.ts"
-import { Interests } from "../../cluster/interests.ts"
+import { Interests, type Interest } from "../../cluster/interests.ts"
 import type { JobQueue } from "../../cluster/job-queue.ts"
 import type { RedisKeys } from "../../cluster/keys.ts"
 import { Membership, type Member } from "../../cluster/members.ts"
 import type { Connect } from "../../cluster/redis.ts"
+import { onNewReplication, replicationsOf } from "../../cluster/replication.ts"
 import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
-import { epochMs, shardCount } from "../../domain/snowflake.ts"
+import { epochMs, idOf, shardCount } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import { fail, unavailable } from "../../contract/errors.ts"
+import { Failure, fail, unavailable } from "../../contract/errors.ts"
+import type { Snowflake } from "../../contract/fields.ts"
 import { isAway } from "../../storage/database.ts"
 import type { Lane } from "../../storage/lanes.ts"
 import type { Storage } from "../../storage/storage.ts"
@@ -53,12 +56,16 @@ export interface NodeTopology {
 
 export interface NodeOptions {
   readonly self: Member
+  /** The incarnation that serves in the same place until this one does; it hands over and ends by itself. */
+  readonly predecessor?: string | undefined
   readonly connect: Connect
   readonly keys: RedisKeys
   readonly storage: Storage
   readonly jobs: JobQueue
   readonly revoke: (sessions: readonly string[]) => Promise<void>
   readonly topology: NodeTopology
+  /** The homes of some shards whose events this worker's log takes, with the row from which it holds them. */
+  readonly servedHomes?: ((shards: ReadonlySet<number>) => [home: Snowflake, from: number][]) | undefined
   /** New pieces of this worker's delivery log, in order. */
   readonly onItems: (items: readonly LogItem[]) => void
   readonly onDeath: (worker: string) => void
@@ -112,6 +119,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     trouble: trouble("bus"),
     refusalOf: error => {
       if (isAway(error)) return unavailable("database", 1, { cause: error })
+      if (isRedisAway(error)) return unavailable("redis", 1, { cause: error })
       log.error({ err: error }, "request of another worker failed")
       return fail("internal", {}, { cause: error })
     },
@@ -132,6 +140,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     worker: self.id,
     ...topology.log,
     clock,
+    reserved: () => logs.reserved(self.id),
+    onOver: over,
     onMessage: fields => bus.receive(fields),
     onItems: items => {
       metrics.log.readEvents.inc(items.length)
@@ -164,8 +174,11 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   const outbox: Outbox = new Outbox({
     logs,
     saveInterests: (shard, list) => interests.add(shard, list),
+    replaceInterests: (shard, list) => interests.replace(shard, list),
+    shards: () => host.shards.values(),
     dropInterest: (shard, worker) => keeper.dropInterest(shard, worker),
     isForgotten: worker => keeper.isForgotten(worker),
+    isDead: worker => membership.isDead(worker) || keeper.isMourned(worker),
     tell: tell => router.tell(tell),
     addJob: job => options.jobs.add(job),
     revoke: options.revoke,
@@ -177,6 +190,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       host.removeShard(shard)
     },
     onProgress: () => lane?.wake(),
+    wellFor: () => membership.wellFor,
     timing: { keep: topology.actors.outboxKeep, sweepEvery: topology.actors.outboxSweepEvery },
     clock,
     log,
@@ -199,6 +213,26 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   const announce = (rows: readonly ShardOwner[]) => {
     for (const member of others()) bus.notify(member.id, "owners", rows)
   }
+  const servedHomes = (shards: readonly number[]) => options.servedHomes?.(new Set(shards)) ?? []
+  bus.handle<{ shards: number[] }, [Snowflake, number][]>("servedHomes", async ({ shards }) => servedHomes(shards))
+  const webWorkers = () => membership.members().flatMap(({ id, role }) => (role === "web" ? [id] : []))
+  /** Until it has answered or is dead. */
+  const askInterests = async (worker: string, shards: readonly number[]): Promise<Interest[]> => {
+    while (membership.isLiving(worker)) {
+      try {
+        const homes =
+          worker === self.id
+            ? servedHomes(shards)
+            : await bus.request<[Snowflake, number][]>(worker, "servedHomes", { shards }, 1_000)
+        return homes.map(([home, from]) => ({ home, worker, from }))
+      } catch (error) {
+        // A version that does not know the question has told Redis all.
+        if (error instanceof Failure && error.code === "internal") return []
+        await clock.sleep(50)
+      }
+    }
+    return []
+  }
   const keeper: ShardKeeper = new ShardKeeper({
     self,
     host,
@@ -206,6 +240,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     directory,
     store: storage.placement,
     loadInterests: shards => interests.load(shards),
+    replaceInterests: (shard, list) => interests.replace(shard, list),
+    askInterests: async shards => (await Promise.all(webWorkers().map(id => askInterests(id, shards)))).flat(),
     removeInterest: (shard, list) => interests.remove(shard, list),
     logPositions: worker => logs.positions(worker),
     dropLog: worker => logs.drop(worker),
@@ -216,6 +252,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       for (const member of others()) bus.notify(member.id, "leaving", self.id)
       await membership.announceLeaving()
     },
+    // Any home of the shard will do, also one that there is not.
+    served: (shard, timeout) => router.workersOf(idOf(shard, { ms: epochMs, sequence: 0 }), timeout),
     isLiving: worker => membership.isLiving(worker),
     timing: { ...topology.handover, resumeWindow: topology.resumeWindow },
     clock,
@@ -259,14 +297,14 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     membership,
     async start() {
       // Whoever had this place before is over: its successor has come.
-      for (const former of await storage.placement.living())
-        if (former.host === self.host && former.slot === self.slot && former.role === self.role)
-          await storage.placement.declareDead(former.id)
+      for (const { id, host, slot, role } of await storage.placement.living())
+        if (host === self.host && slot === self.slot && role === self.role && id !== options.predecessor)
+          await storage.placement.declareDead(id)
       await storage.placement.enrol(self, 1)
       const now = Math.max(0, clock.now() - epochMs) * 4096
       const inboxId = await bus.open()
       await logs.create(self.id, now)
-      streams.start(inboxId, now)
+      streams.start(inboxId, now, logs.at(self.id))
       commits = storage.openLane(self.id, 0, 1)
       lane = new LaneQueue({
         lane: commits,
@@ -282,11 +320,17 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         log,
         metrics,
       })
+      onNewReplication(appending, () => outbox.doubt())
       await membership.start()
       watching = clock.every(1_000, () => {
+        const at = logs.at(self.id)
         logs.exists(self.id).then(exists => {
-          if (!exists) over("its log is gone")
+          if (!exists && at === streams.at && at === logs.at(self.id)) over("its log is gone")
         }, trouble("log"))
+        // A connection that was left with another Redis goes where the others are.
+        for (const connection of connections)
+          if (!connection.isCluster && connection.status === "ready" && renewing.status === "ready")
+            if (replicationsOf(connection) !== replicationsOf(renewing)) connection.disconnect(true)
       })
       await directory.loadAll()
       if (self.role === "web") await keeper.start()

@@ -15,6 +15,8 @@ import type { Shard } from "./shard.ts"
 /** The delivery logs of all workers, as the outbox writes to them. */
 export interface LogAppends {
   append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]>
+  /** For each shard, the last number that stands in a log; undefined when there is no such log. */
+  positions(worker: string): Promise<ReadonlyMap<number, number> | undefined>
 }
 
 /** A tell on its way, named by where it stands: receivers drop what they have seen. */
@@ -31,9 +33,15 @@ export interface SentTell {
 export interface OutboxOptions {
   readonly logs: LogAppends
   readonly saveInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  /** All of a shard's interests, whatever was saved before. */
+  readonly replaceInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  /** The shards of this worker. */
+  readonly shards: () => Iterable<Shard>
   readonly dropInterest: (shard: Shard, worker: string) => void
   /** Whether a worker is known to be dead and its log not wanted by anybody. */
   readonly isForgotten: (worker: string) => boolean
+  /** Whether a worker is dead, so that it makes no log any more. */
+  readonly isDead: (worker: string) => boolean
   /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
   readonly tell: (tell: SentTell) => Promise<void>
   readonly addJob: (job: JobRequest) => Promise<void>
@@ -46,6 +54,8 @@ export interface OutboxOptions {
   /** Another worker has appended under a higher epoch: this one is not the owner any more. */
   readonly onStale: (shard: Shard) => void
   readonly onProgress: () => void
+  /** Milliseconds in which Redis was seen to be the same. */
+  readonly wellFor: () => number
   readonly timing: { readonly keep: number; readonly sweepEvery: number }
   readonly clock: Clock
   readonly log: Log
@@ -61,15 +71,20 @@ interface Flush {
  * Publishes what was committed. It keeps:
  *   O1  Rows of a shard reach each log in order, each once, or the log is told of a gap.
  *   O2  A caller is answered after the append and after his revocations stand.
- *   O3  A row is forgotten only when everything in it is confirmed and nobody can ask for its answers any more.
+ *   O3  A row is forgotten only when everything in it is confirmed, nobody can ask for its answers any more, and Redis was
+ *       there and the same for as long since: what it may still lose can be sent again.
+ *   O4  After a fail-over of Redis every log is compared with what was sent to it before anything else is sent.
  */
 export class Outbox implements Publisher {
   readonly #options: OutboxOptions
   #waiting: Flush[] = []
   #running = false
+  /** Redis may have lost what it was sent last. */
+  #isInDoubt = false
   #stopped = false
   #unconfirmed = 0
-  readonly #confirmed: { row: Row; at: number }[] = []
+  /** With when that was by the clock, and by the time in which Redis was well. */
+  readonly #confirmed: { row: Row; at: number; wellAt: number }[] = []
   readonly #tells = new Map<string, Promise<void>>()
   /** Shards with interest that is not saved yet. */
   readonly #touched = new Set<Shard>()
@@ -93,11 +108,21 @@ export class Outbox implements Publisher {
   publish(rows: readonly Row[], published: () => void): void {
     this.#unconfirmed += rows.length
     this.#waiting.push({ rows, published })
+    this.#start()
+  }
+
+  #start(): void {
     if (this.#running) return
     this.#running = true
     this.#run().catch((error: unknown) =>
       this.#options.log[this.#stopped ? "debug" : "fatal"]({ err: error }, "publication failed"),
     )
+  }
+
+  /** Redis is another one, or the same after a restart: what it was sent last may be missing. */
+  doubt(): void {
+    this.#isInDoubt = true
+    this.#start()
   }
 
   /** Rows of a former owner, in order, before anything of this one. */
@@ -117,7 +142,12 @@ export class Outbox implements Publisher {
 
   async #run(): Promise<void> {
     try {
-      while (this.#waiting.length > 0 && !this.#stopped) {
+      while ((this.#waiting.length > 0 || this.#isInDoubt) && !this.#stopped) {
+        if (this.#isInDoubt) {
+          this.#isInDoubt = false
+          await this.#sendAgain()
+          continue
+        }
         // What was committed while the last flush was out goes together.
         const flushes = this.#waiting
         this.#waiting = []
@@ -129,6 +159,60 @@ export class Outbox implements Publisher {
       }
     } finally {
       this.#running = false
+    }
+  }
+
+  /** O4. What is lost once more meanwhile is found by the next comparison. */
+  async #sendAgain(): Promise<void> {
+    const { shards, replaceInterests, addJob, revoke, wellFor, metrics, log } = this.#options
+    const owned = [...shards()]
+    await Promise.all(
+      owned.map(shard => {
+        shard.takeUnsaved()
+        const interests = shard.allInterests()
+        return this.#untilDone("saving interest", () => replaceInterests(shard.number, interests))
+      }),
+    )
+    const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
+    await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
+
+    const recent = this.#confirmed.map(({ row }) => row)
+    const revoked = recent.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
+    if (revoked.length > 0) await this.#untilDone("revocation", () => revoke(revoked))
+    for (const row of recent)
+      for (const item of row.items)
+        if (item[0] === "j") await this.#untilDone("adding a job", () => addJob(jobOf(item)))
+    const now = wellFor()
+    for (const entry of this.#confirmed) entry.wellAt = now
+    metrics.outbox.comparisons.inc()
+    log.info({ shards: owned.length, workers: workers.size, rows: recent.length }, "Redis compared after a fail-over")
+  }
+
+  /** Sends one log again what it was sent and does not have. */
+  async #compare(worker: string, shards: readonly Shard[]): Promise<void> {
+    const positions = await this.#positionsOf(worker)
+    if (!positions) {
+      for (const shard of shards) this.#options.dropInterest(shard, worker)
+      return
+    }
+    const behind = shards.filter(shard => (shard.sent.get(worker) ?? 0) > (positions.get(shard.number) ?? 0))
+    if (behind.length === 0) return
+    const rows = await this.#untilDone("reading the outbox", () =>
+      this.#options.readRows(behind.map(({ number }) => number)),
+    )
+    const parts = behind.flatMap(shard =>
+      this.#missing(worker, shard, positions.get(shard.number) ?? 0, shard.sent.get(worker)!, rows),
+    )
+    await this.#append(worker, parts)
+  }
+
+  /** A living worker's log is waited for; undefined for one that makes none any more. */
+  async #positionsOf(worker: string): Promise<ReadonlyMap<number, number> | undefined> {
+    const { logs, isDead, clock } = this.#options
+    for (;;) {
+      const positions = await this.#untilDone("reading positions", () => logs.positions(worker))
+      if (positions || isDead(worker) || this.#stopped) return positions
+      await clock.sleep(20)
     }
   }
 
@@ -179,7 +263,7 @@ export class Outbox implements Publisher {
       for (const [worker, mine] of fields) {
         const before = row.shard.sent.get(worker) ?? 0
         if (row.number <= before) continue
-        row.shard.sent.set(worker, row.number)
+        row.shard.noteSent(worker, row.number, before)
         const part: LogPart = {
           shard: row.shard.number,
           epoch: row.shard.epoch,
@@ -197,7 +281,7 @@ export class Outbox implements Publisher {
 
   /** O1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
   async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
-    const { logs, metrics, isForgotten, dropInterest, onStale } = this.#options
+    const { logs, metrics, clock, isForgotten, isDead, dropInterest, onStale } = this.#options
     let left = parts
     for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
       if (isForgotten(worker)) return
@@ -209,7 +293,7 @@ export class Outbox implements Publisher {
         )
       } catch (error) {
         this.#options.log.warn({ err: error, to: worker }, "append failed")
-        await this.#options.clock.sleep(Math.min(20 * 2 ** attempt, 500))
+        await clock.sleep(Math.min(20 * 2 ** attempt, 500))
         continue
       }
       metrics.log.appends.inc()
@@ -219,13 +303,17 @@ export class Outbox implements Publisher {
         const { part, shard } = left[i]!
         metrics.log.answers[answer.is].inc()
         if (answer.is === "ok") metrics.log.appendedEvents.inc(part.fields.length / 2)
-        else if (answer.is === "nolog") dropInterest(shard, worker)
-        else if (answer.is === "stale") onStale(shard)
+        else if (answer.is === "nolog") {
+          // A living worker makes it anew, or ends.
+          if (isDead(worker)) dropInterest(shard, worker)
+          else again.push(left[i]!)
+        } else if (answer.is === "stale") onStale(shard)
         else if (answer.is === "link") {
           if (!broken.has(shard)) broken.set(shard, answer.position)
           again.push(left[i]!)
         }
       }
+      if (answers.some(({ is }) => is === "nolog")) await clock.sleep(20)
       for (const [shard, position] of broken) again.unshift(...(await this.#mend(worker, shard, position, again)))
       left = again
     }
@@ -249,39 +337,49 @@ export class Outbox implements Publisher {
       return []
     }
     const rows = await this.#untilDone("reading the outbox", () => this.#options.readRows([shard.number]))
-    const between = rows.filter(row => row.number > position && row.number < first.part.number)
-    const whole = between.length === first.part.number - 1 - position
+    const lost = this.#missing(worker, shard, position, first.part.number - 1, rows)
+    rechain(lost.at(-1)?.part.number ?? position)
+    return lost
+  }
+
+  /** What a log lacks of a shard after a position, up to a row; where the rows are gone, that it lacks them. */
+  #missing(
+    worker: string,
+    shard: Shard,
+    position: number,
+    last: number,
+    rows: readonly OutboxRow[],
+  ): { part: LogPart; shard: Shard }[] {
+    const sent = shard.sentBetween(worker, position, last)
+    const between = rows.filter(
+      row =>
+        row.shard === shard.number &&
+        row.number > position &&
+        row.number <= last &&
+        (sent === undefined || sent.includes(row.number)),
+    )
+    const partOf = (number: number, before: number | null, fields: string[]) => ({
+      shard,
+      part: { shard: shard.number, epoch: shard.epoch, number, before, fields },
+    })
+    if (between.length < (sent?.length ?? last - position)) {
+      this.#options.log.warn({ shard: shard.number, to: worker, position, number: last }, "gap declared")
+      return [partOf(last, null, [JSON.stringify(["g", shard.number, last] satisfies LogHeader), ""])]
+    }
     const lost: { part: LogPart; shard: Shard }[] = []
     let before = position
-    if (whole)
-      for (const row of between) {
-        const fields = readRowBody(row.body).items.flatMap(item => this.#fieldsFor(worker, shard, row.number, item))
-        if (fields.length === 0) continue
-        lost.push({ shard, part: { shard: shard.number, epoch: shard.epoch, number: row.number, before, fields } })
-        before = row.number
-      }
-    else {
-      this.#options.log.warn({ shard: shard.number, to: worker, position, number: first.part.number }, "gap declared")
-      const gap: LogHeader = ["g", shard.number, first.part.number - 1]
-      lost.push({
-        shard,
-        part: {
-          shard: shard.number,
-          epoch: shard.epoch,
-          number: first.part.number - 1,
-          before: null,
-          fields: [JSON.stringify(gap), ""],
-        },
-      })
-      before = first.part.number - 1
+    for (const row of between) {
+      const fields = readRowBody(row.body).items.flatMap(item => this.#fieldsFor(worker, shard, row.number, item))
+      if (fields.length === 0) continue
+      lost.push(partOf(row.number, before, fields))
+      before = row.number
     }
-    rechain(before)
     return lost
   }
 
   #fieldsFor(worker: string, shard: Shard, number: number, item: RowItem): string[] {
-    const wanted = (item[0] === "e" || item[0] === "c") && shard.interests.get(item[1])?.has(worker)
-    return (wanted && logFields({ shard, number }, item)) || []
+    const from = item[0] === "e" || item[0] === "c" ? shard.interests.get(item[1])?.get(worker) : undefined
+    return (from !== undefined && number > from && logFields({ shard, number }, item)) || []
   }
 
   /** Tells and jobs go out beside the stream; the row is confirmed when all have arrived. */
@@ -340,23 +438,29 @@ export class Outbox implements Publisher {
   #confirm(row: Row): void {
     this.#unconfirmed--
     this.#options.metrics.outbox.confirmed.inc()
-    this.#confirmed.push({ row, at: this.#options.clock.monotonic() })
+    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.wellFor() })
   }
 
   /** O3; the newest row of a shard stays: it names the last id. */
   async #sweep(): Promise<void> {
-    const { clock, timing, sweep, metrics } = this.#options
+    const { clock, timing, wellFor, sweep, metrics } = this.#options
+    if (this.#isInDoubt) return
     const before = clock.monotonic() - timing.keep
+    const wellBefore = wellFor() - timing.keep
     const old: Row[] = []
-    const kept: { row: Row; at: number }[] = []
+    const kept: { row: Row; at: number; wellAt: number }[] = []
     for (const entry of this.#confirmed) {
       if (this.#options.isOver(entry.row.shard)) continue
-      if (entry.at > before || entry.row.number >= entry.row.shard.committedRow) kept.push(entry)
+      if (entry.at > before || entry.wellAt > wellBefore || entry.row.number >= entry.row.shard.committedRow)
+        kept.push(entry)
       else old.push(entry.row)
     }
     this.#confirmed.splice(0, this.#confirmed.length, ...kept)
     if (old.length === 0) return
     await sweep(old.map(({ shard, number }) => ({ shard: shard.number, number })))
+    const newest = new Map<Shard, number>()
+    for (const { shard, number } of old) newest.set(shard, Math.max(newest.get(shard) ?? 0, number))
+    for (const [shard, number] of newest) shard.forgetSent(number)
     metrics.outbox.deleted.inc(old.length)
   }
 

@@ -115,8 +115,8 @@ export class Router {
   }
 
   /** The workers that take a home's events: of a user, those that hold his gateway sessions. */
-  workersOf(home: Snowflake): Promise<string[]> {
-    return this.#bounded(this.#options.askTimeout, deadline =>
+  workersOf(home: Snowflake, timeout = this.#options.askTimeout): Promise<string[]> {
+    return this.#bounded(timeout, deadline =>
       this.#atOwner(shardOf(home), deadline, {
         here: async () => this.#options.host.workersOf(home),
         there: (owner, left) => this.#options.bus.request<string[]>(owner, "workersOf", { home }, left),

@@ -3,6 +3,7 @@ import type { Interest } from "../../cluster/interests.ts"
 import type { Member } from "../../cluster/members.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { wantedPlace } from "../../domain/placement.ts"
+import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { OutboxRow } from "../../storage/lanes.ts"
@@ -22,7 +23,11 @@ export interface ShardKeeperOptions {
     readonly handOver: (shards: readonly number[], owner: string, taker: string) => Promise<readonly ShardOwner[]>
     readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
   }
-  readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, readonly Interest[]>>
+  /** Undefined for a shard of which Redis does not know everything. */
+  readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, readonly Interest[] | undefined>>
+  readonly replaceInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  /** What the living workers say themselves. */
+  readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
   readonly removeInterest: (shard: number, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
   readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
   readonly dropLog: (worker: string) => Promise<void>
@@ -31,12 +36,17 @@ export interface ShardKeeperOptions {
   /** Members that shards may be given to. */
   readonly places: () => readonly Member[]
   readonly announceLeaving: () => Promise<void>
+  /** Resolves when the owner of a shard serves it; rejects when that takes too long. */
+  readonly served: (shard: number, timeout: number) => Promise<unknown>
   readonly isLiving: (worker: string) => boolean
   readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number; readonly resumeWindow: number }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
 }
+
+/** Milliseconds that a taker is given to open what it was handed, before it is handed more. */
+const takerPatience = 500
 
 /**
  * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
@@ -111,6 +121,11 @@ export class ShardKeeper {
     return diedAt !== undefined && this.#options.clock.monotonic() - diedAt > this.#options.timing.resumeWindow
   }
 
+  /** Whether a worker was found to be dead and its log is still kept. */
+  isMourned(worker: string): boolean {
+    return this.#deathNoted.has(worker) && !this.#options.isLiving(worker)
+  }
+
   dropInterest(shard: Shard, worker: string): void {
     const dropped: { home: string; worker: string }[] = []
     for (const home of shard.interests.keys()) if (shard.removeInterest(home, worker)) dropped.push({ home, worker })
@@ -166,12 +181,20 @@ export class ShardKeeper {
 
   /** K2 */
   async #open(owned: readonly ShardOwner[]): Promise<void> {
-    const { store, loadInterests, logPositions, host, outbox, isLiving, log } = this.#options
+    const { store, logPositions, host, outbox, isLiving, clock, log } = this.#options
     const numbers = owned.map(row => row.shard)
-    const [rows, interests] = await Promise.all([store.outbox(numbers), loadInterests(numbers)])
+    const [rows, interests] = await Promise.all([store.outbox(numbers), this.#interestsOf(numbers)])
     const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
     const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
-    for (const worker of workers) positions.set(worker, await logPositions(worker))
+    for (const worker of workers) {
+      let at = await logPositions(worker)
+      // After a fail-over of Redis a living worker makes its log anew.
+      while (!at && isLiving(worker)) {
+        await clock.sleep(20)
+        at = await logPositions(worker)
+      }
+      positions.set(worker, at)
+    }
     for (const worker of workers) if (!isLiving(worker)) this.noteDeath(worker)
 
     const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
@@ -198,6 +221,19 @@ export class ShardKeeper {
     log.debug({ shards: owned.length, rows: rows.length }, "shards opened")
   }
 
+  /** Where Redis does not know, because nobody had a shard before or because it has failed over, the workers are asked. */
+  async #interestsOf(shards: readonly number[]): Promise<Map<number, readonly Interest[]>> {
+    const { loadInterests, askInterests, replaceInterests } = this.#options
+    const known = await loadInterests(shards)
+    const interests = new Map([...known].map(([shard, list]) => [shard, list ?? []]))
+    const unknown = shards.filter(shard => known.get(shard) === undefined)
+    if (unknown.length === 0) return interests
+    const found = new Map<number, Interest[]>(unknown.map(shard => [shard, []]))
+    for (const interest of await askInterests(unknown)) found.get(shardOf(interest.home))!.push(interest)
+    await Promise.all([...found].map(([shard, list]) => replaceInterests(shard, list)))
+    return new Map([...interests, ...found])
+  }
+
   async #giveAway(): Promise<void> {
     const { self, host, timing } = this.#options
     const places = this.#options.places()
@@ -211,9 +247,24 @@ export class ShardKeeper {
       if (list) list.push(number)
       else leaving.set(taker, [number])
     }
-    for (const [taker, shards] of leaving)
-      for (let i = 0; i < shards.length; i += timing.shardsAtATime)
-        await this.#handOver(shards.slice(i, i + timing.shardsAtATime), taker)
+    for (const [taker, shards] of leaving) {
+      // One portion after another: all at once would be nobody's until the taker has opened the last of them. A taker that
+      // is slow, or busy with giving something to us, is not waited for twice; nor is one for shards that nobody has used.
+      let prompt = true
+      for (let i = 0; i < shards.length; i += timing.shardsAtATime) {
+        const portion = shards.slice(i, i + timing.shardsAtATime)
+        const used = portion.filter(number => (host.shard(number)?.committedRow ?? 0) > 0)
+        await this.#handOver(portion, taker)
+        if (prompt && used.length > 0) prompt = await this.#isServed(used[0]!)
+      }
+    }
+  }
+
+  async #isServed(shard: number): Promise<boolean> {
+    return this.#options.served(shard, takerPatience).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** K3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */

@@ -35,6 +35,8 @@ export class Shard {
   readonly interests = new Map<Snowflake, Map<string, number>>()
   /** The last row sent to each worker's log. */
   readonly sent: Map<string, number>
+  /** The rows sent to each worker's log that are still in the outbox, each with the one sent before it. */
+  readonly #chains = new Map<string, { number: number; before: number }[]>()
   readonly answered = new Map<string, Answered>()
   #last: IdMark
   /** The highest number given out; its batch may still fail. */
@@ -50,6 +52,28 @@ export class Shard {
     this.#committedRow = inheritance.lastRow
     this.sent = new Map(inheritance.positions)
     for (const { home, worker, from } of inheritance.interests) this.#interestsOf(home).set(worker, from)
+  }
+
+  noteSent(worker: string, number: number, before: number): void {
+    this.sent.set(worker, number)
+    const chain = this.#chains.get(worker)
+    if (chain) chain.push({ number, before })
+    else this.#chains.set(worker, [{ number, before }])
+  }
+
+  /** Rows up to this one are not in the outbox any more. */
+  forgetSent(number: number): void {
+    for (const [worker, chain] of this.#chains) {
+      const kept = chain.findIndex(link => link.number > number)
+      if (kept > 0) chain.splice(0, kept)
+      else if (kept < 0) this.#chains.delete(worker)
+    }
+  }
+
+  /** The rows after one, up to another, that were sent to a worker's log; undefined when that is not known any more. */
+  sentBetween(worker: string, after: number, last: number): number[] | undefined {
+    const links = (this.#chains.get(worker) ?? []).filter(({ number }) => number > after && number <= last)
+    return links.length > 0 && links[0]!.before <= after ? links.map(({ number }) => number) : undefined
   }
 
   newId(nowMs: number): Snowflake {
@@ -101,6 +125,12 @@ export class Shard {
     const unsaved = this.#unsaved
     this.#unsaved = []
     return unsaved
+  }
+
+  allInterests(): Interest[] {
+    return [...this.interests].flatMap(([home, workers]) =>
+      [...workers].map(([worker, from]) => ({ home, worker, from })),
+    )
   }
 
   #interestsOf(home: Snowflake): Map<string, number> {

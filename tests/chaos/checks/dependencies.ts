@@ -1,0 +1,52 @@
+import { faultsOf, operationsOf, seconds, type Check, type Finding } from "../history.ts"
+
+const promised = 5e9
+const healing = 10e9
+/** After a fault of something else its effects may last this long. */
+const echo = 4e9
+
+/**
+ * P11: while PostgreSQL or Redis is away every request is answered within five seconds, by 2xx, a refusal, or a 503 with
+ * Retry-After; the process says that it lives; ten seconds after healing everything goes on. A false 2xx is P1's matter.
+ */
+export const dependencies: Check = history => {
+  const findings: Finding[] = []
+  const operations = operationsOf(history)
+  const faults = faultsOf(history)
+  for (const { op, action, status, retryAfter, to } of operations) {
+    if (status > 500 && status !== 503)
+      findings.push({ promise: "P11", what: `${action.do} ${op} was answered ${status}`, at: to })
+    if (status === 500) findings.push({ promise: "P11", what: `${action.do} ${op} met a bug: 500`, at: to })
+    if (status === 503 && retryAfter === undefined && action.do !== "readyz")
+      findings.push({ promise: "P11", what: `${action.do} ${op} was answered 503 without Retry-After`, at: to })
+  }
+  const others = faults.filter(({ kind }) => kind !== "dependency" && kind !== "clock" && kind !== "reader")
+  for (const fault of faults) {
+    if (fault.kind !== "dependency") continue
+    const isOurs = (from: number, to: number) =>
+      from >= fault.from && from <= fault.to && !others.some(other => other.from < to && other.to + echo > from)
+    for (const { op, action, from, to, status } of operations) {
+      if (!isOurs(from, to)) continue
+      if (to - from > promised)
+        findings.push({
+          promise: "P11",
+          what: `${action.do} ${op} took ${seconds(to - from).toFixed(1)} s while ${fault.name}`,
+          at: from,
+        })
+      if (action.do === "livez" && status !== 200 && status !== 0)
+        findings.push({ promise: "P11", what: `/livez answered ${status} while ${fault.name}`, at: from })
+    }
+    const next = Math.min(history.at(-1)?.at ?? 0, ...faults.map(({ from }) => from).filter(from => from > fault.from))
+    if (next < fault.to + healing) continue
+    const sends = operations.filter(
+      ({ action, from }) => action.do === "send" && from > fault.to && from < fault.to + healing,
+    )
+    if (sends.length > 0 && !sends.some(({ outcome, to }) => outcome === "ok" && to <= fault.to + healing))
+      findings.push({
+        promise: "P11",
+        what: `nothing was accepted within 10 s after ${fault.name} was over`,
+        at: fault.to,
+      })
+  }
+  return findings
+}

@@ -1,0 +1,57 @@
+/** The numbers of a run, out of its history. */
+import { gapsOf, type Gap } from "./checks/take-over.ts"
+import { isA, operationsOf, type History } from "./history.ts"
+
+export interface Figures {
+  acked: number
+  refused: number
+  unknown: number
+  /** Of acknowledged sends, in milliseconds. */
+  p50: number
+  p99: number
+  slowest: number
+  events: number
+  sessions: number
+  resumed: number
+  invalidated: number
+  closes: ReadonlyMap<number, number>
+  /** The longest of any channel, by fault. */
+  gaps: readonly { fault: string; times: number; milliseconds: number }[]
+}
+
+export function figuresOf(history: History): Figures {
+  const sends = operationsOf(history).filter(isA("send"))
+  const waits = sends
+    .filter(({ outcome }) => outcome === "ok")
+    .map(({ from, to }) => (to - from) / 1e6)
+    .sort((a, b) => a - b)
+  const at = (share: number) => waits[Math.min(waits.length - 1, Math.floor(waits.length * share))] ?? 0
+  const closes = new Map<number, number>()
+  for (const entry of history) if (entry.type === "close") closes.set(entry.code, (closes.get(entry.code) ?? 0) + 1)
+  const count = (type: "event" | "ready" | "resumed" | "invalid") => history.filter(entry => entry.type === type).length
+  return {
+    acked: waits.length,
+    refused: sends.filter(({ outcome }) => outcome === "fail").length,
+    unknown: sends.filter(({ outcome }) => outcome === "maybe").length,
+    p50: at(0.5),
+    p99: at(0.99),
+    slowest: waits.at(-1) ?? 0,
+    events: count("event"),
+    sessions: count("ready"),
+    resumed: count("resumed"),
+    invalidated: count("invalid"),
+    closes,
+    gaps: longestGaps(gapsOf(history)),
+  }
+}
+
+function longestGaps(gaps: readonly Gap[]): Figures["gaps"] {
+  const byFault = new Map<string, { times: Set<number>; longest: number }>()
+  for (const { fault, at, nanoseconds } of gaps) {
+    const known = byFault.get(fault) ?? { times: new Set(), longest: 0 }
+    byFault.set(fault, known)
+    known.times.add(at)
+    known.longest = Math.max(known.longest, nanoseconds)
+  }
+  return [...byFault].map(([fault, { times, longest }]) => ({ fault, times: times.size, milliseconds: longest / 1e6 }))
+}

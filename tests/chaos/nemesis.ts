@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { faults, type Fault } from "./faults.ts"
+import type { Recorder } from "./history.ts"
+import type { Random } from "./random.ts"
+import type { Reader } from "./reader.ts"
+import type { System } from "./system.ts"
+
+/** One fault that will be. */
+export interface Planned {
+  /** Milliseconds after the beginning of the faults; later where the one before takes longer. */
+  at: number
+  fault: string
+  choice: number
+  hold: number
+  rest: number
+}
+
+export interface Schedule {
+  /** One after the other. */
+  main: Planned[]
+  /** Beside them: what should harm nobody at all. */
+  side: Planned[]
+  /** What a run of this length has no room for. */
+  left: string[]
+}
+
+const isBeside = ({ kind }: Fault) => kind === "clock" || kind === "reader"
+/** From here on a run has time for the long ones, and for rest between two. */
+const longRun = 150_000
+
+/** The same seed and length make the same schedule. */
+export function planFaults(random: Random, milliseconds: number): Schedule {
+  const isLong = milliseconds >= longRun
+  const wanted = (fault: Fault) => isLong || !fault.long
+  const lane = (list: readonly Fault[]): [Planned[], Set<string>] => {
+    const planned: Planned[] = []
+    const seen = new Set<string>()
+    for (let at = 0; ;) {
+      const round = random.shuffled(
+        isLong && planned.length > 0 ? list.flatMap(one => Array<Fault>(one.weight ?? 1).fill(one)) : list,
+      )
+      let fits = false
+      for (const { name, hold, rest: least } of round) {
+        const choice = random.below(1 << 16)
+        const rest = isLong ? least + Math.round(random.next() * 9_000) : least
+        if (at + hold + rest > milliseconds) continue
+        fits = true
+        seen.add(name)
+        planned.push({ at, fault: name, choice, hold, rest })
+        at += hold + rest
+      }
+      if (!fits || !isLong) return [planned, seen]
+    }
+  }
+  const [main, inMain] = lane(faults.filter(one => !isBeside(one) && wanted(one)))
+  const [side, inSide] = lane(faults.filter(one => isBeside(one) && wanted(one)))
+  const left = faults.map(({ name }) => name).filter(name => !inMain.has(name) && !inSide.has(name))
+  return { main, side, left }
+}
+
+/** What came of a fault over a run. */
+export interface Deed {
+  fault: string
+  times: number
+  /** Kills, signals, bytes lost, … by the fault's own count. */
+  count: number
+  skipped?: string
+}
+
+/** Carries a schedule out. Resolves with what was done, when the last fault is over. */
+export async function unleash(options: {
+  schedule: Schedule
+  system: System
+  readers: readonly Reader[]
+  recorder: Recorder
+}): Promise<Map<string, Deed>> {
+  const { schedule, system, readers, recorder } = options
+  const deeds = new Map<string, Deed>()
+  let ids = 0
+  const began = performance.now()
+  const lane = async (planned: readonly Planned[]) => {
+    for (const { at, fault: name, choice, hold, rest } of planned) {
+      await sleep(Math.max(0, began + at - performance.now()))
+      const fault = faults.find(one => one.name === name)!
+      const deed: Deed = deeds.get(name) ?? { fault: name, times: 0, count: 0 }
+      deeds.set(name, deed)
+      const skipped = system.impossible.get(name)
+      if (skipped !== undefined) {
+        deed.skipped = skipped
+        continue
+      }
+      const id = ++ids
+      const { kind } = fault
+      let begun = false
+      const begin = (target = "") => {
+        begun = true
+        recorder.add({ type: "fault", id, name, kind, phase: "begin", target })
+      }
+      const count = (times = 1) => {
+        deed.count += times
+      }
+      await fault.run({ system, readers, choice, hold, begin, count })
+      if (begun) recorder.add({ type: "fault", id, name, kind, phase: "end" })
+      deed.times++
+      await sleep(rest)
+    }
+  }
+  await Promise.all([lane(schedule.main), lane(schedule.side)])
+  return deeds
+}

@@ -1,0 +1,283 @@
+/**
+ * What clients do while things break. Open-loop: every act has its time, and none waits for another. What is chosen comes
+ * from the seed; only what depends on answers (which message to edit) is found when it is due.
+ */
+import { setTimeout as sleep } from "node:timers/promises"
+import type { Recorder } from "./history.ts"
+import type { Person, Population, Room } from "./people.ts"
+import type { Random } from "./random.ts"
+import { Reader } from "./reader.ts"
+import type { Rest } from "./rest.ts"
+
+type Deed = "send" | "edit" | "delete" | "wander" | "visit"
+
+export interface Act {
+  /** Milliseconds after the beginning. */
+  at: number
+  deed: Deed
+  person: number
+  room: number
+  /** Which of several: the message that is edited, the address that is used. */
+  choice: number
+  /** The acknowledged message is asked for on another connection. */
+  verify: boolean
+  fresh: boolean
+}
+
+const shares: readonly (readonly [Deed, number])[] = [
+  ["send", 0.82],
+  ["edit", 0.07],
+  ["delete", 0.04],
+  ["wander", 0.06],
+]
+
+export function planActs(random: Random, milliseconds: number, perSecond: number): Act[] {
+  const acts: Act[] = []
+  for (let at = 0; at < milliseconds; at += (2 * random.next() * 1_000) / perSecond) {
+    let share = random.next()
+    const deed = shares.find(([, size]) => (share -= size) < 0)?.[0] ?? "visit"
+    acts.push({
+      at: Math.round(at),
+      deed,
+      person: random.below(1 << 16),
+      room: random.below(1 << 16),
+      choice: random.below(1 << 16),
+      verify: random.next() < 0.5,
+      fresh: random.next() < 0.5,
+    })
+  }
+  return acts
+}
+
+interface Surroundings {
+  run: string
+  urls: readonly string[]
+  population: Population
+  rest: Rest
+  recorder: Recorder
+  random: Random
+}
+
+export class Workload {
+  readonly #surroundings: Surroundings
+  readonly #underWay = new Set<Promise<void>>()
+  /** Acknowledged messages that nobody edited or deleted yet. */
+  readonly #own: { person: Person; room: Room; id: string }[] = []
+  readonly #away = new Set<Person>()
+  #bodies = 0
+  #visits = 0
+  #stopRetries = false
+
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings
+  }
+
+  /** Resolves when the last act has begun; `settle` waits for their ends. */
+  async run(acts: readonly Act[], ended: AbortSignal): Promise<void> {
+    const began = performance.now()
+    for (const act of acts) {
+      const wait = began + act.at - performance.now()
+      if (wait > 1) await sleep(wait, undefined, { signal: ended }).catch(() => {})
+      if (ended.aborted) return
+      this.#begin(this.#perform(act))
+    }
+  }
+
+  /** Waits for what is under way; from then on nothing is tried again. */
+  async settle(patience: number): Promise<void> {
+    const late = setTimeout(() => (this.#stopRetries = true), patience)
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
+    clearTimeout(late)
+  }
+
+  /** One more message in a room; the answer is its id, once it is acknowledged. */
+  async sendLast(room: Room): Promise<string | undefined> {
+    return this.#send(this.#surroundings.population.writers[0]!, room, { choice: 0, fresh: true, verify: false })
+  }
+
+  #begin(deed: Promise<unknown>): void {
+    const done = deed.then(() => {
+      this.#underWay.delete(done)
+    })
+    this.#underWay.add(done)
+  }
+
+  async #perform(act: Act): Promise<unknown> {
+    const { population } = this.#surroundings
+    const room = population.rooms[act.room % population.rooms.length]!
+    const writer = population.writers[act.person % population.writers.length]!
+    switch (act.deed) {
+      case "send":
+        return this.#send(writer, room, act)
+      case "edit":
+        return this.#change(act, "edit")
+      case "delete":
+        return this.#change(act, "delete")
+      case "wander":
+        return this.#wander(population.wanderers[act.person % population.wanderers.length]!, act)
+      case "visit":
+        return this.#visit(act)
+    }
+  }
+
+  #url(choice: number): string {
+    const { urls } = this.#surroundings
+    return urls[choice % urls.length]!
+  }
+
+  /** Until it is acknowledged or refused, always with the same nonce. */
+  async #send(
+    person: Person,
+    room: Room,
+    { choice, fresh, verify }: Pick<Act, "choice" | "fresh" | "verify">,
+  ): Promise<string | undefined> {
+    const { run, rest } = this.#surroundings
+    const body = `${run}:${person.name}:${++this.#bodies}`
+    for (let attempt = 0; ; attempt++) {
+      const url = this.#url(choice + attempt)
+      const answer = await rest.call({
+        client: person.name,
+        session: person.login,
+        token: person.token,
+        action: { do: "send", channel: room.channel, server: room.server, body, nonce: body },
+        method: "POST",
+        url: `${url}/api/v1/channels/${room.channel}/messages`,
+        body: { content: body, nonce: body },
+        fresh: fresh || attempt > 0,
+      })
+      if (answer.outcome === "fail") return undefined
+      if (answer.outcome === "ok") {
+        const { id } = answer.body as { id: string }
+        this.#own.push({ person, room, id })
+        if (verify) this.#begin(this.#get(person, room, id, choice + 1))
+        return id
+      }
+      if (this.#stopRetries) return undefined
+      await sleep(Math.min(100 * 2 ** attempt, 1_000))
+    }
+  }
+
+  async #get(person: Person, room: Room, message: string, choice: number): Promise<void> {
+    await this.#surroundings.rest.call({
+      client: person.name,
+      session: person.login,
+      token: person.token,
+      action: { do: "get", channel: room.channel, message },
+      method: "GET",
+      url: `${this.#url(choice)}/api/v1/channels/${room.channel}/messages/${message}`,
+      fresh: true,
+    })
+  }
+
+  /** Once per message, so that its content is known whatever the outcome. */
+  async #change(act: Act, how: "edit" | "delete"): Promise<void> {
+    if (this.#own.length === 0) return
+    const [own] = this.#own.splice(act.choice % this.#own.length, 1)
+    const { person, room, id } = own!
+    const { run, rest } = this.#surroundings
+    const body = `${run}:edited:${++this.#bodies}`
+    const { outcome } = await rest.call({
+      client: person.name,
+      session: person.login,
+      token: person.token,
+      action:
+        how === "edit"
+          ? { do: "edit", channel: room.channel, message: id, body }
+          : { do: "delete", channel: room.channel, message: id },
+      method: how === "edit" ? "PATCH" : "DELETE",
+      url: `${this.#url(act.choice)}/api/v1/channels/${room.channel}/messages/${id}`,
+      ...(how === "edit" && { body: { content: body } }),
+      fresh: act.fresh,
+    })
+    if (how === "edit" && outcome === "ok" && act.verify) await this.#get(person, room, id, act.choice + 1)
+  }
+
+  /** Joins, writes, leaves, and tries to write once more, which must be refused. */
+  async #wander(person: Person, act: Act): Promise<void> {
+    if (this.#away.has(person)) return
+    this.#away.add(person)
+    const { rest, population } = this.#surroundings
+    const room = population.rooms[act.room % population.rooms.length]!
+    const call = (path: string, action: { do: "join" | "leave"; server: string }) =>
+      rest.call({
+        client: person.name,
+        session: person.login,
+        token: person.token,
+        action,
+        method: "POST",
+        url: `${this.#url(act.choice)}/api/v1${path}`,
+        fresh: true,
+      })
+    await call(`/channels/invites/${room.invite}`, { do: "join", server: room.server })
+    // Not read back: by then it may have left.
+    await this.#send(person, room, { ...act, verify: false })
+    await sleep(act.choice % 500)
+    for (let attempt = 0; attempt < 20; attempt++) {
+      const { outcome } = await call(`/servers/${room.server}/leave`, { do: "leave", server: room.server })
+      if (outcome !== "maybe" || this.#stopRetries) break
+      await sleep(300)
+    }
+    await this.#send(person, room, { ...act, fresh: true, verify: false })
+    this.#away.delete(person)
+  }
+
+  /** Signs in, listens, writes, signs out, and tries to go on, which must be refused. */
+  async #visit(act: Act): Promise<void> {
+    const { rest, recorder, population, run, random } = this.#surroundings
+    const { guest, rooms } = population
+    if (this.#away.has(guest)) return
+    this.#away.add(guest)
+    try {
+      const login = `guest#${++this.#visits}`
+      const url = this.#url(act.choice)
+      const base = { client: "guest", session: login }
+      const signedIn = await rest.call({
+        ...base,
+        action: { do: "login" },
+        method: "POST",
+        url: `${url}/api/v1/auth/login`,
+        body: { username: `guest_${run}`, password: guest.password },
+        fresh: true,
+      })
+      const { token } = (signedIn.body ?? {}) as { token?: string }
+      if (signedIn.outcome !== "ok" || token === undefined) return
+      const room = rooms[act.room % rooms.length]!
+      const person = { ...guest, login, token }
+      const reader = new Reader({
+        ...base,
+        name: login,
+        login,
+        token,
+        url,
+        encoding: "json",
+        steady: false,
+        channels: [],
+        recorder,
+        rest,
+        random: () => random.next(),
+      })
+      reader.start()
+      await this.#send(person, room, { ...act, verify: false })
+      await sleep(500 + (act.choice % 1_000))
+      const after = { ...base, token, fresh: true }
+      for (let attempt = 0; attempt < 20; attempt++) {
+        const { outcome } = await rest.call({
+          ...after,
+          action: { do: "logout" },
+          method: "POST",
+          url: `${url}/api/v1/auth/logout`,
+        })
+        if (outcome !== "maybe" || this.#stopRetries) break
+        await sleep(300)
+      }
+      await this.#send(person, room, { ...act, fresh: true, verify: false })
+      for (const wait of [0, 1_100]) {
+        await sleep(wait)
+        await rest.call({ ...after, action: { do: "look" }, method: "GET", url: `${url}/api/v1/servers` })
+      }
+      await reader.end()
+    } finally {
+      this.#away.delete(guest)
+    }
+  }
+}

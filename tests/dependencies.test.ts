@@ -1,0 +1,535 @@
+/**
+ * P11: what every route, the gateway and the health pages do while PostgreSQL or Redis is stopped, killed, paused, slow,
+ * full or refuses to write, and that everything heals by itself. Through the program itself and services of its own.
+ */
+import { setTimeout as sleep } from "node:timers/promises"
+import { afterAll, beforeAll, describe } from "vitest"
+import { ApiError } from "../client/rest.ts"
+import { routes, type Routes } from "../src/contract/contract.ts"
+import type { Channel } from "../src/contract/channels.ts"
+import type { Message } from "../src/contract/messages.ts"
+import { openLink, type Link } from "./chaos/proxy.ts"
+import { clientAt, Person, type Listener, type Starling } from "./kit/person.ts"
+import { startProcesses, type Processes } from "./kit/processes.ts"
+import { ownPostgres, ownRedis, type OwnPostgres, type OwnRedis } from "./kit/services.ts"
+import { expect, test } from "./kit/test.ts"
+import { until } from "./kit/until.ts"
+
+/** Milliseconds, as promised. */
+const answeredWithin = 5_000
+const healedWithin = 10_000
+/** How long a request is waited for before it counts as one that hangs. */
+const hangsAfter = 9_000
+
+interface World {
+  readonly program: Processes
+  readonly postgres: OwnPostgres
+  readonly redis: OwnRedis
+  readonly links: { readonly postgres: Link; readonly redis: Link }
+}
+
+interface Fault {
+  readonly name: string
+  readonly begin: (world: World) => Promise<unknown>
+  readonly end: (world: World) => Promise<unknown>
+  /** What lived in Redis is gone: workers replace themselves, and clients identify anew. */
+  readonly forgets?: true
+  /** Much can still be served: `/readyz` may say either. */
+  readonly serves?: true
+  readonly impossible?: (world: World) => boolean
+}
+
+const redisFaults: Fault[] = [
+  { name: "Redis stopped", begin: ({ redis }) => redis.stop(), end: ({ redis }) => redis.start() },
+  { name: "Redis killed", begin: ({ redis }) => redis.kill(), end: ({ redis }) => redis.start() },
+  { name: "Redis paused", begin: ({ redis }) => redis.pause(), end: ({ redis }) => redis.resume() },
+  {
+    name: "Redis 2 s late",
+    begin: async ({ links }) => links.redis.set({ delay: 1_000 }),
+    end: async ({ links }) => links.redis.set({}),
+  },
+  {
+    name: "Redis 0.8 s late, which is in time for each command, but not for all of a request",
+    begin: async ({ links }) => links.redis.set({ delay: 400 }),
+    end: async ({ links }) => links.redis.set({}),
+    serves: true,
+  },
+  {
+    name: "replies of Redis lost",
+    begin: async ({ links }) => links.redis.set({ lost: "replies" }),
+    end: async ({ links }) => links.redis.set({}),
+  },
+  {
+    name: "Redis out of memory",
+    begin: ({ redis }) => redis.command("CONFIG", "SET", "maxmemory", "1"),
+    end: ({ redis }) => redis.command("CONFIG", "SET", "maxmemory", "0"),
+  },
+  {
+    name: "Redis a read-only replica",
+    begin: ({ redis }) => redis.command("REPLICAOF", "127.0.0.1", "1"),
+    end: ({ redis }) => redis.command("REPLICAOF", "NO", "ONE"),
+  },
+  {
+    name: "Redis killed, its memory lost",
+    begin: ({ redis }) => redis.kill(),
+    end: ({ redis }) => redis.startEmpty(),
+    forgets: true,
+  },
+]
+
+let freeDisk: (() => Promise<void>) | undefined
+const postgresFaults: Fault[] = [
+  { name: "PostgreSQL stopped", begin: ({ postgres }) => postgres.stop(), end: ({ postgres }) => postgres.start() },
+  { name: "PostgreSQL killed", begin: ({ postgres }) => postgres.kill(), end: ({ postgres }) => postgres.start() },
+  { name: "PostgreSQL paused", begin: ({ postgres }) => postgres.pause(), end: ({ postgres }) => postgres.resume() },
+  {
+    name: "PostgreSQL 2 s late",
+    begin: async ({ links }) => links.postgres.set({ delay: 1_000 }),
+    end: async ({ links }) => links.postgres.set({}),
+  },
+  {
+    name: "replies of PostgreSQL lost",
+    begin: async ({ links }) => links.postgres.set({ lost: "replies" }),
+    end: async ({ links }) => links.postgres.set({}),
+  },
+  {
+    name: "PostgreSQL out of connections",
+    async begin({ postgres }) {
+      await postgres.sql`ALTER ROLE app CONNECTION LIMIT 0`
+      await postgres.disconnectAll()
+    },
+    end: ({ postgres }) => postgres.sql`ALTER ROLE app CONNECTION LIMIT -1`,
+  },
+  {
+    name: "PostgreSQL read-only",
+    async begin({ postgres }) {
+      await postgres.sql`ALTER DATABASE app SET default_transaction_read_only = on`
+      await postgres.disconnectAll()
+    },
+    end: ({ postgres }) => postgres.sql`ALTER DATABASE app RESET default_transaction_read_only`,
+  },
+  {
+    name: "PostgreSQL's disk full",
+    async begin({ postgres }) {
+      freeDisk = await postgres.fillDisk!()
+    },
+    end: () => freeDisk!(),
+    serves: true,
+    impossible: ({ postgres }) => postgres.fillDisk === undefined,
+  },
+]
+
+/** What the requests of one round name. Nothing of it is named by another round. */
+interface Scene {
+  readonly ada: Person
+  readonly lin: Person
+  /** Signed in only to sign out. */
+  readonly leaving: Person
+  readonly server: { id: string }
+  readonly channel: Channel
+  readonly doomed: { id: string }
+  readonly left: { id: string }
+  readonly joined: { id: string; code: string }
+  readonly message: Message
+  readonly edited: Message
+  readonly deleted: Message
+  /** In every name that the round makes up. */
+  readonly word: string
+}
+
+let words = 0
+
+async function prepare({ program }: World, ada: Person, lin: Person): Promise<Scene> {
+  const word = `r${process.pid}_${++words}`
+  const [owner, member] = [ada.on(program), lin.on(program)]
+  const serverWith = async (name: string) => {
+    const server = await owner.createServer({ name })
+    const [channel] = await owner.listChannels({ server_id: server.id })
+    const { code } = await owner.createInvite({ channel_id: channel!.id })
+    return { id: server.id, channel: channel!, code }
+  }
+  const [main, doomed, left, joined] = await Promise.all(["main", "doomed", "left", "joined"].map(serverWith))
+  await member.joinByInvite({ invite_code: left!.code })
+  const post = (content: string) => owner.createMessage({ channel_id: main!.channel.id, content })
+  return {
+    ada,
+    lin,
+    leaving: await lin.signIn(program),
+    server: main!,
+    channel: main!.channel,
+    doomed: doomed!,
+    left: left!,
+    joined: joined!,
+    message: await post("to be read"),
+    edited: await post("to be edited"),
+    deleted: await post("to be deleted"),
+    word,
+  }
+}
+
+type Sql = OwnPostgres["sql"]
+interface Attempt<Reply = unknown> {
+  readonly call: (on: Starling, scene: Scene, signal: AbortSignal) => Promise<Reply>
+  /** Whoever asks; nobody where it is left out. */
+  readonly as?: "ada" | "lin" | "leaving"
+  /** Needs neither PostgreSQL nor Redis, so that it is answered whatever happens. */
+  readonly isStatic?: true
+  /** The number of rows, afterwards, that show that what was granted has happened: one. */
+  readonly kept?: (sql: Sql, scene: Scene, reply: Reply) => Promise<readonly unknown[]>
+  /** Reads nothing that changes during a round: the answer is always the same. */
+  readonly same?: true
+}
+const attempt = <Reply>(of: Attempt<Reply>): Attempt => of as Attempt
+
+/** One valid request for each route of the contract. */
+const attempts: { readonly [Name in keyof Routes]: Attempt } = {
+  getHealth: attempt({ call: (on, _, signal) => on.getHealth({}, { signal }), isStatic: true }),
+  getLive: attempt({ call: (on, _, signal) => on.getLive({}, { signal }), isStatic: true }),
+  getReady: attempt({ call: (on, _, signal) => on.getReady({}, { signal }) }),
+  getVersion: attempt({ call: (on, _, signal) => on.getVersion({}, { signal }), same: true }),
+  negotiateVersion: attempt({
+    call: (on, _, signal) => on.negotiateVersion({ client_version: "a.1.0-49" }, { signal }),
+    same: true,
+  }),
+  getStatus: attempt({ call: (on, _, signal) => on.getStatus({}, { signal }), isStatic: true }),
+  getPasswordRequirements: attempt({
+    call: (on, _, signal) => on.getPasswordRequirements({}, { signal }),
+    same: true,
+  }),
+  register: attempt({
+    call: (on, { word }, signal) =>
+      on.register({ username: `new_${word}`, email: `${word}@example.com`, password: "Correct-Horse-9" }, { signal }),
+    kept: (sql, _, { user }) => sql`SELECT FROM users WHERE id = ${user!.id}`,
+  }),
+  login: attempt({
+    call: (on, { ada }, signal) => on.login({ username: ada.username, password: ada.password }, { signal }),
+    kept: (sql, _, { token }) => sql`SELECT FROM sessions WHERE id = ${token!.split(".")[0]!}`,
+  }),
+  logout: attempt({
+    as: "leaving",
+    call: (on, _, signal) => on.logout({}, { signal }),
+    kept: (sql, { leaving }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM sessions WHERE id = ${leaving.token.split(".")[0]!})`,
+  }),
+  getMe: attempt({ as: "ada", call: (on, _, signal) => on.getMe({}, { signal }), same: true }),
+  getUser: attempt({ as: "ada", call: (on, { lin }, signal) => on.getUser({ user_id: lin.id }, { signal }), same: true }),
+  listServers: attempt({ as: "ada", call: (on, _, signal) => on.listServers({}, { signal }) }),
+  createServer: attempt({
+    as: "ada",
+    call: (on, { word }, signal) => on.createServer({ name: word }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM servers WHERE id = ${id}`,
+  }),
+  getServer: attempt({
+    as: "ada",
+    call: (on, { joined }, signal) => on.getServer({ server_id: joined.id }, { signal }),
+  }),
+  deleteServer: attempt({
+    as: "ada",
+    call: (on, { doomed }, signal) => on.deleteServer({ server_id: doomed.id }, { signal }),
+    kept: (sql, { doomed }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM servers WHERE id = ${doomed.id})`,
+  }),
+  leaveServer: attempt({
+    as: "lin",
+    call: (on, { left }, signal) => on.leaveServer({ server_id: left.id }, { signal }),
+    kept: (sql, { left, lin }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM members WHERE server_id = ${left.id} AND user_id = ${lin.id})`,
+  }),
+  listChannels: attempt({
+    as: "ada",
+    call: (on, { joined }, signal) => on.listChannels({ server_id: joined.id }, { signal }),
+    same: true,
+  }),
+  createChannel: attempt({
+    as: "ada",
+    call: (on, { server, word }, signal) => on.createChannel({ server_id: server.id, name: word }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM channels WHERE id = ${id}`,
+  }),
+  getChannel: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.getChannel({ channel_id: channel.id }, { signal }),
+    same: true,
+  }),
+  startTyping: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.startTyping({ channel_id: channel.id }, { signal }),
+  }),
+  createInvite: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.createInvite({ channel_id: channel.id }, { signal }),
+    kept: (sql, _, { code }) => sql`SELECT FROM invites WHERE code = ${code}`,
+  }),
+  getInvite: attempt({
+    as: "ada",
+    call: (on, { joined }, signal) => on.getInvite({ invite_code: joined.code }, { signal }),
+  }),
+  joinByInvite: attempt({
+    as: "lin",
+    call: (on, { joined }, signal) => on.joinByInvite({ invite_code: joined.code }, { signal }),
+    kept: (sql, { joined, lin }) =>
+      sql`SELECT FROM members WHERE server_id = ${joined.id} AND user_id = ${lin.id}`,
+  }),
+  createMessage: attempt({
+    as: "ada",
+    call: (on, { channel, word }, signal) =>
+      on.createMessage({ channel_id: channel.id, content: word, nonce: word }, { signal }),
+    kept: (sql, { channel, word }, { id }) =>
+      sql`SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${id} AND content = ${word}`,
+  }),
+  listMessages: attempt({
+    as: "ada",
+    call: (on, { channel, message }, signal) =>
+      on.listMessages({ channel_id: channel.id, before: String(BigInt(message.id) + 1n) }, { signal }),
+    same: true,
+  }),
+  getMessage: attempt({
+    as: "ada",
+    call: (on, { channel, message }, signal) =>
+      on.getMessage({ channel_id: channel.id, message_id: message.id }, { signal }),
+    same: true,
+  }),
+  editMessage: attempt({
+    as: "ada",
+    call: (on, { channel, edited, word }, signal) =>
+      on.editMessage({ channel_id: channel.id, message_id: edited.id, content: word }, { signal }),
+    kept: (sql, { channel, edited, word }) =>
+      sql`SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${edited.id} AND content = ${word}`,
+  }),
+  deleteMessage: attempt({
+    as: "ada",
+    call: (on, { channel, deleted }, signal) =>
+      on.deleteMessage({ channel_id: channel.id, message_id: deleted.id }, { signal }),
+    kept: (sql, { channel, deleted }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${deleted.id} AND NOT deleted)`,
+  }),
+}
+const names = Object.keys(routes) as (keyof Routes)[]
+/** What can be asked again and again without changing anything that is looked at later. */
+const repeatable = names.filter(name => attempts[name].same || attempts[name].isStatic)
+
+interface Outcome {
+  readonly name: keyof Routes
+  /** 200, or that of the refusal; "hangs", or whatever else became of it. */
+  readonly status: number | string
+  readonly milliseconds: number
+  readonly reply?: unknown
+}
+
+const clientFor = (world: World, scene: Scene, name: keyof Routes): Starling => {
+  const { as } = attempts[name]
+  return as ? scene[as].on(world.program) : clientAt(world.program)
+}
+
+async function ask(world: World, scene: Scene, name: keyof Routes): Promise<Outcome> {
+  const startedAt = performance.now()
+  const since = () => performance.now() - startedAt
+  try {
+    const signal = AbortSignal.timeout(hangsAfter)
+    const reply = await attempts[name].call(clientFor(world, scene, name), scene, signal)
+    return { name, status: 200, milliseconds: since(), reply }
+  } catch (error) {
+    // The client has held the refusal against the contract: a 503 is typed and has its Retry-After.
+    if (error instanceof ApiError) return { name, status: error.status, milliseconds: since() }
+    const isLate = error instanceof Error && error.name === "TimeoutError"
+    return { name, status: isLate ? "hangs" : String((error as Error).cause ?? error), milliseconds: since() }
+  }
+}
+
+const askAll = (world: World, scene: Scene) => Promise.all(names.map(name => ask(world, scene, name)))
+
+async function statusOf({ program }: World, path: string): Promise<number> {
+  const answer = await fetch(program.url + path, {
+    headers: { connection: "close" },
+    signal: AbortSignal.timeout(hangsAfter),
+  })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+async function start(small = 0): Promise<World> {
+  const [postgres, redis] = await Promise.all([ownPostgres({ small }), ownRedis()])
+  const linkTo = async (name: string, url: string) => {
+    const { hostname: host, port } = new URL(url)
+    return openLink(name, () => ({ host, port: Number(port) }))
+  }
+  const links = { postgres: await linkTo("postgres", postgres.url), redis: await linkTo("redis", redis.url) }
+  const through = (url: string, { port }: Link) => Object.assign(new URL(url), { port: String(port) }).href
+  const program = await startProcesses({
+    WORKERS: "2",
+    DATABASE_URL: through(postgres.url, links.postgres),
+    REDIS_URL: through(redis.url, links.redis),
+    STARLING_SESSIONS_PER_USER: "1000",
+  })
+  return { program, postgres, redis, links }
+}
+
+async function end(world: World | undefined): Promise<void> {
+  if (!world) return
+  await world.program.stop()
+  for (const link of Object.values(world.links)) await link.close()
+  await world.redis.close()
+  await world.postgres.close()
+}
+
+/** How often in a row everything has to be granted, each time on whichever worker: one that is back is not both. */
+const timesInARow = 5
+
+/** @returns when everything was granted again, in milliseconds since the fault was over */
+async function healed(world: World, scenes: readonly Scene[]): Promise<number> {
+  const since = performance.now()
+  const listener = scenes[0]!.ada.gateway(world.program)
+  let well: { since: number; times: number } | undefined
+  for (;;) {
+    const startedAt = performance.now()
+    const asked = scenes.flatMap(scene =>
+      [...repeatable, "getReady" as const, "createMessage" as const].map(name => ask(world, scene, name)),
+    )
+    const left = (await Promise.all([...asked, ask(world, scenes[0]!, "login")]))
+      .filter(({ status }) => status !== 200)
+      .map(({ name, status }) => `${name}: ${status}`)
+    listener.close()
+    await listener.connect().catch(error => left.push(String(error)))
+    if (left.length === 0) well = { since: well?.since ?? startedAt - since, times: (well?.times ?? 0) + 1 }
+    else {
+      well = undefined
+      if (performance.now() - since > healedWithin) throw new Error(`not healed: ${left.join(", ")}`)
+    }
+    if (well?.times === timesInARow) {
+      listener.close()
+      return well.since
+    }
+    await sleep(20)
+  }
+}
+
+const classOf = (name: keyof Routes) =>
+  attempts[name].isStatic ? "static" : attempts[name].kept || name === "startTyping" ? "write" : "read"
+
+async function suffer(world: World, fault: Fault): Promise<string> {
+  const { program, postgres } = world
+  const [ada, lin] = [await Person.register(program, `ada_${++words}`), await Person.register(program, `lin_${words}`)]
+  const [first, second, third] = [
+    await prepare(world, ada, lin),
+    await prepare(world, ada, lin),
+    await prepare(world, ada, lin),
+  ]
+  const right = new Map<string, unknown>()
+  for (const scene of [first, second])
+    for (const name of names.filter(name => attempts[name].same)) {
+      const outcome = await ask(world, scene, name)
+      expect(outcome).toMatchObject({ name, status: 200 })
+      right.set(`${scene.word} ${name}`, outcome.reply)
+    }
+  const listeners: Listener[] = [await ada.listen(program), await lin.listen(program)]
+  const pulses: string[] = []
+  const pulse = setInterval(() => {
+    for (const listener of listeners)
+      if (listener.state === "live") listener.heartbeatNow().catch((error: unknown) => pulses.push(String(error)))
+  }, 500)
+  const outcomes = new Map<Scene, Outcome[]>()
+  let isOver = false
+  try {
+    await fault.begin(world)
+    outcomes.set(first, await askAll(world, first))
+    if (!fault.serves) await until("not ready", async () => (await statusOf(world, "/readyz")) === 503)
+    expect(await statusOf(world, "/livez")).toBe(200)
+    const identifiedAt = performance.now()
+    const late = lin.gateway(program)
+    const [round, identified] = await Promise.all([
+      askAll(world, second),
+      late.connect().then(
+        () => "READY",
+        (error: { code?: number }) => error.code ?? String(error),
+      ),
+    ])
+    late.close()
+    outcomes.set(second, round)
+    expect(identified).toBeOneOf(["READY", 1013])
+    expect(performance.now() - identifiedAt).toBeLessThan(hangsAfter)
+
+    // Nobody who was there before has lost his connection, and every heartbeat was answered.
+    if (!fault.forgets) expect(listeners.map(({ state }) => state)).toEqual(["live", "live"])
+
+    await fault.end(world)
+    isOver = true
+    const healing = await healed(world, [first, second, third])
+
+    const all = [...outcomes.values()].flat()
+    const wrong = all.filter(
+      ({ name, status, milliseconds }) =>
+        !(status === 200 || (status === 503 && !attempts[name].isStatic)) || milliseconds > answeredWithin,
+    )
+    expect(wrong.map(({ reply: _, ...outcome }) => outcome)).toEqual([])
+    // The fault was really felt.
+    expect(all.filter(({ status }) => status === 503).length).toBeGreaterThan(0)
+
+    for (const [scene, round] of outcomes)
+      for (const { name, status, reply } of round) {
+        if (status !== 200) continue
+        const { kept, same } = attempts[name]
+        if (same) expect({ name, reply }).toEqual({ name, reply: right.get(`${scene.word} ${name}`) })
+        if (kept) expect({ name, rows: (await kept(postgres.sql, scene, reply)).length }).toEqual({ name, rows: 1 })
+      }
+    // What was refused may have happened or not, but it happens once however often it is sent.
+    for (const scene of [first, second]) {
+      await ada.on(program).createMessage({ channel_id: scene.channel.id, content: scene.word, nonce: scene.word })
+      const rows = await postgres.sql`SELECT FROM messages WHERE channel_id = ${scene.channel.id} AND content = ${scene.word} AND nonce IS NOT NULL`
+      expect(rows).toHaveLength(1)
+    }
+    if (!fault.forgets) {
+      expect(pulses).toEqual([])
+      await heardAll(world, [first, second, third], listeners[0]!)
+    }
+    return summary(fault, outcomes, identified, healing)
+  } finally {
+    if (!isOver) await fault.end(world)
+    clearInterval(pulse)
+    for (const person of [ada, lin]) for (const client of person.clients.splice(0)) client.close()
+  }
+}
+
+/** Whoever listened all the while has been sent every message once and in order. */
+async function heardAll({ postgres }: World, scenes: readonly Scene[], listener: Listener): Promise<void> {
+  const heard: string[] = []
+  const ids = scenes.map(({ channel }) => channel.id)
+  const since = scenes.map(({ deleted }) => deleted.id)
+  const rows = await postgres.sql<{ id: string }[]>`
+    SELECT m.id::text FROM messages m JOIN unnest(${ids}::bigint[], ${since}::bigint[]) AS t (channel_id, since) USING (channel_id)
+    WHERE m.id > t.since ORDER BY m.id`
+  await until("every message was heard", () => {
+    heard.push(...listener.rest().flatMap(event => (event.name === "MESSAGE_CREATE" ? [event.data.id] : [])))
+    return heard.length >= rows.length
+  })
+  expect(heard.toSorted()).toEqual(rows.map(row => row.id).toSorted())
+}
+
+function summary(
+  fault: Fault,
+  outcomes: ReadonlyMap<Scene, readonly Outcome[]>,
+  identified: number | string,
+  healing: number,
+): string {
+  const all = [...outcomes.values()].flat()
+  const cells = (["static", "read", "write"] as const).map(kind => {
+    const some = all.filter(({ name }) => classOf(name) === kind)
+    const count = (status: number) => some.filter(outcome => outcome.status === status).length
+    const slowest = Math.max(...some.map(({ milliseconds }) => milliseconds)) / 1_000
+    return `${kind} ${count(200)} granted, ${count(503)} refused, slowest ${slowest.toFixed(1)} s`
+  })
+  return `${fault.name}: ${cells.join("; ")}; IDENTIFY ${identified}; healed in ${(healing / 1_000).toFixed(1)} s`
+}
+
+describe.each([
+  ["Redis", redisFaults, 0],
+  ["PostgreSQL", postgresFaults, 160],
+] as const)("%s", (_, faults, small) => {
+  let world: World | undefined
+  beforeAll(async () => {
+    world = await start(small)
+  }, 90_000)
+  afterAll(() => end(world), 60_000)
+
+  test.for(faults)("P11: $name: typed refusals within 5 s on every route, and all heals by itself", { timeout: 90_000 }, async (fault, { annotate, skip }) => {
+    if (fault.impossible?.(world!)) skip("this user may not mount a file system")
+    await annotate(await suffer(world!, fault))
+  })
+})

@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import type { GatewayClient } from "../../client/gateway.ts"
+import type { Cluster } from "./cluster.ts"
+import type { Listener, Person, Place } from "./person.ts"
+import { expect } from "./test.ts"
+import { until } from "./until.ts"
+
+export interface Room {
+  readonly server: string
+  readonly channel: string
+}
+
+/** People and rooms: Ada posts, Lin listens in all of them. */
+export async function rooms(
+  cluster: Cluster,
+  count: number,
+  at: Place,
+): Promise<{ ada: Person; lin: Person; list: Room[] }> {
+  const [ada, lin] = await Promise.all([cluster.person("ada", at), cluster.person("lin", at)])
+  const list = await Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      const server = await ada.on(at).createServer({ name: `Room ${i}` })
+      const [channel] = await ada.on(at).listChannels({ server_id: server.id })
+      const { code } = await ada.on(at).createInvite({ channel_id: channel!.id })
+      await lin.on(at).joinByInvite({ invite_code: code })
+      return { server: server.id, channel: channel!.id }
+    }),
+  )
+  return { ada, lin, list }
+}
+
+/** Clients that come back at once, and by themselves. */
+export const impatient = { autoReconnect: true, backoff: { firstMs: 20, maxMs: 500 } }
+
+/** How sessions fared: a session that the server could not resume is counted in `anew`. */
+export function watch(inboxes: readonly Listener[]) {
+  const sessions = inboxes.map(inbox => inbox.sessionId)
+  let resumed = 0
+  let anew = 0
+  for (const inbox of inboxes) {
+    inbox.on("resumed", () => resumed++)
+    inbox.on("invalid_session", () => anew++)
+  }
+  return {
+    resumed: () => resumed,
+    anew: () => anew,
+    /** Indices of those that are not the sessions they were. */
+    changed: () => inboxes.flatMap((inbox, i) => (inbox.sessionId === sessions[i] ? [] : [i])),
+  }
+}
+
+/** One sender a room, each message with a nonce and sent until it is acknowledged. */
+export function load(ada: Person, list: readonly Room[], place: (n: number, room: number) => Place) {
+  const acked = new Map<string, string>()
+  const ackedAt = list.map((): number[] => [])
+  const over = new AbortController()
+  let refusals = 0
+  const senders = list.map(async ({ channel }, room) => {
+    for (let n = 0; !over.signal.aborted; n++) {
+      const content = `${room}:${n}`
+      for (let attempt = 0; ; attempt++) {
+        try {
+          const at = place(n + attempt, room)
+          const { id } = await ada.on(at).createMessage({ channel_id: channel, content, nonce: content })
+          acked.set(content, id)
+          ackedAt[room]!.push(performance.now())
+          break
+        } catch (error) {
+          // Not now, or the worker is gone: the same nonce again.
+          const { status } = error as { status?: number }
+          if (status !== undefined && status !== 503) throw error
+          refusals++
+          await sleep(10)
+        }
+      }
+      await sleep(5)
+    }
+  })
+  // Whoever fails is heard of when the load ends; until then it may go on.
+  for (const sender of senders) sender.catch(() => {})
+  const gapsOf = (times: readonly number[], from: number) => {
+    const later = [from, ...times.filter(at => at > from)]
+    return later.slice(1).map((at, i) => at - later[i]!)
+  }
+  return {
+    acked,
+    refusals: () => refusals,
+    /** Every room has been posted to since. */
+    async goesOn(messages = 5, patience = 60_000): Promise<void> {
+      const before = ackedAt.map(times => times.length)
+      const isSo = () => ackedAt.every((times, room) => times.length >= before[room]! + messages)
+      await until("every room goes on", isSo, { patience })
+    },
+    /** Per room the milliseconds from a moment to the next success. */
+    firstAfter: (from: number): number[] => ackedAt.map(times => (times.find(at => at > from) ?? Infinity) - from),
+    /** Milliseconds from each success to the next, of all rooms, from a moment on. */
+    gaps: (from: number): number[] => ackedAt.flatMap(times => gapsOf(times, from)),
+    /** The longest that any room was without success, from a moment on. */
+    longestGap: (from: number): number => Math.max(...ackedAt.flatMap(times => gapsOf(times, from))),
+    /**
+     * A second, as it is on this machine: where others keep it so busy that rooms wait long while nothing happens to the
+     * program, four times as long as that.
+     */
+    async aSecond(): Promise<number> {
+      const from = performance.now()
+      await until("two seconds have passed", () => performance.now() - from > 2_000)
+      await this.goesOn(1)
+      return Math.max(1_000, 4 * this.longestGap(from))
+    },
+    async end(): Promise<void> {
+      over.abort()
+      await Promise.all(senders)
+    },
+  }
+}
+
+/**
+ * P1, P2, P3, P5 in one pass over the history.
+ * @param inboxes they listened from before the first message on
+ * @param late they came later: from the first that they heard on they heard all
+ * @returns how many messages there are
+ */
+export async function check(
+  cluster: Cluster,
+  list: readonly Room[],
+  acked: ReadonlyMap<string, string>,
+  inboxes: readonly GatewayClient[],
+  late: readonly GatewayClient[] = [],
+): Promise<number> {
+  const rows = await cluster.sql<{ id: string; channel_id: string; content: string }[]>`
+    SELECT id, channel_id, content FROM messages WHERE channel_id = ANY(${list.map(({ channel }) => channel)}::bigint[]) ORDER BY id`
+  expect(new Set(rows.map(row => row.content)).size, "P2: nothing is doubled").toBe(rows.length)
+  const stored = new Map(rows.map(row => [row.content, row.id]))
+  expect(
+    [...acked].filter(([content, id]) => stored.get(content) !== id),
+    "P1: nothing acknowledged is lost",
+  ).toEqual([])
+  // One sender a room, one after another: the order of the ids is the order of the sends.
+  for (const { channel } of list) {
+    const sent = rows.filter(row => row.channel_id === channel).map(row => Number(row.content.split(":")[1]))
+    expect(sent, "P3").toEqual(sent.toSorted((a, b) => a - b))
+  }
+  await until(
+    "every listener has the last of it",
+    async () => {
+      await Promise.all([...inboxes, ...late].map(inbox => inbox.heartbeatNow().catch(() => {})))
+      return [...inboxes, ...late].every(inbox => inbox.state === "live")
+    },
+    { patience: 60_000 },
+  )
+  for (const [i, inbox] of [...inboxes, ...late].entries()) {
+    const heard = inbox.rest().flatMap(event => (event.name === "MESSAGE_CREATE" ? [event.data] : []))
+    for (const { channel } of list) {
+      const ids = heard.filter(message => message.channel_id === channel).map(message => message.id)
+      const all = rows.filter(row => row.channel_id === channel).map(row => row.id)
+      const from = i < inboxes.length ? 0 : all.indexOf(ids[0]!)
+      expect(ids, `P5: listener ${i}`).toEqual(all.slice(from))
+    }
+  }
+  return rows.length
+}
+
+/** The value below which a share of the samples lies. */
+export const quantile = (samples: readonly number[], share: number): number =>
+  samples.toSorted((a, b) => a - b)[Math.min(samples.length - 1, Math.floor(share * samples.length))] ?? NaN

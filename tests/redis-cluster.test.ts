@@ -1,0 +1,222 @@
+/** The promises on a Redis Cluster of three masters. */
+import { mkdtemp } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll } from "vitest"
+import { routes } from "../src/contract/contract.ts"
+import { Cluster } from "./kit/cluster.ts"
+import { refusal } from "./kit/conformance.ts"
+import { send } from "./kit/exchange.ts"
+import { breaches, Load, rooms, sumOf } from "./kit/load.ts"
+import { startRedisCluster, type RedisCluster } from "./kit/redis-cluster.ts"
+import { sharedServer } from "./kit/seeds.ts"
+import { expect, test as plain } from "./kit/test.ts"
+import { until } from "./kit/until.ts"
+
+let redis: RedisCluster
+const start = async () => startRedisCluster({ folder: await mkdtemp(join(tmpdir(), "starling-redis-cluster-")) })
+beforeAll(async () => {
+  redis = await start()
+})
+afterAll(() => redis.stop())
+
+/** `cluster`: on the masters that the file shares. */
+const test = plain.extend<{ cluster: Cluster }>({
+  // oxlint-disable-next-line no-empty-pattern -- vitest reads the pattern
+  cluster: async ({}, use) => {
+    const cluster = await Cluster.create(redis.url)
+    try {
+      await use(cluster)
+    } finally {
+      await cluster.close()
+    }
+  },
+})
+
+const impatient = { autoReconnect: true, backoff: { firstMs: 20, maxMs: 500 } }
+
+test("P2, P4, P5: a message reaches sessions on every worker once; a session resumes on another, also after its own has gone", async ({
+  cluster,
+}) => {
+  const [east, west] = await cluster.boot(2)
+  const { ada, lin, channel } = await cluster.seed(sharedServer)
+  const post = (at: typeof east, content: string) =>
+    ada.on(at!).createMessage({ channel_id: channel.id, content, nonce: content })
+  const [here, there] = [await lin.listen(east!), await lin.listen(west!)]
+  const sent = await post(west, "first")
+  expect((await lin.on(east!).listMessages({ channel_id: channel.id })).map(({ id }) => id)).toEqual([sent.id])
+  await cluster.settle()
+  for (const inbox of [here, there])
+    expect(inbox.rest().map(({ data }) => (data as { id: string }).id)).toEqual([sent.id])
+
+  const { sessionId } = here
+  here.drop()
+  await post(west, "missed 1")
+  await east!.stop()
+  await post(west, "missed 2")
+  await here.reconnect(west!.url)
+  await post(west, "after")
+  await cluster.settle()
+  expect(here.sessionId).toBe(sessionId)
+  expect(here.rest().map(({ data }) => (data as { content: string }).content)).toEqual(["missed 1", "missed 2", "after"])
+})
+
+test("P16: one user on all workers at once gets no more than limit and burst", async ({ cluster }) => {
+  const [open] = await cluster.boot(1)
+  const workers = await cluster.boot(2, { limited: true })
+  const { channel, ada } = await sharedServer(cluster, open)
+  const startedAt = performance.now()
+  const attempts = await Promise.all(
+    Array.from({ length: 30 }, (_, i) =>
+      send(workers[i % 2]!, `/api/v1/channels/${channel.id}/messages`, {
+        route: routes.createMessage,
+        token: ada.token,
+        body: { content: `${i}` },
+      }),
+    ),
+  )
+  const seconds = Math.ceil((performance.now() - startedAt) / 1_000)
+  const accepted = attempts.filter(({ status }) => status === 200).length
+  for (const { status, code } of attempts) if (status !== 200) expect(code).toBe("rate_limited")
+  expect(accepted).toBeGreaterThanOrEqual(8)
+  expect(accepted).toBeLessThanOrEqual(8 + seconds)
+})
+
+test("P12: after a logout no worker takes the token, not even from its cache; its connections end", async ({
+  cluster,
+}) => {
+  const [east, west] = await cluster.boot(2, { limited: true })
+  const ada = await cluster.person("ada", east)
+  const inbox = await ada.listen(west!)
+  for (const place of [east!, west!]) await ada.on(place).getMe()
+  await ada.on(east!).logout()
+  for (const place of [east!, west!]) expect(await refusal(ada.on(place).getMe())).toBe("revoked_token")
+  expect((await inbox.ended()).code).toBe(4004)
+})
+
+test("P15: jobs run where Redis is a Cluster", async ({ cluster }) => {
+  const [place] = await cluster.boot(1)
+  await cluster.bootJobWorker()
+  const { channel, ada } = await cluster.seed(sharedServer)
+  const { code } = await ada.on(place!).createInvite({ channel_id: channel.id, max_age: 1 })
+  await until("the job has run", async () => {
+    return (await cluster.sql`SELECT 1 FROM invites WHERE code = ${code}`).length === 0
+  })
+})
+
+test(
+  "P1, P2, P3, P5: slots move from master to master under load, and nobody loses a message or a session",
+  { timeout: 120_000 },
+  async ({ cluster }) => {
+    const workers = await cluster.boot(2)
+    const { ada, lin, list } = await rooms(cluster, 6, workers[0]!)
+    const inboxes = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => lin.listen(workers[i % 2]!, impatient)),
+    )
+    const sending = new Load(ada, list, n => workers[n % 2]!)
+    await sending.goesOn()
+    const [first, second, third] = redis.masters
+    let moved = 0
+    for (const [from, to] of [
+      [first!, second!],
+      [second!, third!],
+      [third!, first!],
+    ] as const)
+      moved += await redis.moveSlots(from, to, 150)
+    await sending.goesOn(10)
+    await sending.end()
+    expect(moved).toBeGreaterThan(0)
+    expect(await breaches(cluster, list, sending.acked, inboxes)).toEqual([])
+    cluster.errors.splice(0)
+  },
+)
+
+test(
+  "P1, P2, P3, P5, P8: a worker is killed with -9 under load, then a master of the Redis Cluster is killed and comes back",
+  { timeout: 180_000 },
+  async () => {
+    const own = await start()
+    const cluster = await Cluster.create(own.url)
+    try {
+      // One node is enough to find the others.
+      const processes = await cluster.processes(3, { REDIS_URL: own.url.split(",")[1]! })
+      const { ada, lin, list } = await rooms(cluster, 6, processes)
+      const inboxes = await Promise.all(Array.from({ length: 8 }, () => lin.listen(processes, impatient)))
+      let anew = 0
+      for (const inbox of inboxes) inbox.on("invalid_session", () => anew++)
+      const sending = new Load(ada, list, () => processes)
+      await sending.goesOn()
+      const [victim] = (await processes.workers()).filter(({ place }) => place.startsWith("web"))
+      const killedAt = performance.now()
+      processes.kill(victim!.pid, "SIGKILL")
+      await until("its place is taken", async () => {
+        const web = (await processes.workers()).filter(({ place }) => place.startsWith("web"))
+        return web.length === 3 && !web.some(({ pid }) => pid === victim!.pid)
+      })
+      await sending.goesOn(10)
+      expect(sending.longestGap(killedAt)).toBeLessThan(5_000)
+      expect(sumOf(await processes.metrics(), "starling_shards_take_overs_total")).toBeGreaterThan(0)
+      expect(anew).toBe(0)
+
+      const master = own.masters[0]!
+      await master.kill()
+      await master.start()
+      await sending.goesOn(10, 60_000)
+      await sending.end()
+      // Whose session could not go on was told so and heard the history from there.
+      expect((await breaches(cluster, list, sending.acked, anew === 0 ? inboxes : []))).toEqual([])
+    } finally {
+      await cluster.close()
+      await own.stop()
+    }
+  },
+)
+
+test(
+  "P1, P6: a master that comes back empty is noticed: who cannot go on is told so, and everything works again",
+  { timeout: 120_000 },
+  async () => {
+    const own = await start()
+    const cluster = await Cluster.create(own.url)
+    try {
+      const processes = await cluster.processes(2, { REDIS_URL: own.url })
+      const { ada, lin, list } = await rooms(cluster, 4, processes)
+      const inbox = await lin.listen(processes, impatient)
+      const sending = new Load(ada, list, () => processes)
+      await sending.goesOn()
+      const ends: string[] = []
+      inbox.on("close", () => ends.push("closed"))
+      inbox.on("invalid_session", () => ends.push("told"))
+      const master = own.masters[1]!
+      await master.kill()
+      await master.startEmpty()
+      await until("the session was closed or told", () => ends.length > 0, { patience: 30_000 })
+      await sending.goesOn(5, 60_000)
+      await sending.end()
+      await until("the listener is live again", () => inbox.state === "live", { patience: 30_000 })
+      inbox.rest()
+      const { channel } = list[0]!
+      const { id } = await ada.on(processes).createMessage({ channel_id: channel, content: "heard again" })
+      await until("it is heard", () =>
+        inbox.rest().some(event => event.name === "MESSAGE_CREATE" && event.data.id === id),
+      )
+      expect(await breaches(cluster, list, sending.acked, [])).toEqual([])
+    } finally {
+      await cluster.close()
+      await own.stop()
+    }
+  },
+)
+
+test("a master that may evict what it was given keeps the program from starting, by its address", async ({ cluster }) => {
+  const [, , last] = redis.masters
+  await last!.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+  try {
+    const started = cluster.processes(1, { REDIS_URL: redis.url })
+    await expect(started).rejects.toThrow(
+      new RegExp(`Redis at 127.0.0.1:${last!.port} has maxmemory-policy allkeys-lru.*noeviction`),
+    )
+  } finally {
+    await last!.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+  }
+})

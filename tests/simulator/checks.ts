@@ -1,0 +1,160 @@
+import type { Snowflake } from "../../src/contract/fields.ts"
+import { compareIds } from "../../src/domain/snowflake.ts"
+import type { Change, History, Oddity, Seen, Sight } from "./history.ts"
+
+/** A message as it was made; deleted ones included. */
+export interface Made {
+  readonly id: Snowflake
+  readonly channel: Snowflake
+  readonly content: string
+  readonly deleted: boolean
+}
+
+/** What stands in the store when everything is over. */
+export interface Outcome {
+  /** In the order of their ids. */
+  readonly made: readonly Made[]
+  /** What each message was first said to hold. */
+  readonly channels: ReadonlyMap<Snowflake, readonly Snowflake[]>
+}
+
+/** Every breach of a promise that the history shows, one line each. One pass per promise. */
+export function breaches(history: History, outcome: Outcome): Oddity[] {
+  return [
+    ...history.oddities,
+    ...lostOrDoubled(history, outcome),
+    ...outOfOrder(history, outcome),
+    ...streams(history, outcome),
+    ...afterLeaving(history),
+  ]
+}
+
+/** P1: what was acknowledged is stored, under the id that was answered. P2: nothing is stored twice. */
+function* lostOrDoubled(history: History, { made }: Outcome): Iterable<Oddity> {
+  const byNonce = new Map<string, Made>()
+  for (const message of made) {
+    // The first word of a content is its send; edits keep it.
+    const send = message.content.split(" ")[0]!
+    if (send === "") continue
+    if (byNonce.has(send)) yield { promise: "P2", what: `${send} is stored twice` }
+    byNonce.set(send, message)
+  }
+  const ids = new Map(made.map(message => [message.id, message]))
+  for (const { content, id } of history.sends) {
+    if (id === undefined) continue
+    const stored = ids.get(id)
+    if (!stored) yield { promise: "P1", what: `${content} was acknowledged as ${id} and is not stored` }
+    else if (!stored.deleted && stored.content.split(" ")[0] !== content)
+      yield { promise: "P1", what: `${id} was acknowledged as ${content} and holds ${stored.content}` }
+  }
+}
+
+/** P3: a send that began after another was acknowledged has the higher id. */
+function* outOfOrder(history: History, { made }: Outcome): Iterable<Oddity> {
+  const stored = new Map(made.map(({ content, id }) => [content.split(" ")[0]!, id]))
+  const byChannel = groupBy(history.sends, send => send.channel)
+  for (const sends of byChannel.values()) {
+    const ended = sends.filter(send => send.endedAt !== undefined).toSorted((a, b) => a.endedAt! - b.endedAt!)
+    const begun = sends.toSorted((a, b) => a.invokedAt - b.invokedAt)
+    let i = 0
+    let highest: Snowflake = "0"
+    for (const send of begun) {
+      for (; i < ended.length && ended[i]!.endedAt! < send.invokedAt; i++)
+        if (compareIds(ended[i]!.id!, highest) > 0) highest = ended[i]!.id!
+      const id = send.id ?? stored.get(send.content)
+      if (id !== undefined && compareIds(id, highest) <= 0)
+        yield { promise: "P3", what: `${send.content} has ${id}, not above ${highest} that was acknowledged before` }
+    }
+  }
+}
+
+/** P2, P3, P5: what a session was sent of a server it saw is the history from then on, without a hole, each once, in order. */
+function* streams(history: History, outcome: Outcome): Iterable<Oddity> {
+  for (const session of history.sessions)
+    for (const sight of session.sights)
+      for (const [channel, created] of sight.created) yield* stream(session, sight, channel, created, outcome)
+}
+
+function* stream(
+  session: Seen,
+  sight: Sight,
+  channel: Snowflake,
+  created: readonly Snowflake[],
+  outcome: Outcome,
+): Iterable<Oddity> {
+  const who = `session ${session.id.slice(0, 6)} in channel ${channel}`
+  const all = outcome.channels.get(channel) ?? []
+  const known = sight.made.get(channel) ?? 0
+  const isWhole = sight.until === undefined && !session.isOver
+  let next = created.length > 0 ? all.indexOf(created[0]!) : known
+  if (next < 0) return yield { promise: "P2", what: `${who}: ${created[0]} is not stored` }
+  if (next > known) yield { promise: "P5", what: `${who}: ${next - known} missing before ${created[0]}` }
+  for (const id of created) {
+    if (id !== all[next]) {
+      const at = all.indexOf(id)
+      const promise = at < 0 || at < next ? "P2" : "P5"
+      return yield { promise, what: `${who}: ${id} came where ${all[next]} was due (${at} for ${next})` }
+    }
+    next++
+  }
+  if (!isWhole) return
+  if (next < all.length) return yield { promise: "P5", what: `${who}: the last ${all.length - next} are missing` }
+  const stored = new Map(
+    outcome.made.flatMap(({ id, channel: where, content, deleted }) =>
+      where === channel && !deleted ? [[id, content] as const] : [],
+    ),
+  )
+  const held = sight.messages.get(channel) ?? new Map<string, string>()
+  for (const [id, content] of stored)
+    if (held.get(id) !== content)
+      yield { promise: "P5", what: `${who}: ${id} is ${held.get(id)} there and ${content} in history` }
+  for (const id of held.keys())
+    if (!stored.has(id)) yield { promise: "P5", what: `${who}: ${id} was deleted, and is there still` }
+}
+
+/** P12: after the answer to a leave or a logout, nothing that was sent later reaches whom it excludes. */
+function* afterLeaving(history: History): Iterable<Oddity> {
+  const sentAt = new Map(history.sends.flatMap(({ id, invokedAt }) => (id === undefined ? [] : [[id, invokedAt]])))
+  for (const change of history.changes) {
+    if (change.endedAt === undefined || (change.type !== "leave" && change.type !== "logout")) continue
+    const until = change.type === "leave" ? nextJoin(history.changes, change) : Infinity
+    for (const session of history.sessions) {
+      if (change.type === "leave" ? session.user !== change.user : session.accessSession !== change.session) continue
+      for (const sight of session.sights) {
+        if (change.type === "leave" && sight.server !== change.server) continue
+        for (const created of sight.created.values())
+          for (const id of created) {
+            const at = sentAt.get(id)
+            if (at !== undefined && at > change.endedAt && at < until)
+              yield { promise: "P12", what: `${id} reached session ${session.id.slice(0, 6)} after its ${change.type}` }
+          }
+      }
+    }
+  }
+}
+
+const nextJoin = (changes: readonly Change[], { user, server, endedAt }: Change): number =>
+  Math.min(
+    ...changes.flatMap(change =>
+      change.type === "join" && change.user === user && change.server === server && change.invokedAt >= endedAt!
+        ? [change.invokedAt]
+        : // One that was under way may have counted after the leave.
+          change.type === "join" &&
+            change.user === user &&
+            change.server === server &&
+            (change.endedAt === undefined || change.endedAt > endedAt!)
+          ? [endedAt!]
+          : [],
+    ),
+    Infinity,
+  )
+
+function groupBy<T>(list: readonly T[], key: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of list) {
+    const group = groups.get(key(item))
+    if (group) group.push(item)
+    else groups.set(key(item), [item])
+  }
+  return groups
+}

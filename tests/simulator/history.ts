@@ -1,0 +1,71 @@
+import type { Snowflake } from "../../src/contract/fields.ts"
+
+/** A message that somebody tried to send. `endedAt` and `id` stand when it was acknowledged; otherwise it is a maybe. */
+export interface Send {
+  readonly channel: Snowflake
+  readonly author: Snowflake
+  readonly content: string
+  readonly invokedAt: number
+  endedAt?: number
+  id?: Snowflake
+}
+
+/** A change of what a user or a session may see; a maybe without `endedAt`. */
+export interface Change {
+  readonly type: "join" | "leave" | "logout" | "edit" | "delete"
+  readonly user: Snowflake
+  readonly server?: Snowflake
+  readonly session?: Snowflake
+  readonly message?: Snowflake
+  readonly invokedAt: number
+  endedAt?: number
+}
+
+/** One server as a gateway session knew it: from READY or GUILD_CREATE to GUILD_DELETE or its end. */
+export interface Sight {
+  readonly server: Snowflake
+  readonly from: number
+  /** What history held then: how many messages were ever made in each channel. */
+  readonly made: ReadonlyMap<Snowflake, number>
+  /** Per channel: id → content, as READY, a read of history and the events since make it. */
+  readonly messages: Map<Snowflake, Map<Snowflake, string>>
+  /** Per channel: the ids of MESSAGE_CREATE, as they came. */
+  readonly created: Map<Snowflake, Snowflake[]>
+  until?: number
+}
+
+/** A gateway session, over all its sockets. */
+export interface Seen {
+  readonly id: string
+  readonly user: Snowflake
+  readonly accessSession: Snowflake
+  readonly sights: Sight[]
+  readonly openSights: Map<Snowflake, Sight>
+  lastS: number
+  /** No more comes: replaced by a new session, or refused. */
+  isOver: boolean
+}
+
+/** What a client could not have been sent by a right program, noted when it came. */
+export interface Oddity {
+  readonly promise: string
+  readonly what: string
+}
+
+export class History {
+  readonly sends: Send[] = []
+  readonly changes: Change[] = []
+  readonly sessions: Seen[] = []
+  readonly oddities: Oddity[] = []
+  /** Keys of jobs that the queue has. */
+  readonly jobs = new Map<string, number>()
+  readonly counters = new Map<string, number>()
+
+  note(promise: string, what: string): void {
+    this.oddities.push({ promise, what })
+  }
+
+  count(what: string, by = 1): void {
+    this.counters.set(what, (this.counters.get(what) ?? 0) + by)
+  }
+}

@@ -1,0 +1,129 @@
+import fc from "fast-check"
+
+/** How far two parts of the system are from one another. */
+export type Way = "redis" | "store"
+
+/** One thing that happens in a run. Numbers name workers, clients and the like, modulo how many there are. */
+export type Deed =
+  | { readonly do: "post"; readonly person: number; readonly channel: number; readonly count: number }
+  | { readonly do: "edit" | "delete"; readonly person: number }
+  | { readonly do: "leave" | "join"; readonly server: number }
+  | { readonly do: "logout" }
+  | { readonly do: "create server" | "delete server" }
+  | { readonly do: "break off"; readonly client: number; readonly awayFor: number }
+  | { readonly do: "slow"; readonly client: number; readonly pace: number; readonly lasts: number }
+  | { readonly do: "kill"; readonly worker: number }
+  | { readonly do: "kill all" }
+  | { readonly do: "pause"; readonly worker: number; readonly lasts: number }
+  | { readonly do: "drain"; readonly worker: number }
+  | { readonly do: "start" }
+  | { readonly do: "cut"; readonly worker: number; readonly way: Way; readonly lasts: number }
+  | { readonly do: "slow way"; readonly worker: number; readonly way: Way; readonly by: number; readonly lasts: number }
+  | { readonly do: "pause redis" | "pause store"; readonly lasts: number }
+  | { readonly do: "empty redis" }
+  | { readonly do: "skew"; readonly worker: number; readonly by: number }
+  | { readonly do: "wait"; readonly lasts: number }
+
+export interface PlannedStep {
+  /** Milliseconds since the one before. */
+  readonly after: number
+  readonly deed: Deed
+}
+
+export interface Plan {
+  /** For every choice that the plan leaves open: delays, orders, what is lost. */
+  readonly seed: number
+  readonly workers: number
+  /** Probability that a message of a cut or crossing way is lost, or done though its answer is lost, or done twice. */
+  readonly loss: number
+  readonly steps: readonly PlannedStep[]
+}
+
+const small = fc.nat({ max: 7 })
+const lasts = fc.oneof(
+  { weight: 3, arbitrary: fc.integer({ min: 10, max: 600 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 600, max: 3_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 3_000, max: 6_000 }) },
+)
+const one = <T extends Deed["do"]>(...names: T[]) => fc.record({ do: fc.constantFrom(...names) })
+
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      do: fc.constant("post" as const),
+      person: small,
+      channel: small,
+      count: fc.integer({ min: 1, max: 6 }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("edit" as const, "delete" as const), person: small }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("leave" as const, "join" as const), server: small }) },
+  { weight: 1, arbitrary: one("logout") },
+  { weight: 1, arbitrary: one("create server", "delete server") as fc.Arbitrary<Deed> },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant("break off" as const),
+      client: small,
+      awayFor: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 300, max: 4_000 })),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("slow" as const),
+      client: small,
+      pace: fc.integer({ min: 5, max: 150 }),
+      lasts,
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("kill" as const), worker: small }) },
+  { weight: 1, arbitrary: one("kill all") as fc.Arbitrary<Deed> },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("pause" as const), worker: small, lasts }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("drain" as const), worker: small }) },
+  { weight: 1, arbitrary: one("start") as fc.Arbitrary<Deed> },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("cut" as const),
+      worker: small,
+      way: fc.constantFrom<Way>("redis", "store"),
+      lasts,
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("slow way" as const),
+      worker: small,
+      way: fc.constantFrom<Way>("redis", "store"),
+      by: fc.integer({ min: 20, max: 1_500 }),
+      lasts,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause redis" as const, "pause store" as const), lasts }) },
+  { weight: 0, arbitrary: one("empty redis") as fc.Arbitrary<Deed> },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("skew" as const),
+      worker: small,
+      by: fc.constantFrom(-3_600_000, -1_000, 1_000, 3_600_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const), lasts: fc.integer({ min: 1_000, max: 9_000 }) }) },
+)
+
+const steps = fc.array(fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), deed }), {
+  minLength: 3,
+  maxLength: 22,
+})
+
+/** Histories worth living through. Shrinking takes steps away and makes them smaller. */
+export const plans: fc.Arbitrary<Plan> = fc.record({
+  seed: fc.nat({ max: 2 ** 31 - 1 }),
+  workers: fc.integer({ min: 1, max: 3 }),
+  loss: fc.constantFrom(0, 0, 0.002, 0.02),
+  steps,
+})

@@ -1,0 +1,176 @@
+import { createHash } from "node:crypto"
+import { epochMs } from "../../src/domain/snowflake.ts"
+import { notSimulated, refusal, type Execute, type Keyspace } from "./redis-commands.ts"
+
+/*
+ * The scripts of src/cluster/lua, one function each, kept equal to them by redis.test.ts. `args` holds the keys and then
+ * the arguments. As in Redis, a script that fails half-way leaves what it did.
+ */
+
+/** Lua's `tonumber`, as far as the scripts go. */
+function luaNumber(text: string | null | undefined): number | undefined {
+  if (text === undefined || text === null || text.trim() === "") return undefined
+  const n = Number(text)
+  return Number.isNaN(n) ? undefined : n
+}
+
+/** An argument that the program always writes as a number. */
+function numberOf(text: string | undefined): number {
+  const n = luaNumber(text)
+  if (n === undefined) throw notSimulated(`a script with ${text} for a number`)
+  return n
+}
+
+/** The position of this moment. */
+const positionNow = (keyspace: Keyspace) => (keyspace.now() - epochMs) * 4096
+
+const lastPosition = (keyspace: Keyspace, key: string) => luaNumber(keyspace.hash(key)?.fields.get("s"))
+
+/** What `redis.call` failed, so that the message can name its line. */
+interface Misstep extends Error {
+  call?: string
+}
+
+function addTo(keyspace: Keyspace, log: string, last: number, fields: string[]): boolean {
+  try {
+    return keyspace.append(log, last, 0, fields, false) !== null
+  } catch (error) {
+    throw Object.assign(error as Misstep, { call: "XADD" })
+  }
+}
+
+/** Entries that one XADD of append.lua takes: fields and values. */
+const mostFields = 4000
+
+function append(keyspace: Keyspace, args: string[]): string[] {
+  const log = args[0]!
+  const position = args[1]!
+  let last = lastPosition(keyspace, position)
+  const answers: string[] = []
+  const fields: string[] = []
+  const reachedNow = new Map<string, number>()
+  const moved: string[] = []
+  const known = last === undefined ? undefined : keyspace.hash(position)!.fields
+  for (let i = 2; i < args.length;) {
+    const shard = args[i]!
+    const before = args[i + 3]!
+    const first = i + 5
+    i = first + numberOf(args[i + 4])
+    if (known === undefined) {
+      answers.push("nolog")
+      continue
+    }
+    const number = numberOf(args[first - 3])
+    const reached = reachedNow.get(shard) ?? luaNumber(known.get(`n${shard}`)) ?? 0
+    if (numberOf(args[first - 4]) < (luaNumber(known.get(`e${shard}`)) ?? 0)) answers.push("stale")
+    else if (number <= reached) answers.push("dup")
+    else if (before !== "" && numberOf(before) !== reached) answers.push(`link ${reached}`)
+    else {
+      reachedNow.set(shard, number)
+      moved.push(`n${shard}`, args[first - 3]!, `e${shard}`, args[first - 4]!)
+      for (let f = first; f < i; f++) fields.push(args[f]!)
+      answers.push("ok")
+    }
+  }
+  if (last === undefined || known === undefined || fields.length === 0) return answers
+  const now = positionNow(keyspace)
+  for (let from = 0; from < fields.length; from += mostFields) {
+    const part = fields.length <= mostFields ? fields : fields.slice(from, from + mostFields)
+    last = Math.max(last + 1, now) + part.length / 2 - 1
+    if (!addTo(keyspace, log, last, part)) return ["nolog"]
+  }
+  for (let m = 0; m < moved.length; m += 2) known.set(moved[m]!, moved[m + 1]!)
+  known.set("s", String(last))
+  return answers
+}
+
+function appendEphemeral(keyspace: Keyspace, args: string[]): string {
+  let last = lastPosition(keyspace, args[1]!)
+  if (last === undefined) return "nolog"
+  last = Math.max(last + 1, positionNow(keyspace)) + (args.length - 2) / 2 - 1
+  addTo(keyspace, args[0]!, last, args.slice(2))
+  keyspace.setField(args[1]!, "s", String(last))
+  return "ok"
+}
+
+function mark(keyspace: Keyspace, args: string[]): string | null {
+  let last = lastPosition(keyspace, args[1]!)
+  if (last === undefined) return null
+  const now = positionNow(keyspace)
+  const floor = numberOf(args[2])
+  if (floor > Math.max(last, now) + 3_600_000 * 4096) return null
+  const first = Math.max(last, now, floor) + 1
+  last = first + numberOf(args[3]) - 1
+  addTo(keyspace, args[0]!, last, [args[4]!, ""])
+  keyspace.setField(args[1]!, "s", String(last))
+  return String(first)
+}
+
+function claimSession(keyspace: Keyspace, args: string[]): 0 | 1 {
+  if (keyspace.hash(args[0]!)?.fields.get("worker") !== args[1]) return 0
+  if (args[2] === "") keyspace.delete(args[0]!)
+  else keyspace.setField(args[0]!, "worker", args[2]!)
+  return 1
+}
+
+function saveSession(keyspace: Keyspace, args: string[]): 0 | 1 {
+  const key = args[0]!
+  const holder = keyspace.hash(key)?.fields.get("worker")
+  if (holder !== undefined && holder !== args[1]) return 0
+  keyspace.setField(key, "worker", args[1]!)
+  keyspace.setField(key, "record", args[2]!)
+  keyspace.hash(key)!.expiresAt = keyspace.now() + numberOf(args[3]) * 1000
+  return 1
+}
+
+/** Where tokens.ts keeps a session's last activity. */
+const activityAt = 65
+
+function amendSession(keyspace: Keyspace, args: string[]): 0 | 1 {
+  const value = keyspace.text(args[0]!)
+  if (value === undefined || value.text === "revoked") return 0
+  const seconds = args[1]!
+  if (seconds === "") {
+    keyspace.delete(args[0]!)
+    return 1
+  }
+  if (numberOf(seconds) - numberOf(value.text.slice(activityAt, activityAt + 10)) < 60) return 0
+  value.text = value.text.slice(0, activityAt) + seconds + value.text.slice(activityAt + seconds.length)
+  return 1
+}
+
+/** By the name under which src/cluster registers them: the number of keys, and what the script does. */
+const scripts: Readonly<Record<string, Execute>> = {
+  append,
+  appendEphemeral,
+  mark,
+  "claim-session": claimSession,
+  "save-session": saveSession,
+  "amend-session": amendSession,
+}
+
+const registered = new Map<string, Execute>()
+
+/** What a script does, with its failures worded as Redis words them; undefined for one that is not simulated. */
+export function scriptOf(name: string, lua: string): Execute | undefined {
+  const run = scripts[name]
+  if (run === undefined) return undefined
+  const known = registered.get(lua)
+  if (known !== undefined) return known
+  const execute: Execute = (keyspace, args) => {
+    try {
+      return run(keyspace, args)
+    } catch (error) {
+      throw error instanceof Error && error.name === "ReplyError" ? inScript(error, lua) : error
+    }
+  }
+  registered.set(lua, execute)
+  return execute
+}
+
+/** A call that fails inside a script; the first in it unless it is another. */
+function inScript({ message, call }: Misstep, lua: string): Error {
+  const line = lua.slice(0, lua.indexOf(`redis.call(${call ? `'${call}'` : ""}`)).split("\n").length
+  const sha = createHash("sha1").update(lua).digest("hex")
+  return refusal(`${message} script: ${sha}, on @user_script:${line}.`)
+}

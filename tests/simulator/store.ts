@@ -1,0 +1,478 @@
+import type { Snowflake } from "../../src/contract/fields.ts"
+import { compareIds } from "../../src/domain/snowflake.ts"
+import type { MessageState } from "../../src/domain/states.ts"
+import { Fenced, type Batch, type Lane, type OutboxRow } from "../../src/storage/lanes.ts"
+import { insertMessage, nonceKey } from "../../src/storage/messages.ts"
+import type { ShardRow } from "../../src/storage/placement.ts"
+import { newServerState, type ServerOutline } from "../../src/storage/servers.ts"
+import type { Storage } from "../../src/storage/storage.ts"
+import type { Membership } from "../../src/storage/users.ts"
+import { groupWrites, type Write } from "../../src/storage/write.ts"
+import { applyGroup, pair, picked, Tables, tellKey } from "./tables.ts"
+
+/**
+ * The way from one worker to the store. It decides when a statement is executed, and when its answer comes or whether
+ * it is lost; the store itself has no time and no chance. `execute` is one atomic step, done at most once; what it throws
+ * is the answer. A link without a fault: `call: async (_name, execute) => execute()`.
+ */
+export interface Link {
+  call<T>(name: string, execute: () => T): Promise<T>
+}
+
+/** What a caller sees whose connection was lost, or whose answer did not come: `isAway` is true of it. */
+export const lostAnswer = (code: "CONNECTION_CLOSED" | "CONNECTION_ENDED" | "NO_ANSWER" = "CONNECTION_CLOSED"): Error =>
+  Object.assign(new Error(`simulated: ${code}`), { code })
+
+export interface SimulatedStoreOptions {
+  /** The numbers of the shards that exist. */
+  shards: readonly number[]
+  /** The database's own clock, in milliseconds: what is a day old is forgotten. */
+  now?: () => number
+}
+
+type Group = ReturnType<typeof groupWrites>[number]
+
+const day = 86_400_000
+
+/**
+ * PostgreSQL in memory, for as much of it as turns, homes, gateways and sweeps read and write. It keeps:
+ *   T1  A statement sees and changes rows at one moment; what takes several statements in SQL takes several calls here.
+ *   T2  A batch is written whole or not at all, in the order of `groupWrites`; the fence is looked at in the same step.
+ *   T3  What is refused is refused with PostgreSQL's code and the constraint's own name.
+ *   T4  Rows are copied on the way in, when a function is called, and on the way out.
+ */
+export class SimulatedStore {
+  /** What stands, for checkers. Rows are not to be changed. */
+  readonly tables: Tables
+  #drawn = 2 ** 30
+
+  constructor({ shards, now = () => 0 }: SimulatedStoreOptions) {
+    this.tables = new Tables(now)
+    this.tables.shards.insert(shards.map(shard => ({ shard, owner: null, epoch: 0 })))
+  }
+
+  /** One worker's storage. */
+  connect(link: Link): Storage {
+    return {
+      ...readers(this.tables, link),
+      openLane: (incarnation: string, lane: number, generation: number) =>
+        new SimulatedLane({ tables: this.tables, link, incarnation, lane, generation, draw: () => this.#draw() }),
+      close: () => Promise.resolve(),
+    } as unknown as Storage
+  }
+
+  /** Writes without a lane: how a story begins. */
+  seed(...writes: readonly Write[]): void {
+    const groups = groupsOf([{ home: "seed", writes }])
+    this.tables.atomically(() => {
+      for (const group of groups) applyGroup(this.tables, group)
+    })
+  }
+
+  /** The real ones are random: no two are the same, nor one more than the other for a while. */
+  #draw(): number {
+    return (this.#drawn += 1024)
+  }
+}
+
+/** The rows as they are now: an actor may change its own a moment later. */
+function groupsOf(turns: Batch["turns"]): Group[] {
+  return groupWrites(turns).map(({ kind, rows }) => ({ kind, rows: rows.map(row => sent(row as object)) }))
+}
+
+function sent(row: object): object {
+  const copy: Record<string, unknown> = { ...row }
+  for (const key in copy) {
+    const value = copy[key]
+    if (Array.isArray(value) || value instanceof Set) copy[key] = [...(value as Iterable<unknown>)]
+    else if (value === undefined) copy[key] = null
+  }
+  return copy
+}
+
+const { kind: insertMessageKind } = insertMessage({} as Parameters<typeof insertMessage>[0])
+
+interface SimulatedLaneOptions {
+  tables: Tables
+  link: Link
+  incarnation: string
+  lane: number
+  generation: number
+  draw: () => number
+}
+
+/** Behaves as `Lane` does, step by step. */
+class SimulatedLane implements Pick<Lane, "commit" | "raise" | "close"> {
+  readonly #options: SimulatedLaneOptions
+  #generation: number
+  #drawn: number | undefined
+  #closed = false
+
+  constructor(options: SimulatedLaneOptions) {
+    this.#options = options
+    this.#generation = options.generation
+  }
+
+  /** What is still on its way when the lane is raised comes before the raise or is fenced; when it is closed, never. */
+  commit(batch: Batch): Promise<void> {
+    const { tables, link } = this.#options
+    const groups = groupsOf(batch.turns)
+    const outbox = batch.outbox.map(row => ({ ...row }))
+    const isOneStatement = groups.length === 1 && groups[0]!.kind === insertMessageKind
+    const generation = this.#generation
+    return link.call("lane.commit", () => {
+      this.#mustBeOpen()
+      if (this.#row?.generation !== generation) throw new Fenced()
+      tables.atomically(() => {
+        // In one statement PostgreSQL runs the later WITH query first.
+        if (isOneStatement) tables.outbox.insert(outbox)
+        for (const group of groups) applyGroup(tables, group)
+        if (!isOneStatement) tables.outbox.insert(outbox)
+      })
+    })
+  }
+
+  async raise(): Promise<void> {
+    const { tables, link, incarnation, lane } = this.#options
+    const from = this.#generation
+    const drawn = (this.#drawn ??= this.#options.draw())
+    await link.call("lane.raise", () => {
+      this.#mustBeOpen()
+      const current = this.#row?.generation
+      if (current !== from && current !== drawn) throw new Fenced()
+      tables.lanes.update(pair(incarnation, lane), { generation: drawn })
+    })
+    this.#generation = drawn
+    this.#drawn = undefined
+  }
+
+  close(): Promise<void> {
+    this.#closed = true
+    return Promise.resolve()
+  }
+
+  get #row() {
+    const { tables, incarnation, lane } = this.#options
+    return tables.lanes.get(pair(incarnation, lane))
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw lostAnswer("CONNECTION_ENDED")
+  }
+}
+
+function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"> {
+  const { incarnations, lanes, shards, outbox, users, sessions, servers, roles, members, channels, invites, messages } =
+    tables
+  const isLiving = (id: string | null) => id !== null && incarnations.get(id)?.died_at === null
+  const ask = <T>(name: string, execute: () => T): Promise<T> => link.call(name, execute)
+
+  const userRow = (id: Snowflake) => {
+    const user = users.get(id)
+    return user && { ...user, badges: [...user.badges] }
+  }
+  const rolesOf = (server: Snowflake) =>
+    roles.of("server", server).map(role => ({ ...role, permissions: new Set(role.permissions) }))
+  const membershipsOf = (user: Snowflake): Membership[] =>
+    members
+      .of("user", user)
+      .map(({ server_id, roles }) => ({ server_id, roles: [...roles] }))
+      .toSorted((a, b) => compareIds(a.server_id, b.server_id))
+  /** Joined with its author: without him it is not shown. */
+  const messageState = (row: ReturnType<typeof messages.get>): MessageState | undefined => {
+    const author = row && users.get(row.author_id)
+    return author && { ...row, author_username: author.username, author_badges: [...author.badges], pinned: false }
+  }
+
+  return {
+    users: {
+      find: unsupported("users.find"),
+      findByLogin: unsupported("users.findByLogin"),
+      exists: unsupported("users.exists"),
+      async load(id) {
+        const [user, own] = await Promise.all([
+          ask("users.load/users", () => userRow(id)),
+          ask("users.load/sessions", () =>
+            sessions
+              .of("user", id)
+              .map(session => picked(session, "id", "token_hash", "created_at", "expires_at", "last_activity")),
+          ),
+        ])
+        if (!user) return undefined
+        const { username, email, badges } = user
+        return { id, username, email, badges, sessions: new Map(own.map(session => [session.id, session])) }
+      },
+      memberships(ids) {
+        const asked = [...new Set(ids)].toSorted(compareIds)
+        return ask("users.memberships", () => {
+          const found = new Map<Snowflake, Membership[]>()
+          for (const id of asked) {
+            const list = membershipsOf(id)
+            if (list.length > 0) found.set(id, list)
+          }
+          return found
+        })
+      },
+      async readyOf(id) {
+        const [user, memberships] = await Promise.all([
+          ask("users.readyOf/users", () => userRow(id)),
+          ask("users.readyOf/members", () => membershipsOf(id)),
+        ])
+        return user && { user, memberships }
+      },
+    },
+
+    sessions: {
+      find: id =>
+        ask("sessions.find", () => {
+          const session = sessions.get(id)
+          const user = session && users.get(session.user_id)
+          if (!user) return undefined
+          return {
+            session_id: id,
+            ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
+            ...picked(user, "username", "tier", "bot"),
+            badges: [...user.badges],
+          }
+        }),
+      expired: (now, limit) =>
+        ask("sessions.expired", () =>
+          [...sessions.values()]
+            .filter(({ expires_at }) => expires_at <= now)
+            .toSorted((a, b) => a.expires_at - b.expires_at)
+            .slice(0, limit)
+            .map(({ id, user_id }) => ({ id, user_id })),
+        ),
+      lockedUntil: unsupported("sessions.lockedUntil"),
+      countFailure: unsupported("sessions.countFailure"),
+      clearFailures: unsupported("sessions.clearFailures"),
+    },
+
+    servers: {
+      async load(id) {
+        const [server, ownRoles, ownChannels] = await Promise.all([
+          ask("servers.load/servers", () => servers.get(id)),
+          ask("servers.load/roles", () => rolesOf(id)),
+          ask("servers.load/channels", () => channels.of("server", id).map(channel => ({ ...channel }))),
+        ])
+        if (!server) return undefined
+        return newServerState({
+          server,
+          roles: new Map(ownRoles.map(role => [role.id, role])),
+          channels: new Map(ownChannels.map(channel => [channel.id, channel])),
+        })
+      },
+      async outlines(ids) {
+        if (ids.length === 0) return []
+        const asked = [...new Set(ids)]
+        const [named, held] = await Promise.all([
+          ask("servers.outlines/servers", () =>
+            asked.flatMap((id): Pick<ServerOutline, "id" | "name" | "owner_id">[] => {
+              const server = servers.get(id)
+              return server ? [{ id, name: server.name, owner_id: server.owner_id }] : []
+            }),
+          ),
+          ask("servers.outlines/roles", () => new Map(asked.map(id => [id, rolesOf(id)]))),
+        ])
+        return named.map(server => ({
+          ...server,
+          roles: new Map(held.get(server.id)!.map(({ id, permissions }) => [id, { permissions }])),
+        }))
+      },
+      find: unsupported("servers.find"),
+      ofUser: unsupported("servers.ofUser"),
+      ownedBy: unsupported("servers.ownedBy"),
+      members(server, ids) {
+        const asked = [...new Set(ids)]
+        return ask(
+          "servers.members",
+          () =>
+            new Map(
+              asked.flatMap(id => {
+                const member = members.get(pair(server, id))
+                if (!member) return []
+                const { user_id, joined_at, nickname, roles } = member
+                return [[id, { user_id, joined_at, nickname, roles: [...roles] }] as const]
+              }),
+            ),
+        )
+      },
+      bans(server, ids) {
+        const asked = [...new Set(ids)]
+        return ask(
+          "servers.bans",
+          () => new Map(asked.filter(id => tables.bans.has(pair(server, id))).map(id => [id, true as const])),
+        )
+      },
+    },
+
+    channels: {
+      homeOf: channel => ask("channels.homeOf", () => channels.get(channel)?.server_id),
+    },
+
+    invites: {
+      find: unsupported("invites.find"),
+      withServer: unsupported("invites.withServer"),
+      ofServer(server, codes) {
+        const asked = [...new Set(codes)]
+        return ask(
+          "invites.ofServer",
+          () =>
+            new Map(
+              asked.flatMap(code => {
+                const invite = invites.get(code)
+                return invite?.server_id === server ? [[code, { ...invite }] as const] : []
+              }),
+            ),
+        )
+      },
+      expired: (now, limit) =>
+        ask("invites.expired", () =>
+          [...invites.values()]
+            .filter(({ expires_at }) => expires_at !== null && expires_at <= now)
+            .toSorted((a, b) => a.expires_at! - b.expires_at!)
+            .slice(0, limit)
+            .map(({ code, server_id }) => ({ code, server_id })),
+        ),
+    },
+
+    messages: {
+      page: unsupported("messages.page"),
+      find(channel, ids) {
+        const asked = [...new Set(ids)]
+        return ask("messages.find", () => {
+          const found = new Map<Snowflake, MessageState>()
+          for (const id of asked) {
+            const state = messageState(messages.get(pair(channel, id)))
+            if (state && !state.deleted) found.set(id, state)
+          }
+          return found
+        })
+      },
+      lastPost: (channel, author, since) =>
+        ask("messages.lastPost", () => {
+          let last: Snowflake | undefined
+          for (const { id } of messages.of("author", pair(channel, author)))
+            if (compareIds(id, last ?? since) > 0) last = id
+          return last
+        }),
+      purge(ofChannels, limit) {
+        const asked = [...new Set(ofChannels)]
+        return ask("messages.purge", () => {
+          const gone = asked.flatMap(channel => messages.of("channel", channel)).slice(0, limit)
+          for (const { channel_id, id } of gone) messages.delete(pair(channel_id, id))
+          return gone.length
+        })
+      },
+      byNonces(keys) {
+        const asked = keys.map(({ channel, author, nonce }) => nonceKey(channel, author, nonce))
+        return ask("messages.byNonces", () => {
+          const found = new Map<string, MessageState>()
+          for (const key of asked) {
+            const state = messageState(messages.by("nonce", key))
+            if (state) found.set(key, state)
+          }
+          return found
+        })
+      },
+    },
+
+    placement: {
+      enrol({ id, host, slot, role }, count) {
+        return ask("placement.enrol", () => {
+          incarnations.insert([{ id, host, slot, role, died_at: null }])
+          lanes.insert(Array.from({ length: count }, (_, lane) => ({ incarnation: id, lane, generation: 1 })))
+        })
+      },
+      isDead: incarnation => ask("placement.isDead", () => !isLiving(incarnation)),
+      living: () =>
+        ask("placement.living", () =>
+          [...incarnations.values()]
+            .filter(({ died_at }) => died_at === null)
+            .map(({ id, host, slot, role }) => ({ id, host, slot, role })),
+        ),
+      declareDead: incarnation =>
+        ask("placement.declareDead", () => {
+          for (const { lane, generation } of lanes.of("incarnation", incarnation))
+            lanes.update(pair(incarnation, lane), { generation: generation + 1 })
+          if (!isLiving(incarnation)) return false
+          incarnations.update(incarnation, { died_at: tables.now() })
+          return true
+        }),
+      forgetDead: () =>
+        ask("placement.forgetDead", () => {
+          const owners = new Set([...shards.values()].map(({ owner }) => owner))
+          for (const { id, died_at } of incarnations.values())
+            if (died_at !== null && died_at < tables.now() - day && !owners.has(id)) incarnations.delete(id)
+        }),
+      shards(only) {
+        const asked = only && [...new Set(only)]
+        return ask("placement.shards", () => {
+          const rows = asked ? asked.map(shard => shards.get(String(shard))) : [...shards.values()]
+          return rows.flatMap(row => (row ? [{ ...row }] : []))
+        })
+      },
+      take(seen, taker) {
+        const asked = seen.map(({ shard, epoch }) => ({ shard, epoch }))
+        return ask("placement.take", () => {
+          if (!isLiving(taker)) return []
+          const taken: ShardRow[] = []
+          for (const { shard, epoch } of asked) {
+            const row = shards.get(String(shard))
+            if (row?.epoch !== epoch || isLiving(row.owner)) continue
+            taken.push({ shard, owner: taker, epoch: epoch + 1 })
+            shards.update(String(shard), { owner: taker, epoch: epoch + 1 })
+          }
+          return taken
+        })
+      },
+      handOver(given, owner, taker) {
+        const asked = [...new Set(given)]
+        return ask("placement.handOver", () => {
+          const next = isLiving(taker) ? taker : null
+          const handed: ShardRow[] = []
+          for (const shard of asked) {
+            const row = shards.get(String(shard))
+            if (row?.owner !== owner) continue
+            handed.push({ shard, owner: next, epoch: row.epoch + 1 })
+            shards.update(String(shard), { owner: next, epoch: row.epoch + 1 })
+          }
+          return handed
+        })
+      },
+      outbox(of) {
+        const asked = [...new Set(of)].toSorted((a, b) => a - b)
+        return ask("placement.outbox", () => asked.flatMap(shard => outboxOf(shard).map(row => ({ ...row }))))
+      },
+      wasWritten: (shard, number) => ask("placement.wasWritten", () => (outboxOf(shard).at(-1)?.number ?? 0) >= number),
+      sweep(rows) {
+        const asked = rows.map(({ shard, number }) => pair(shard, number))
+        return ask("placement.sweep", () => {
+          for (const key of asked) outbox.delete(key)
+        })
+      },
+      ping: () => ask("placement.ping", () => undefined),
+    },
+
+    tells: {
+      wasSeen(mark) {
+        const key = tellKey(mark)
+        return ask("tells.wasSeen", () => tables.tellsSeen.has(key))
+      },
+      forgetOld: limit =>
+        ask("tells.forgetOld", () => {
+          const before = tables.now() - day
+          const old = [...tables.tellsSeen.values()].filter(({ seen_at }) => seen_at < before).slice(0, limit)
+          for (const mark of old) tables.tellsSeen.delete(tellKey(mark))
+          return old.length
+        }),
+    },
+  }
+
+  function outboxOf(shard: number): Readonly<OutboxRow>[] {
+    return outbox.of("shard", String(shard)).sort((a, b) => a.number - b.number)
+  }
+}
+
+/** What only REST's handlers ask for. */
+const unsupported = (name: string) => () => Promise.reject(new Error(`the simulated store does not answer ${name}`))

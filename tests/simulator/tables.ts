@@ -1,0 +1,440 @@
+import postgres from "postgres"
+import type { Snowflake } from "../../src/contract/fields.ts"
+import type { Permission } from "../../src/contract/permissions.ts"
+import type { Server } from "../../src/contract/servers.ts"
+import type { ChannelState, InviteState, MemberState, RoleState } from "../../src/domain/states.ts"
+import type { insertChannel } from "../../src/storage/channels.ts"
+import type { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
+import type { OutboxRow } from "../../src/storage/lanes.ts"
+import {
+  nonceKey,
+  type deleteMessage,
+  type insertMessage,
+  type MessageRow,
+  type updateContent,
+} from "../../src/storage/messages.ts"
+import type { IncarnationRow, ShardRow } from "../../src/storage/placement.ts"
+import type {
+  deleteMember,
+  deleteServer,
+  insertMember,
+  insertRole,
+  insertServer,
+  setMemberCount,
+} from "../../src/storage/servers.ts"
+import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
+import type { markTell, TellMark } from "../../src/storage/tells.ts"
+import type { insertUser, UserRow } from "../../src/storage/users.ts"
+import type { Write } from "../../src/storage/write.ts"
+
+type Constraint<Row> = string | ((row: Row) => string)
+
+interface Schema<Row> {
+  readonly primary: { readonly constraint: Constraint<Row>; readonly key: (row: Row) => string }
+  /** Unique indexes in the order in which PostgreSQL looks at them; a row without a key is not in the index. */
+  readonly unique?: Readonly<
+    Record<string, { readonly constraint: Constraint<Row>; readonly key: (row: Row) => string | undefined }>
+  >
+  /** Rows that are asked for together. */
+  readonly groups?: Readonly<Record<string, (row: Row) => string>>
+  /** Foreign keys, looked at when the statement is over. */
+  readonly references?: Readonly<Record<string, (row: Row) => boolean>>
+  /** What goes with a row. */
+  readonly cascade?: (row: Row) => void
+}
+
+/** How to take back what an open transaction has done. */
+class Journal {
+  #undo: (() => void)[] | undefined
+
+  note(undo: () => void): void {
+    this.#undo?.push(undo)
+  }
+
+  atomically(action: () => void): void {
+    const undo: (() => void)[] = (this.#undo = [])
+    try {
+      action()
+    } catch (error) {
+      this.#undo = undefined
+      for (const step of undo.reverse()) step()
+      throw error
+    } finally {
+      this.#undo = undefined
+    }
+  }
+}
+
+/** Rows by their primary key. A row is never changed, only replaced: what was handed out may be kept. */
+export class Table<Row extends object> {
+  readonly #schema: Schema<Row>
+  readonly #journal: Journal
+  readonly #rows = new Map<string, Row>()
+  readonly #unique = new Map<string, Map<string, Row>>()
+  readonly #groups = new Map<string, Map<string, Map<string, Row>>>()
+
+  constructor(journal: Journal, schema: Schema<Row>) {
+    this.#journal = journal
+    this.#schema = schema
+    for (const name in schema.unique) this.#unique.set(name, new Map())
+    for (const name in schema.groups) this.#groups.set(name, new Map())
+  }
+
+  get size(): number {
+    return this.#rows.size
+  }
+
+  has(key: string): boolean {
+    return this.#rows.has(key)
+  }
+
+  get(key: string): Readonly<Row> | undefined {
+    return this.#rows.get(key)
+  }
+
+  values(): IterableIterator<Readonly<Row>> {
+    return this.#rows.values()
+  }
+
+  by(unique: string, key: string): Readonly<Row> | undefined {
+    return this.#unique.get(unique)!.get(key)
+  }
+
+  of(group: string, value: string): Readonly<Row>[] {
+    return [...(this.#groups.get(group)!.get(value)?.values() ?? [])]
+  }
+
+  /** One statement: each row's indexes, then every row's foreign keys. */
+  insert(rows: readonly Row[]): void {
+    const { primary, unique, references } = this.#schema
+    for (const row of rows) {
+      const key = primary.key(row)
+      if (this.#rows.has(key)) throw refused("23505", primary.constraint, row)
+      for (const name in unique) {
+        const { constraint, key: keyOf } = unique[name]!
+        const value = keyOf(row)
+        if (value !== undefined && this.#unique.get(name)!.has(value)) throw refused("23505", constraint, row)
+      }
+      this.#put(key, row)
+    }
+    if (!references) return
+    for (const row of rows)
+      for (const name in references) if (!references[name]!(row)) throw refused("23503", name, row)
+  }
+
+  update(key: string, changes: Partial<Row>): void {
+    const row = this.#rows.get(key)
+    if (row) this.#put(key, { ...row, ...changes })
+  }
+
+  delete(key: string): boolean {
+    const row = this.#rows.get(key)
+    if (!row) return false
+    this.#put(key, undefined)
+    this.#schema.cascade?.(row)
+    return true
+  }
+
+  #put(key: string, row: Row | undefined): void {
+    const former = this.#rows.get(key)
+    this.#set(key, former, row)
+    this.#journal.note(() => this.#set(key, row, former))
+  }
+
+  #set(key: string, former: Row | undefined, row: Row | undefined): void {
+    if (row) this.#rows.set(key, row)
+    else this.#rows.delete(key)
+    const { unique, groups } = this.#schema
+    for (const name in unique) {
+      const index = this.#unique.get(name)!
+      const keyOf = unique[name]!.key
+      const before = former && keyOf(former)
+      const after = row && keyOf(row)
+      if (before !== undefined && before !== after) index.delete(before)
+      if (after !== undefined) index.set(after, row!)
+    }
+    for (const name in groups) {
+      const index = this.#groups.get(name)!
+      const before = former && groups[name]!(former)
+      const after = row && groups[name]!(row)
+      if (before !== undefined && before !== after) index.get(before)!.delete(key)
+      if (after === undefined) continue
+      const group = index.get(after)
+      if (group) group.set(key, row!)
+      else index.set(after, new Map([[key, row!]]))
+    }
+  }
+}
+
+/** As PostgreSQL says it. */
+function refused<Row>(code: "23503" | "23505", constraint: Constraint<Row>, row: Row): postgres.PostgresError {
+  const constraint_name = typeof constraint === "string" ? constraint : constraint(row)
+  const message =
+    code === "23505"
+      ? `duplicate key value violates unique constraint "${constraint_name}"`
+      : `insert or update violates foreign key constraint "${constraint_name}"`
+  // Its declaration is that of an Error; it takes the fields of the server's message.
+  return new postgres.PostgresError({ severity: "ERROR", code, message, constraint_name } as never)
+}
+
+type StoredRole = Omit<RoleState, "permissions"> & { server_id: Snowflake; permissions: Permission[] }
+type StoredMember = MemberState & { server_id: Snowflake }
+type StoredMessage = MessageRow & { edited_at: number | null; deleted: boolean }
+
+export const pair = (a: string | number, b: string | number) => `${a}:${b}`
+export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">) =>
+  `${shard}:${source}:${number}:${item}`
+
+/** The tables of the first migration, with the names that PostgreSQL gives their constraints. */
+export class Tables {
+  readonly #journal = new Journal()
+
+  readonly incarnations = this.#table<IncarnationRow & { died_at: number | null }>({
+    primary: { constraint: "incarnations_pkey", key: row => row.id },
+    cascade: ({ id }) => {
+      for (const { lane } of this.lanes.of("incarnation", id)) this.lanes.delete(pair(id, lane))
+    },
+  })
+  readonly lanes = this.#table<{ incarnation: string; lane: number; generation: number }>({
+    primary: { constraint: "lanes_pkey", key: row => pair(row.incarnation, row.lane) },
+    groups: { incarnation: row => row.incarnation },
+  })
+  readonly shards = this.#table<ShardRow>({
+    primary: { constraint: "shards_pkey", key: row => String(row.shard) },
+  })
+  readonly outbox = this.#table<OutboxRow>({
+    primary: { constraint: "outbox_pkey", key: row => pair(row.shard, row.number) },
+    groups: { shard: row => String(row.shard) },
+  })
+  readonly tellsSeen = this.#table<TellMark & { seen_at: number }>({
+    primary: { constraint: "tells_seen_pkey", key: tellKey },
+  })
+  readonly users = this.#table<UserRow>({
+    primary: { constraint: "users_pkey", key: row => row.id },
+    unique: {
+      username: { constraint: "users_username", key: row => row.username.toLowerCase() },
+      email: { constraint: "users_email", key: row => row.email?.toLowerCase() },
+    },
+  })
+  readonly sessions = this.#table<SessionRow>({
+    primary: { constraint: "sessions_pkey", key: row => row.id },
+    groups: { user: row => row.user_id },
+    references: { sessions_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly servers = this.#table<Server>({
+    primary: { constraint: "servers_pkey", key: row => row.id },
+    references: { servers_owner_id_fkey: row => this.users.has(row.owner_id) },
+    cascade: ({ id }) => {
+      for (const role of this.roles.of("server", id)) this.roles.delete(role.id)
+      for (const { user_id } of this.members.of("server", id)) this.members.delete(pair(id, user_id))
+      for (const { user_id } of this.bans.of("server", id)) this.bans.delete(pair(id, user_id))
+      for (const channel of this.channels.of("server", id)) this.channels.delete(channel.id)
+      for (const { code } of this.invites.of("server", id)) this.invites.delete(code)
+    },
+  })
+  readonly roles = this.#table<StoredRole>({
+    primary: { constraint: "roles_pkey", key: row => row.id },
+    groups: { server: row => row.server_id },
+    references: { roles_server_id_fkey: row => this.servers.has(row.server_id) },
+  })
+  readonly members = this.#table<StoredMember>({
+    primary: { constraint: "members_pkey", key: row => pair(row.server_id, row.user_id) },
+    groups: { server: row => row.server_id, user: row => row.user_id },
+    references: {
+      members_server_id_fkey: row => this.servers.has(row.server_id),
+      members_user_id_fkey: row => this.users.has(row.user_id),
+    },
+  })
+  readonly bans = this.#table<{ server_id: Snowflake; user_id: Snowflake }>({
+    primary: { constraint: "bans_pkey", key: row => pair(row.server_id, row.user_id) },
+    groups: { server: row => row.server_id },
+    references: { bans_server_id_fkey: row => this.servers.has(row.server_id) },
+  })
+  readonly channels = this.#table<ChannelState>({
+    primary: { constraint: "channels_pkey", key: row => row.id },
+    groups: { server: row => row.server_id },
+    references: { channels_server_id_fkey: row => this.servers.has(row.server_id) },
+  })
+  readonly invites = this.#table<InviteState>({
+    primary: { constraint: "invites_pkey", key: row => row.code },
+    groups: { server: row => row.server_id },
+    references: { invites_server_id_fkey: row => this.servers.has(row.server_id) },
+  })
+  readonly messages = this.#table<StoredMessage>({
+    primary: {
+      constraint: row => `messages_${partitionOf(row.channel_id)}_pkey`,
+      key: row => pair(row.channel_id, row.id),
+    },
+    unique: {
+      nonce: {
+        constraint: row => `messages_${partitionOf(row.channel_id)}_nonce`,
+        key: row => (row.nonce === null ? undefined : nonceKey(row.channel_id, row.author_id, row.nonce)),
+      },
+    },
+    groups: { channel: row => row.channel_id, author: row => pair(row.channel_id, row.author_id) },
+  })
+  readonly now: () => number
+
+  constructor(now: () => number) {
+    this.now = now
+  }
+
+  /** All of it, or nothing when it throws. */
+  atomically(action: () => void): void {
+    this.#journal.atomically(action)
+  }
+
+  #table<Row extends object>(schema: Schema<Row>): Table<Row> {
+    return new Table(this.#journal, schema)
+  }
+}
+
+type RowsOf<Constructor extends (row: never) => Write> = readonly Parameters<Constructor>[0][]
+
+/** Some columns of a row, as a row of its own. */
+export function picked<Row extends object, Column extends keyof Row>(
+  row: Row,
+  ...columns: readonly Column[]
+): Pick<Row, Column> {
+  const copy = {} as Pick<Row, Column>
+  for (const column of columns) copy[column] = row[column]
+  return copy
+}
+
+/** What each kind of write does: one statement for all its rows of a batch, with the defaults of the other columns. */
+const applyWrite = {
+  insertUser({ users }, rows: RowsOf<typeof insertUser>) {
+    const columns = [
+      "id",
+      "username",
+      "email",
+      "password_hash",
+      "created_at",
+      "email_verified",
+      "age_verified",
+    ] as const
+    users.insert(rows.map(row => ({ ...picked(row, ...columns, "badges", "tier"), totp_enabled: false, bot: false })))
+  },
+  insertSession({ sessions }, rows: RowsOf<typeof insertSession>) {
+    const columns = ["id", "user_id", "token_hash", "ip_address", "user_agent", "created_at", "expires_at"] as const
+    sessions.insert(rows.map(row => picked(row, ...columns, "last_activity")))
+  },
+  deleteSession({ sessions }, rows: RowsOf<typeof deleteSession>) {
+    for (const { id } of rows) sessions.delete(id)
+  },
+  touchSession({ sessions }, rows: RowsOf<typeof touchSession>) {
+    for (const { id, expires_at, last_activity } of rows) sessions.update(id, { expires_at, last_activity })
+  },
+  insertServer({ servers }, rows: RowsOf<typeof insertServer>) {
+    servers.insert(
+      rows.map(row => ({
+        ...picked(row, "id", "name", "description", "owner_id", "member_count", "created_at"),
+        icon_url: null,
+        default_channel_id: null,
+        verification_level: 0,
+        default_message_notifications: 0,
+        public: false,
+        category: null,
+      })),
+    )
+  },
+  deleteServer({ servers }, rows: RowsOf<typeof deleteServer>) {
+    for (const { id } of rows) servers.delete(id)
+  },
+  setMemberCount({ servers }, rows: RowsOf<typeof setMemberCount>) {
+    for (const { id, member_count } of rows) servers.update(id, { member_count })
+  },
+  insertRole({ roles }, rows: RowsOf<typeof insertRole>) {
+    roles.insert(
+      rows.map(row => ({
+        ...picked(row, "id", "server_id", "name", "color", "position", "hoist", "mentionable"),
+        permissions: [...row.permissions],
+      })),
+    )
+  },
+  insertMember({ members }, rows: RowsOf<typeof insertMember>) {
+    members.insert(
+      rows.map(row => ({ ...picked(row, "server_id", "user_id", "joined_at"), nickname: null, roles: [] })),
+    )
+  },
+  deleteMember({ members }, rows: RowsOf<typeof deleteMember>) {
+    for (const { server_id, user_id } of rows) members.delete(pair(server_id, user_id))
+  },
+  insertChannel({ channels }, rows: RowsOf<typeof insertChannel>) {
+    const columns = ["id", "server_id", "name", "channel_type", "topic", "position", "category_id", "nsfw"] as const
+    channels.insert(rows.map(row => picked(row, ...columns, "slowmode_seconds", "read_receipts_enabled", "created_at")))
+  },
+  insertInvite({ invites }, rows: RowsOf<typeof insertInvite>) {
+    const columns = ["code", "server_id", "channel_id", "inviter_id", "max_age", "max_uses", "temporary"] as const
+    invites.insert(rows.map(row => picked(row, ...columns, "uses", "created_at", "expires_at")))
+  },
+  setInviteUses({ invites }, rows: RowsOf<typeof setInviteUses>) {
+    for (const { code, uses } of rows) invites.update(code, { uses })
+  },
+  deleteInvite({ invites }, rows: RowsOf<typeof deleteInvite>) {
+    for (const { code } of rows) invites.delete(code)
+  },
+  insertMessage({ messages }, rows: RowsOf<typeof insertMessage>) {
+    const columns = ["channel_id", "id", "server_id", "author_id", "content", "reply_to_id", "nonce"] as const
+    messages.insert(rows.map(row => ({ ...picked(row, ...columns), edited_at: null, deleted: false })))
+  },
+  updateContent({ messages }, rows: RowsOf<typeof updateContent>) {
+    for (const { channel_id, id, content, edited_at } of rows)
+      messages.update(pair(channel_id, id), { content, edited_at })
+  },
+  deleteMessage({ messages }, rows: RowsOf<typeof deleteMessage>) {
+    for (const { channel_id, id, nonce } of rows)
+      if (nonce === null) messages.delete(pair(channel_id, id))
+      else messages.update(pair(channel_id, id), { deleted: true, content: null, reply_to_id: null, edited_at: null })
+  },
+  markTell({ tellsSeen, now }, rows: RowsOf<typeof markTell>) {
+    tellsSeen.insert(rows.map(row => ({ ...picked(row, "shard", "source", "number", "item", "home"), seen_at: now() })))
+  },
+} satisfies Record<string, (tables: Tables, rows: never) => void>
+
+/** The kinds of writes that the simulated store knows. */
+export const knownWrites: ReadonlySet<string> = new Set(Object.keys(applyWrite))
+
+export function applyGroup(tables: Tables, { kind, rows }: { kind: { name: string }; rows: readonly unknown[] }): void {
+  if (!knownWrites.has(kind.name)) throw new Error(`the simulated store does not know the write ${kind.name}`)
+  const apply = applyWrite[kind.name as keyof typeof applyWrite] as (tables: Tables, rows: readonly unknown[]) => void
+  apply(tables, rows)
+}
+
+const rotated = (value: number, by: number) => (value << by) | (value >>> (32 - by))
+
+/**
+ * The partition of the messages of a channel. PostgreSQL's `hashint8extended` with the seed of hash partitions, then
+ * `hash_combine64` with zero, then the remainder by 16: its last four bits are enough.
+ * Source: src/common/hashfn.c and src/backend/partitioning/partbounds.c of PostgreSQL.
+ */
+export function partitionOf(channel: Snowflake): number {
+  const value = BigInt.asIntN(64, BigInt(channel))
+  const low = Number(BigInt.asIntN(32, value))
+  const high = Number(BigInt.asIntN(32, value >> 32n))
+  const initial = (0x9e3779b9 + 4 + 3923095) | 0
+  let a = (initial + 0x7a5b2236) | 0
+  let b = (initial + 0x7996dcfd) | 0
+  let c = initial
+  a = ((a - c) ^ rotated(c, 4)) | 0
+  c = (c + b) | 0
+  b = ((b - a) ^ rotated(a, 6)) | 0
+  a = (a + c) | 0
+  c = ((c - b) ^ rotated(b, 8)) | 0
+  b = (b + a) | 0
+  a = ((a - c) ^ rotated(c, 16)) | 0
+  c = (c + b) | 0
+  b = ((b - a) ^ rotated(a, 19)) | 0
+  a = (a + c) | 0
+  c = ((c - b) ^ rotated(b, 4)) | 0
+  b = (b + a) | 0
+  a = (a + (low ^ (value >= 0n ? high : ~high))) | 0
+  c = ((c ^ b) - rotated(b, 14)) | 0
+  a = ((a ^ c) - rotated(c, 11)) | 0
+  b = ((b ^ a) - rotated(a, 25)) | 0
+  c = ((c ^ b) - rotated(b, 16)) | 0
+  a = ((a ^ c) - rotated(c, 4)) | 0
+  b = ((b ^ a) - rotated(a, 14)) | 0
+  c = ((c ^ b) - rotated(b, 24)) | 0
+  return (c + 3) & 15
+}

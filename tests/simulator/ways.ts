@@ -1,0 +1,168 @@
+import type { Redis } from "ioredis"
+import type { Connect, Purpose } from "../../src/cluster/redis.ts"
+import type { Flight, Link as RedisLink, SimulatedConnection, SimulatedRedis } from "./redis.ts"
+import { lostAnswer, type Link as StoreLink } from "./store.ts"
+import type { Actor, Timeline } from "./timeline.ts"
+
+/** What stands between a worker and a service. Several faults may be on it at once. */
+export class Way {
+  /** Nothing gets through before this moment. */
+  cutUntil = 0
+  /** Every message takes so much longer, until then. */
+  slowBy = 0
+  slowUntil = 0
+  /** Probability that a message or its answer is lost. */
+  loss: number
+  readonly #timeline: Timeline
+  readonly #usual: readonly [low: number, high: number]
+
+  constructor(timeline: Timeline, usual: readonly [low: number, high: number], loss: number) {
+    this.#timeline = timeline
+    this.#usual = usual
+    this.loss = loss
+  }
+
+  get isCut(): boolean {
+    return this.#timeline.now < this.cutUntil
+  }
+
+  delay(): number {
+    const [low, high] = this.#usual
+    const usual = this.#timeline.chance(0.03) ? high * 20 * this.#timeline.random() : this.#timeline.between(low, high)
+    return this.#timeline.now < this.slowUntil ? usual + this.slowBy * this.#timeline.random() : usual
+  }
+
+  isLost(): boolean {
+    return this.loss > 0 && this.#timeline.chance(this.loss)
+  }
+}
+
+/** After so long without an answer the client gives a command up, as configured in src/cluster/redis.ts. */
+const patience = (purpose: Purpose | "records"): number =>
+  purpose === "membership" ? 1_000 : purpose === "streams" ? 10_000 : 2_000
+
+/** A worker's connections to Redis: what it sends arrives in order, or the connection breaks. */
+export class RedisWay {
+  readonly #timeline: Timeline
+  readonly #redis: SimulatedRedis
+  readonly #worker: Actor
+  readonly #network: Actor
+  readonly way: Way
+  readonly #connections: SimulatedConnection[] = []
+
+  constructor(options: { timeline: Timeline; redis: SimulatedRedis; worker: Actor; network: Actor; way: Way }) {
+    this.#timeline = options.timeline
+    this.#redis = options.redis
+    this.#worker = options.worker
+    this.#network = options.network
+    this.way = options.way
+  }
+
+  readonly connect: Connect = purpose => this.open(purpose)
+
+  open(purpose: Purpose | "records"): Redis {
+    const timeline = this.#timeline
+    const { way } = this
+    const limit = patience(purpose)
+    const link: RedisLink = {
+      send: flight => {
+        if (way.isLost()) return this.#break(connection, flight)
+        timeline.after(way.delay(), this.#network, () => flight.arrive())
+        timeline.after(limit, this.#worker, () => {
+          if (!flight.settled) flight.timeOut()
+        })
+      },
+      reply: flight => {
+        if (way.isLost()) return this.#break(connection, flight)
+        timeline.after(way.delay(), this.#worker, () => flight.settle())
+      },
+      block: (milliseconds, expire) => {
+        const timer = timeline.after(milliseconds, this.#network, expire)
+        return () => timer.stop()
+      },
+      disconnect: again => {
+        if (again) this.#comeBack(connection)
+      },
+    }
+    const connection = this.#redis.connect(link)
+    this.#connections.push(connection)
+    return connection.redis
+  }
+
+  /** Nothing goes through for a while; what was under way may have got there. */
+  cut(lasts: number): void {
+    this.way.cutUntil = Math.max(this.way.cutUntil, this.#timeline.now + lasts)
+    for (const connection of this.#connections) {
+      connection.cut({ stillArriving: this.#timeline.chance(0.5) })
+      this.#comeBack(connection)
+    }
+  }
+
+  /** The process has ended: what it had sent may still arrive. */
+  processEnded(): void {
+    for (const connection of this.#connections) connection.cut({ stillArriving: this.#timeline.chance(0.7) })
+  }
+
+  #break(connection: SimulatedConnection, _flight: Flight): void {
+    // Not within the call that sends: the program sees a broken connection later.
+    this.#timeline.after(this.way.delay(), this.#worker, () => {
+      connection.cut({ stillArriving: this.#timeline.chance(0.5) })
+      this.#comeBack(connection)
+    })
+  }
+
+  #comeBack(connection: SimulatedConnection): void {
+    const timeline = this.#timeline
+    timeline.at(Math.max(this.way.cutUntil, timeline.now) + timeline.between(5, 80), this.#worker, () => {
+      if (this.way.isCut) return this.#comeBack(connection)
+      connection.reconnect()
+    })
+  }
+}
+
+const away = (timeline: Timeline) => lostAnswer(timeline.chance(0.5) ? "CONNECTION_CLOSED" : "NO_ANSWER")
+
+/** The store's clients give a statement up after so long; a commit a little later. */
+const statementPatience = 3_500
+const commitPatience = 6_500
+
+/** A worker's way to PostgreSQL: a statement is executed or not, and its answer comes, comes late, or never. */
+export function storeWay(options: {
+  timeline: Timeline
+  worker: Actor
+  network: Actor
+  way: Way
+  /** When the store goes on, if it stands still. */
+  pausedUntil: () => number
+}): StoreLink {
+  const { timeline, worker, network, way, pausedUntil } = options
+  return {
+    call<T>(name: string, execute: () => T): Promise<T> {
+      return new Promise((resolve, reject) => {
+        const isCommit = name.startsWith("lane.")
+        const giveUp = timeline.after(isCommit ? commitPatience : statementPatience, worker, () =>
+          reject(lostAnswer("NO_ANSWER")),
+        )
+        const lost = () => {
+          giveUp.stop()
+          timeline.after(timeline.between(1, 20), worker, () => reject(away(timeline)))
+        }
+        if (way.isCut || way.isLost()) return lost()
+        timeline.at(Math.max(timeline.now + way.delay(), pausedUntil()), network, function arrive() {
+          // Paused meanwhile.
+          if (pausedUntil() > timeline.now) return void timeline.at(pausedUntil(), network, arrive)
+          let answer: () => void
+          try {
+            const result = execute()
+            answer = () => resolve(result)
+          } catch (error) {
+            answer = () => reject(error as Error)
+          }
+          if (way.isCut || way.isLost()) return lost()
+          giveUp.stop()
+          timeline.after(way.delay(), worker, answer)
+        })
+      })
+    },
+  }
+}

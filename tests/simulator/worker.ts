@@ -1,0 +1,129 @@
+import { openNode, type ClusterNode, type NodeTopology } from "../../src/actors/runtime/node.ts"
+import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
+import type { RedisKeys } from "../../src/cluster/keys.ts"
+import type { Member } from "../../src/cluster/members.ts"
+import type { Connect } from "../../src/cluster/redis.ts"
+import type { AccessSession } from "../../src/cluster/tokens.ts"
+import type { Snowflake } from "../../src/contract/fields.ts"
+import { Gateway, type GatewayTopology } from "../../src/gateway/gateway.ts"
+import type { Log } from "../../src/observability/log.ts"
+import type { Metrics } from "../../src/observability/metrics.ts"
+import type { Storage } from "../../src/storage/storage.ts"
+import { SimulatedApp } from "./sockets.ts"
+import type { Actor, Timeline } from "./timeline.ts"
+
+export interface SimulatedWorkerOptions {
+  readonly self: Member
+  readonly timeline: Timeline
+  readonly keys: RedisKeys
+  readonly connect: Connect
+  readonly openRecords: () => GatewaySessions
+  readonly openStorage: () => Storage
+  readonly addJob: (key: string) => Promise<void>
+  readonly revoke: (sessions: readonly Snowflake[]) => Promise<void>
+  readonly verify: (token: string) => Promise<AccessSession | string>
+  readonly topology: NodeTopology & { readonly gateway: GatewayTopology }
+  readonly newShard: () => number
+  readonly log: Log
+  readonly metrics: Metrics
+  /** The process has ended, by itself or by a fault. */
+  readonly ended: (why: string) => void
+}
+
+/**
+ * A web worker's process: the program's own node and gateway, without HTTP. Its code runs in steps of its own; between any
+ * two of them it can be killed, and nothing of it happens any more.
+ */
+export class SimulatedWorker implements Actor {
+  readonly name: string
+  readonly id: string
+  readonly slot: number
+  dead = false
+  pausedUntil = 0
+  /** How far its wall clock is off, in milliseconds. */
+  skew = 0
+  readonly sockets: SimulatedApp
+  readonly #options: SimulatedWorkerOptions
+  #node: ClusterNode | undefined
+  #gateway: Gateway | undefined
+  isReady = false
+  isDraining = false
+
+  constructor(options: SimulatedWorkerOptions) {
+    this.#options = options
+    this.id = options.self.id
+    this.name = options.self.id
+    this.slot = options.self.slot
+    this.sockets = new SimulatedApp(options.timeline, this)
+  }
+
+  get node(): ClusterNode {
+    return this.#node!
+  }
+
+  async start(): Promise<void> {
+    const { self, timeline, keys, topology, log, metrics } = this.#options
+    const storage = this.#options.openStorage()
+    const clock = timeline.clockOf(this, () => this.skew)
+    const doors: { gateway?: Gateway } = {}
+    const node = await openNode({
+      self,
+      connect: this.#options.connect,
+      keys,
+      storage,
+      jobs: {
+        add: job => this.#options.addJob(job.key),
+        waiting: () => Promise.resolve(0),
+        close: () => Promise.resolve(),
+      },
+      revoke: this.#options.revoke,
+      topology,
+      onItems: items => doors.gateway?.takeItems(items),
+      onDeath: () => {},
+      onOver: why => this.end(why),
+      newShard: this.#options.newShard,
+      clock,
+      log,
+      metrics,
+    })
+    this.#node = node
+    this.#gateway = doors.gateway = new Gateway({
+      app: this.sockets.app,
+      node,
+      records: this.#options.openRecords(),
+      storage,
+      tokens: { verify: this.#options.verify as never },
+      topology: topology.gateway,
+      limited: false,
+      gatewayUrl: "ws://localhost/gateway",
+      allowedOrigins: [],
+      clientAddress: peer => peer,
+      clock,
+      log,
+      metrics,
+    })
+    await node.start()
+    this.#gateway.begin(node.streams.position)
+    this.sockets.isListening = true
+    this.isReady = true
+  }
+
+  /** As after SIGTERM. */
+  async drain(): Promise<void> {
+    this.isDraining = true
+    this.sockets.isListening = false
+    await this.#gateway!.drain()
+    await this.node.leave().catch(() => {})
+    this.#gateway!.stop()
+    await this.node.stop()
+    this.end("drained")
+  }
+
+  /** The process is gone, in the middle of whatever it did. */
+  end(why: string): void {
+    if (this.dead) return
+    this.dead = true
+    this.sockets.processEnded()
+    this.#options.ended(why)
+  }
+}

@@ -1,0 +1,736 @@
+import { channelActor } from "../../src/actors/channel.ts"
+import { serverActor } from "../../src/actors/server.ts"
+import { userActor } from "../../src/actors/user.ts"
+import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
+import { redisKeys } from "../../src/cluster/keys.ts"
+import { Failure } from "../../src/contract/errors.ts"
+import type { Snowflake } from "../../src/contract/fields.ts"
+import { grantedAtCreation } from "../../src/domain/permissions.ts"
+import { compareIds, idOf, shardOf } from "../../src/domain/snowflake.ts"
+import type { Actor as PersonOf } from "../../src/domain/states.ts"
+import { silentLog, type Log } from "../../src/observability/log.ts"
+import { createMetrics } from "../../src/observability/metrics.ts"
+import { insertChannel } from "../../src/storage/channels.ts"
+import { insertInvite } from "../../src/storage/invites.ts"
+import { insertMember, insertRole, insertServer } from "../../src/storage/servers.ts"
+import { insertSession } from "../../src/storage/sessions.ts"
+import { insertUser } from "../../src/storage/users.ts"
+import { breaches, type Made } from "./checks.ts"
+import { SimulatedClient, type Reads } from "./client.ts"
+import { History, type Change, type Oddity, type Send } from "./history.ts"
+import type { Deed, Plan } from "./plan.ts"
+import { SimulatedRedis } from "./redis.ts"
+import { SimulatedStore } from "./store.ts"
+import { Timeline, type Actor } from "./timeline.ts"
+import { RedisWay, storeWay, Way } from "./ways.ts"
+import { SimulatedWorker } from "./worker.ts"
+
+/** The shards that exist here; the program does not mind how many there are. */
+const shards = [3, 217, 580, 901]
+const keys = redisKeys("")
+/** Shared by all runs: counting costs little, making the counters much. */
+const metrics = createMetrics()
+
+/** As in cluster.config.ts, with less patience where only waiting would be simulated. */
+const topology = {
+  membership: { renewEvery: 500, serveFor: 1_500, deadAfter: 2_500 },
+  handover: { shardsAtATime: 2, rebalanceEvery: 500 },
+  bus: { askTimeout: 4_000, maxPendingAsks: 1_000 },
+  actors: {
+    mailbox: 200,
+    homes: 100,
+    inFlight: 500,
+    sleepAfter: 3_000,
+    batch: 20,
+    unpublishedBatches: 8,
+    outboxKeep: 15_000,
+    outboxSweepEvery: 1_000,
+  },
+  log: { keep: 120_000, maxBytes: 10_000_000, memoryBytes: 2_000, markEvery: 1_000, readCount: 5 },
+  resumeWindow: 12_000,
+  gateway: {
+    heartbeatInterval: 4_000,
+    resumeWindow: 12_000,
+    publishSlice: 600,
+    socketBudget: 1_200,
+    stuckAfter: 8_000,
+    identifyQueue: 100,
+    identifyAtOnce: 4,
+    connectionsPerUser: 50,
+    framesPerMinute: 10_000,
+    maxFrameBytes: 65_536,
+    resumeReplayBytes: 10_000_000,
+    classesPerAudience: 2,
+  },
+}
+
+/** A request that was answered by nobody: it may have been done. */
+class Maybe extends Error {}
+
+interface Person {
+  readonly actor: PersonOf
+  readonly clients: SimulatedClient[]
+  /** Servers that he never leaves. */
+  readonly resident: boolean
+}
+
+export interface RunResult {
+  readonly breaches: readonly Oddity[]
+  readonly counters: ReadonlyMap<string, number>
+  readonly steps: number
+}
+
+/** One simulated history: people, workers, faults, and then everything in peace again. */
+export async function run(plan: Plan, trace?: (line: string) => void): Promise<RunResult> {
+  const world = new World(plan, trace)
+  return world.live()
+}
+
+class World {
+  readonly #plan: Plan
+  readonly #timeline: Timeline
+  readonly #history = new History()
+  readonly #redis: SimulatedRedis
+  readonly #store: SimulatedStore
+  readonly #network: Actor = { name: "network", dead: false, pausedUntil: 0 }
+  readonly #outside: Actor = { name: "outside", dead: false, pausedUntil: 0 }
+  readonly #log: Log
+  readonly #trace: (line: string) => void
+  readonly #workers: SimulatedWorker[] = []
+  readonly #ways = new Map<string, { redis: RedisWay; store: Way }>()
+  readonly #pending = new Map<SimulatedWorker, Set<() => void>>()
+  readonly #people: Person[] = []
+  readonly #servers: { id: Snowflake; channels: Snowflake[]; code: string }[] = []
+  readonly #extraServers: Snowflake[] = []
+  readonly #revoked = new Set<Snowflake>()
+  readonly #tokens = new Map<string, { user: PersonOf; session: Snowflake }>()
+  #storePausedUntil = 0
+  #incarnations = 0
+  #contents = 0
+  #inPeace = false
+  #logsLost = false
+  #ids = 0
+  #errors: string[] = []
+
+  constructor(plan: Plan, trace: (line: string) => void = () => {}) {
+    this.#plan = plan
+    this.#timeline = new Timeline(plan.seed)
+    this.#trace = line => trace(`${this.#timeline.now.toFixed(1).padStart(9)}  ${line}`)
+    const clock = this.#timeline.clockOf(this.#network)
+    this.#redis = new SimulatedRedis({ now: clock.now })
+    this.#store = new SimulatedStore({ shards, now: clock.now })
+    this.#log = logInto(line => {
+      this.#trace(line)
+      if (line.startsWith("error") || line.startsWith("fatal")) this.#errors.push(line)
+    })
+  }
+
+  async live(): Promise<RunResult> {
+    const timeline = this.#timeline
+    this.#settle()
+    for (let slot = 0; slot < this.#plan.workers; slot++) this.#spawn(slot)
+    for (const person of this.#people) for (const client of person.clients) client.connect()
+    await timeline.run(4_000)
+    let at = timeline.now
+    for (const { after, deed } of this.#plan.steps) {
+      at += after
+      if (deed.do === "wait") at += deed.lasts
+      timeline.at(at, this.#outside, () => this.#act(deed))
+    }
+    await timeline.run(at)
+    await this.#makePeace()
+    const result = [...breaches(this.#history, this.#outcome()), ...this.#unrest()]
+    for (const line of this.#errors) result.push({ promise: "P18", what: line })
+    return { breaches: result, counters: this.#history.counters, steps: timeline.steps }
+  }
+
+  // How it begins.
+
+  #id(shard: number): Snowflake {
+    return idOf(shard, { ms: 1_704_067_200_000 + 1_000, sequence: ++this.#ids })
+  }
+
+  #settle(): void {
+    const names = ["ada", "lin", "bob", "eve"]
+    const people = names.map((username, i): PersonOf => ({ id: this.#id(shards[i % shards.length]!), username, badges: [] }))
+    for (const [i, actor] of people.entries()) {
+      this.#store.seed(
+        insertUser({
+          ...actor,
+          email: `${actor.username}@example.org`,
+          password_hash: "",
+          created_at: 0,
+          email_verified: true,
+          age_verified: true,
+          totp_enabled: false,
+          badges: [],
+          tier: "free",
+          bot: false,
+        } as Parameters<typeof insertUser>[0]),
+      )
+      const person: Person = { actor, clients: [], resident: i < 2 }
+      this.#people.push(person)
+      const sessions = i < 2 ? 2 : 1
+      for (let k = 0; k < sessions; k++) this.#addClient(person, `${actor.username}-${k}`)
+    }
+    const [ada, lin] = people as [PersonOf, PersonOf]
+    this.#addServer(shards[1]!, ada, [ada, lin, people[2]!], 2)
+    this.#addServer(shards[3]!, lin, [lin, ada], 1)
+  }
+
+  #addClient(person: Person, name: string): void {
+    const { actor } = person
+    const session = this.#id(shardOf(actor.id))
+    const token = `token-${name}-${session}`
+    this.#tokens.set(token, { user: actor, session })
+    this.#store.seed(
+      insertSession({
+        id: session,
+        user_id: actor.id,
+        token_hash: token,
+        ip_address: "127.0.0.1",
+        user_agent: "",
+        created_at: 0,
+        expires_at: 2 ** 40,
+        last_activity: 0,
+      }),
+    )
+    person.clients.push(
+      new SimulatedClient({
+        name,
+        user: actor.id,
+        token,
+        accessSession: session,
+        timeline: this.#timeline,
+        history: this.#history,
+        reads: this.#reads,
+        somewhere: () => this.#somewhere(),
+        mayBeRefused: awayFor => this.#logsLost || awayFor > topology.resumeWindow - 2_500,
+      }),
+    )
+  }
+
+  #addServer(shard: number, owner: PersonOf, members: readonly PersonOf[], channels: number): void {
+    const id = this.#id(shard)
+    const server = { id, channels: [] as Snowflake[], code: `code${this.#servers.length}` }
+    this.#store.seed(
+      insertServer({
+        id,
+        name: `server ${this.#servers.length}`,
+        description: null,
+        icon_url: null,
+        owner_id: owner.id,
+        member_count: members.length,
+        default_channel_id: null,
+        verification_level: 0,
+        default_message_notifications: 0,
+        public: false,
+        category: null,
+        created_at: 0,
+      }),
+      insertRole({
+        id,
+        server_id: id,
+        name: "@everyone",
+        color: "#000000",
+        position: 0,
+        hoist: false,
+        mentionable: false,
+        permissions: grantedAtCreation,
+      }),
+      ...members.map(({ id: user_id }) =>
+        insertMember({ server_id: id, user_id, joined_at: 0, nickname: null, roles: [] }),
+      ),
+    )
+    for (let i = 0; i < channels; i++) {
+      const channel = this.#id(shard)
+      server.channels.push(channel)
+      this.#store.seed(
+        insertChannel({
+          id: channel,
+          server_id: id,
+          name: `channel-${i}`,
+          channel_type: "text",
+          topic: null,
+          position: i,
+          category_id: null,
+          nsfw: false,
+          slowmode_seconds: 0,
+          read_receipts_enabled: true,
+          created_at: 0,
+        } as Parameters<typeof insertChannel>[0]),
+      )
+    }
+    this.#store.seed(
+      insertInvite({
+        code: server.code,
+        server_id: id,
+        channel_id: server.channels[0]!,
+        inviter_id: owner.id,
+        max_age: 0,
+        max_uses: 0,
+        temporary: false,
+        uses: 0,
+        created_at: 0,
+        expires_at: null,
+      }),
+    )
+    this.#servers.push(server)
+  }
+
+  /** What clients read over REST, as it stands in the store now. */
+  readonly #reads: Reads = {
+    channelsOf: server => this.#servers.find(({ id }) => id === server)?.channels ?? [],
+    madeIn: channel => this.#made(channel).length,
+    messagesOf: channel =>
+      new Map(
+        this.#made(channel).flatMap(({ id, content, deleted }) => (deleted ? [] : [[id, content] as const])),
+      ),
+  }
+
+  // Workers.
+
+  #spawn(slot: number): void {
+    const timeline = this.#timeline
+    const id = `w${slot}.${++this.#incarnations}`
+    let pending = new Set<() => void>()
+    const worker: SimulatedWorker = new SimulatedWorker({
+      self: { id, role: "web", host: "h", slot },
+      timeline,
+      keys,
+      connect: purpose => ways.redis.open(purpose),
+      openRecords: () => new GatewaySessions(ways.redis.open("records"), keys),
+      openStorage: () =>
+        this.#store.connect(
+          storeWay({
+            timeline,
+            worker,
+            network: this.#network,
+            way: ways.store,
+            pausedUntil: () => this.#storePausedUntil,
+          }),
+        ),
+      addJob: async key => {
+        await this.#crossing(worker)
+        this.#history.jobs.set(key, (this.#history.jobs.get(key) ?? 0) + 1)
+      },
+      revoke: async sessions => {
+        await this.#crossing(worker)
+        for (const session of sessions) this.#revoked.add(session)
+      },
+      verify: async token => {
+        await this.#crossing(worker)
+        const found = this.#tokens.get(token)
+        if (!found || this.#revoked.has(found.session)) return "revoked"
+        return {
+          session_id: found.session,
+          user_id: found.user.id,
+          username: found.user.username,
+          badges: [],
+          tier: "free",
+          bot: false,
+          token_hash: "",
+          expires_at: 2 ** 40,
+          last_activity: 0,
+        }
+      },
+      topology,
+      newShard: () => timeline.pick(shards)!,
+      log: this.#log,
+      metrics,
+      ended: why => {
+        this.#trace(`${id} ended: ${why}`)
+        ways.redis.processEnded()
+        this.#workers.splice(this.#workers.indexOf(worker), 1)
+        for (const forget of pending) forget()
+        pending = new Set()
+        // Its primary has seen it end; or its host has gone with it, and the others find out.
+        if (timeline.chance(0.5)) timeline.after(timeline.between(20, 150), this.#outside, () => this.#bury(id))
+        timeline.after(timeline.between(100, 900), this.#outside, () => this.#spawn(slot))
+      },
+    })
+    const ways = {
+      redis: new RedisWay({
+        timeline,
+        redis: this.#redis,
+        worker,
+        network: this.#network,
+        way: new Way(timeline, [0.05, 0.6], this.#inPeace ? 0 : this.#plan.loss),
+      }),
+      store: new Way(timeline, [0.2, 2], this.#inPeace ? 0 : this.#plan.loss),
+    }
+    this.#ways.set(id, ways)
+    this.#pending.set(worker, pending)
+    this.#workers.push(worker)
+    this.#history.count("workers started")
+    worker.start().catch((error: unknown) => worker.end(`start failed: ${String(error)}`))
+  }
+
+  /** What a primary does for its dead. */
+  #bury(id: string): void {
+    if (this.#timeline.now < this.#storePausedUntil) return
+    const { tables } = this.#store
+    const row = tables.incarnations.get(id)
+    if (!row || row.died_at !== null) return
+    const direct = this.#store.connect({ call: async (_name, execute) => execute() })
+    direct.placement.declareDead(id).catch(() => {})
+    this.#history.count("deaths declared by the primary")
+  }
+
+  /** A trip to Redis and back that is not simulated in detail: it takes its time, and fails while the way is cut. */
+  #crossing(worker: SimulatedWorker): Promise<void> {
+    const { way } = this.#ways.get(worker.id)!.redis
+    return new Promise((resolve, reject) => {
+      const isLost = way.isCut || way.isLost() || this.#redis.paused
+      this.#timeline.after(way.delay(), worker, () =>
+        isLost ? reject(new Failure("unavailable", {})) : resolve(),
+      )
+    })
+  }
+
+  #somewhere(): SimulatedWorker | undefined {
+    return this.#timeline.pick(this.#workers.filter(worker => worker.sockets.isListening))
+  }
+
+  #worker(number: number): SimulatedWorker | undefined {
+    return this.#workers[number % Math.max(1, this.#workers.length)]
+  }
+
+  // People.
+
+  /** A request to some worker; rejects with a `Failure`, or with `Maybe` when nobody answers. */
+  #request<T>(action: (worker: SimulatedWorker) => Promise<T>): Promise<T> {
+    const timeline = this.#timeline
+    const worker = this.#somewhere()
+    return new Promise((resolve, reject) => {
+      if (!worker) return void timeline.after(50, this.#outside, () => reject(new Maybe("nobody listens")))
+      const pending = this.#pending.get(worker)!
+      const forget = () => void timeline.after(timeline.between(0.1, 5), this.#outside, () => reject(new Maybe("gone")))
+      pending.add(forget)
+      const late = timeline.after(6_000, this.#outside, () => {
+        pending.delete(forget)
+        reject(new Maybe("late"))
+      })
+      const answer = (act: () => void) => {
+        pending.delete(forget)
+        timeline.after(timeline.between(0.1, 2), this.#outside, () => {
+          late.stop()
+          act()
+        })
+      }
+      timeline.after(timeline.between(0.1, 2), worker, () => {
+        action(worker).then(
+          value => answer(() => resolve(value)),
+          (error: unknown) => answer(() => reject(error as Error)),
+        )
+      })
+    })
+  }
+
+  /** Asks until there is an answer. @returns undefined when it was refused, or when nobody ever answered */
+  async #insist<T>(tries: number, action: (worker: SimulatedWorker) => Promise<T>): Promise<T | undefined> {
+    for (let attempt = 0; attempt < tries; attempt++) {
+      try {
+        return await this.#request(action)
+      } catch (error) {
+        if (error instanceof Failure && error.code !== "unavailable") {
+          if (error.code === "internal") this.#history.note("P18", `answered with ${error.code}`)
+          return undefined
+        }
+        if (!(error instanceof Failure) && !(error instanceof Maybe))
+          this.#history.note("P18", `${(error as Error).stack}`)
+        await new Promise<void>(resolve =>
+          this.#timeline.after(this.#timeline.between(20, 400), this.#outside, resolve),
+        )
+      }
+    }
+    return undefined
+  }
+
+  async #post(person: Person, channel: Snowflake, tries = 8): Promise<boolean> {
+    const content = `m${++this.#contents}`
+    const send: Send = { channel, author: person.actor.id, content, invokedAt: this.#timeline.now }
+    this.#history.sends.push(send)
+    const message = await this.#insist(tries, ({ node }) =>
+      node.ask(channelActor, channel, { type: "createMessage", author: person.actor, content, nonce: content }),
+    )
+    if (!message) return false
+    send.id = message.id
+    send.endedAt = this.#timeline.now
+    this.#history.count("acknowledged")
+    return true
+  }
+
+  async #change(change: Change, tries: number, action: (worker: SimulatedWorker) => Promise<unknown>): Promise<void> {
+    this.#history.changes.push(change)
+    const done = await this.#insist(tries, action)
+    if (done !== undefined) change.endedAt = this.#timeline.now
+  }
+
+  #act(deed: Deed): void {
+    const timeline = this.#timeline
+    this.#trace(`> ${JSON.stringify(deed)}`)
+    this.#history.count(deed.do)
+    switch (deed.do) {
+      case "post": {
+        const channels = this.#servers.flatMap(({ channels }) => channels)
+        const channel = channels[deed.channel % channels.length]!
+        for (let i = 0; i < deed.count; i++)
+          this.#started(this.#post(this.#people[(deed.person + i) % this.#people.length]!, channel))
+        return
+      }
+      case "edit":
+      case "delete": {
+        const mine = this.#history.sends.filter(({ id }) => id !== undefined)
+        const send = mine[(deed.person * 7) % Math.max(1, mine.length)]
+        if (!send) return
+        const change: Change = { type: deed.do, user: send.author, message: send.id!, invokedAt: timeline.now }
+        const content = `${send.content} e${++this.#contents}`
+        this.#started(
+          this.#change(change, 4, ({ node }) =>
+            deed.do === "edit"
+              ? node.ask(channelActor, send.channel, {
+                  type: "editMessage",
+                  user: send.author,
+                  message_id: send.id!,
+                  content,
+                })
+              : node.ask(channelActor, send.channel, { type: "deleteMessage", user: send.author, message_id: send.id! }),
+          ),
+        )
+        return
+      }
+      case "leave":
+      case "join": {
+        const server = this.#servers[deed.server % this.#servers.length]!
+        const guest = this.#people[2 + (deed.server % 2)]!
+        const change: Change = {
+          type: deed.do,
+          user: guest.actor.id,
+          server: server.id,
+          invokedAt: timeline.now,
+        }
+        this.#started(
+          this.#change(change, 5, async ({ node }) => {
+            if (deed.do === "leave")
+              return node.ask(serverActor, server.id, { type: "leave", user: guest.actor.id })
+            const workers = await node.router.workersOf(guest.actor.id)
+            return node.ask(serverActor, server.id, { type: "join", user: guest.actor, code: server.code, workers })
+          }),
+        )
+        return
+      }
+      case "logout": {
+        const guest = this.#people[3]!
+        const client = guest.clients.find(({ isWanted }) => isWanted)
+        if (!client) return
+        const change: Change = {
+          type: "logout",
+          user: guest.actor.id,
+          session: client.accessSession,
+          invokedAt: timeline.now,
+        }
+        this.#started(
+          this.#change(change, 6, ({ node }) =>
+            node.ask(userActor, guest.actor.id, { type: "endSession", session_id: client.accessSession }),
+          ),
+        )
+        client.loggedOut()
+        return
+      }
+      case "create server": {
+        const [ada] = this.#people as [Person]
+        this.#started(
+          this.#insist(4, async ({ node }) => {
+            const workers = await node.router.workersOf(ada.actor.id)
+            return node.create(serverActor, {
+              type: "createServer",
+              owner: ada.actor,
+              name: "new",
+              description: null,
+              workers,
+            })
+          }).then(server => {
+            if (server) this.#extraServers.push(server.id)
+          }),
+        )
+        return
+      }
+      case "delete server": {
+        const server = this.#extraServers.shift()
+        const [ada] = this.#people as [Person]
+        if (!server) return
+        this.#started(
+          this.#insist(4, ({ node }) => node.ask(serverActor, server, { type: "deleteServer", user: ada.actor.id })).then(
+            done => {
+              if (done) this.#promisedJobs.push(`purge:${server}`)
+            },
+          ),
+        )
+        return
+      }
+      case "break off":
+        return this.#client(deed.client).breakOff(deed.awayFor)
+      case "slow": {
+        const client = this.#client(deed.client)
+        client.pace = deed.pace
+        timeline.after(deed.lasts, this.#outside, () => (client.pace = 0))
+        return
+      }
+      case "kill":
+        return this.#worker(deed.worker)?.end("killed")
+      case "kill all":
+        for (const worker of [...this.#workers]) worker.end("killed")
+        return
+      case "pause": {
+        const worker = this.#worker(deed.worker)
+        if (worker) worker.pausedUntil = Math.max(worker.pausedUntil, timeline.now + deed.lasts)
+        return
+      }
+      case "drain": {
+        const worker = this.#worker(deed.worker)
+        if (worker?.isReady && !worker.isDraining)
+          this.#started(worker.drain().catch((error: unknown) => worker.end(`drain failed: ${String(error)}`)))
+        return
+      }
+      case "start":
+        if (this.#workers.length < 4) this.#spawn(this.#plan.workers + this.#incarnations)
+        return
+      case "cut": {
+        const ways = this.#waysOf(deed.worker)
+        if (deed.way === "redis") ways?.redis.cut(deed.lasts)
+        else if (ways) ways.store.cutUntil = Math.max(ways.store.cutUntil, timeline.now + deed.lasts)
+        return
+      }
+      case "slow way": {
+        const ways = this.#waysOf(deed.worker)
+        if (!ways) return
+        const way = deed.way === "redis" ? ways.redis.way : ways.store
+        way.slowBy = deed.by
+        way.slowUntil = timeline.now + deed.lasts
+        return
+      }
+      case "pause redis":
+        this.#redis.pause()
+        timeline.after(deed.lasts, this.#outside, () => this.#redis.resume())
+        return
+      case "pause store":
+        this.#storePausedUntil = Math.max(this.#storePausedUntil, timeline.now + deed.lasts)
+        return
+      case "empty redis":
+        this.#logsLost = true
+        this.#redis.flush()
+        return
+      case "skew": {
+        const worker = this.#worker(deed.worker)
+        if (worker) worker.skew += deed.by
+        return
+      }
+      case "wait":
+    }
+  }
+
+  readonly #promisedJobs: string[] = []
+  readonly #running = new Set<Promise<unknown>>()
+
+  #started(what: Promise<unknown>): void {
+    this.#running.add(what)
+    what
+      .catch((error: unknown) => this.#history.note("P18", `unexpected: ${String((error as Error).stack)}`))
+      .finally(() => this.#running.delete(what))
+  }
+
+  #client(number: number): SimulatedClient {
+    const clients = this.#people.flatMap(({ clients }) => clients)
+    return clients[number % clients.length]!
+  }
+
+  #waysOf(number: number) {
+    const worker = this.#worker(number)
+    return worker && this.#ways.get(worker.id)
+  }
+
+  // How it ends.
+
+  /** Every fault ends; then all that people wait for comes within a bounded time. */
+  async #makePeace(): Promise<void> {
+    const timeline = this.#timeline
+    this.#trace("peace")
+    this.#inPeace = true
+    for (const { redis, store } of this.#ways.values())
+      for (const way of [redis.way, store]) {
+        way.loss = 0
+        way.cutUntil = Math.min(way.cutUntil, timeline.now)
+        way.slowUntil = 0
+      }
+    this.#storePausedUntil = Math.min(this.#storePausedUntil, timeline.now)
+    this.#redis.resume()
+    for (const worker of this.#workers) worker.pausedUntil = Math.min(worker.pausedUntil, timeline.now)
+    for (const person of this.#people) for (const client of person.clients) client.pace = 0
+    await timeline.run(timeline.now + 30_000, () => this.#running.size === 0 && this.#allLive())
+    if (this.#running.size > 0) this.#history.note("P8", `${this.#running.size} requests still run`)
+    // One more message everywhere: whoever is live has it soon, and everything before it.
+    const residents = this.#people.filter(({ resident }) => resident)
+    let acknowledged = 0
+    for (const { channels } of this.#servers)
+      for (const channel of channels)
+        this.#started(this.#post(residents[0]!, channel, 3).then(ok => (acknowledged += Number(ok))))
+    await timeline.run(timeline.now + 10_000, () => this.#running.size === 0)
+    const wanted = this.#servers.reduce((sum, { channels }) => sum + channels.length, 0)
+    if (acknowledged < wanted) this.#history.note("P8", `only ${acknowledged} of ${wanted} channels take messages in peace`)
+    await timeline.run(timeline.now + 400)
+    await timeline.run(timeline.now + 20_000, () => this.#allLive())
+    await timeline.run(timeline.now + 300)
+  }
+
+  #allLive(): boolean {
+    return this.#people.every(({ clients }) => clients.every(client => !client.isWanted || client.isLive))
+  }
+
+  /** What has not come to rest though nothing disturbs it. */
+  *#unrest(): Iterable<Oddity> {
+    for (const { clients } of this.#people)
+      for (const client of clients)
+        if (client.isWanted && !client.isLive) yield { promise: "P6", what: `${client.name} never came back` }
+    for (const key of this.#promisedJobs)
+      if (!this.#history.jobs.has(key)) yield { promise: "P15", what: `the job ${key} was never added` }
+  }
+
+  #made(channel: Snowflake): Made[] {
+    return this.#store.tables.messages
+      .of("channel", channel)
+      .map(row => ({
+        id: row.id,
+        channel,
+        content: row.content ?? "",
+        deleted: (row as { deleted_at?: unknown }).deleted_at != null || row.content === null,
+      }))
+      .toSorted((a, b) => compareIds(a.id, b.id))
+  }
+
+  #outcome() {
+    const channels = new Map<Snowflake, Snowflake[]>()
+    const made: Made[] = []
+    for (const server of this.#servers)
+      for (const channel of server.channels) {
+        const mine = this.#made(channel)
+        channels.set(
+          channel,
+          mine.map(({ id }) => id),
+        )
+        made.push(...mine)
+      }
+    return { made, channels }
+  }
+}
+
+/** A log whose lines are words; the program needs these few methods of it. */
+function logInto(write: (line: string) => void): Log {
+  const at = (level: string) => (facts: object, words: string) => {
+    const { err, ...rest } = facts as { err?: Error }
+    write(`${level} ${words} ${JSON.stringify(rest)}${err ? ` ${err.stack ?? err.message}` : ""}`)
+  }
+  const log = Object.create(silentLog) as Log
+  for (const level of ["debug", "info", "warn", "error", "fatal"] as const) log[level] = at(level) as never
+  return log
+}
