@@ -15,6 +15,7 @@ import { commit, machine, versions } from "./machine.ts"
 import { authors, benchPosts } from "./posts.ts"
 import { caption, fanOutChart, ratioChart, summarize, table } from "./report.ts"
 import type { Results } from "./report.ts"
+import { benchScaling } from "./scaling/run.ts"
 import type { Extent } from "./trials.ts"
 
 const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [--sessions 5000] [--quick] [--main FILE]
@@ -23,7 +24,9 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 --runs      how often each is measured; medians are shown
 --sessions  idle sessions whose memory is measured, up to 30,000
 --quick     short and once: shows that all works, not what it costs
---main      the server to run; left out, this checkout is built and run`
+--main      the server to run; left out, this checkout is built and run
+
+npm run bench -- scaling    the cost model and its simulation, see docs/scaling.md`
 
 const root = join(import.meta.dirname, "..")
 
@@ -151,7 +154,9 @@ const say = (what: string) =>
   process.stderr.write(`${((performance.now() - started) / 1_000).toFixed(0).padStart(4)} s  ${what}\n`)
 
 try {
-  await main()
+  const [first, ...rest] = process.argv.slice(2)
+  if (first === "scaling") await benchScaling(rest, build)
+  else await main()
 } catch (cause) {
   process.stderr.write(`${cause instanceof Stop ? cause.message : (cause as Error).stack}\n`)
   process.exitCode = 1

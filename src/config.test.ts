@@ -126,3 +126,11 @@ test("every entry has a name of its own, and a sentence for the documentation", 
   expect(new Set(entries.map(entry => entry.name)).size).toBe(entries.length)
   for (const { sentence } of entries) expect(sentence).toMatch(/^.+\.$/)
 })
+
+test("REDIS_URL is one server or several nodes with commas, and each is checked", () => {
+  const nodes = "redis://10.0.0.1:6379, rediss://10.0.0.2"
+  expect(readConfig({ REDIS_URL: nodes }).redisUrl).toBe(nodes)
+  expect(problems({ REDIS_URL: "redis://10.0.0.1,http://10.0.0.2" })).toEqual([
+    "REDIS_URL: expected a redis:// or rediss:// URL",
+  ])
+})

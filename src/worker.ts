@@ -3,6 +3,7 @@ import uWebSockets, { type us_listen_socket } from "uWebSockets.js"
 import type { ClusterConfig } from "../cluster.config.ts"
 import { openNode, type ClusterNode } from "./actors/runtime/node.ts"
 import { createAdmission } from "./cluster/admission.ts"
+import { inTurns } from "./cluster/batches.ts"
 import { GatewaySessions } from "./cluster/gateway-sessions.ts"
 import { openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
@@ -81,7 +82,10 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const tokens = createTokens({
     redis: admitting,
     keys,
-    load: id => storage.sessions.find(id),
+    load: inTurns(async ids => {
+      const found = new Map((await storage.sessions.find(ids)).map(session => [session.session_id, session]))
+      return ids.map(id => found.get(id))
+    }, clock),
     clock: () => clock.now(),
   })
   const records = new GatewaySessions(remembering, keys)

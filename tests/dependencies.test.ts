@@ -44,6 +44,11 @@ const redisFaults: Fault[] = [
   { name: "Redis killed", begin: ({ redis }) => redis.kill(), end: ({ redis }) => redis.start() },
   { name: "Redis paused", begin: ({ redis }) => redis.pause(), end: ({ redis }) => redis.resume() },
   {
+    name: "way to Redis cut",
+    begin: async ({ links }) => links.redis.set({ cut: true }),
+    end: async ({ links }) => links.redis.set({}),
+  },
+  {
     name: "Redis 2 s late",
     begin: async ({ links }) => links.redis.set({ delay: 1_000 }),
     end: async ({ links }) => links.redis.set({}),
@@ -82,6 +87,11 @@ const postgresFaults: Fault[] = [
   { name: "PostgreSQL stopped", begin: ({ postgres }) => postgres.stop(), end: ({ postgres }) => postgres.start() },
   { name: "PostgreSQL killed", begin: ({ postgres }) => postgres.kill(), end: ({ postgres }) => postgres.start() },
   { name: "PostgreSQL paused", begin: ({ postgres }) => postgres.pause(), end: ({ postgres }) => postgres.resume() },
+  {
+    name: "way to PostgreSQL cut",
+    begin: async ({ links }) => links.postgres.set({ cut: true }),
+    end: async ({ links }) => links.postgres.set({}),
+  },
   {
     name: "PostgreSQL 2 s late",
     begin: async ({ links }) => links.postgres.set({ delay: 1_000 }),
@@ -130,6 +140,12 @@ interface Scene {
   readonly doomed: { id: string }
   readonly left: { id: string }
   readonly joined: { id: string; code: string }
+  /** Lin is a member of it. */
+  readonly kicking: { id: string }
+  /** Lin is banned from it. */
+  readonly unbanning: { id: string }
+  /** Of the server, by what becomes of them. */
+  readonly roles: { readonly edited: string; readonly deleted: string; readonly given: string; readonly taken: string }
   readonly message: Message
   readonly edited: Message
   readonly deleted: Message
@@ -148,8 +164,22 @@ async function prepare({ program }: World, ada: Person, lin: Person): Promise<Sc
     const { code } = await owner.createInvite({ channel_id: channel!.id })
     return { id: server.id, channel: channel!, code }
   }
-  const [main, doomed, left, joined] = await Promise.all(["main", "doomed", "left", "joined"].map(serverWith))
-  await member.joinByInvite({ invite_code: left!.code })
+  const [main, doomed, left, joined, kicking] = await Promise.all(
+    ["main", "doomed", "left", "joined", "kicking"].map(serverWith),
+  )
+  const unbanning = await serverWith("unbanning")
+  for (const { code } of [left!, kicking!]) await member.joinByInvite({ invite_code: code })
+  await owner.banUser({ server_id: unbanning.id, user_id: lin.id })
+  const roleOf = async (name: string) => (await owner.createRole({ server_id: main!.id, name })).id
+  const roles = {
+    edited: await roleOf("edited"),
+    deleted: await roleOf("deleted"),
+    given: await roleOf("given"),
+    taken: await roleOf("taken"),
+  }
+  await owner.giveRole({ server_id: main!.id, member_id: ada.id, role_id: roles.taken })
+  for (const target_id of [main!.id, roles.taken])
+    await owner.setOverride({ channel_id: main!.channel.id, target_id, type: "role", allow: [], deny: ["voice.speak"] })
   const post = (content: string) => owner.createMessage({ channel_id: main!.channel.id, content })
   return {
     ada,
@@ -160,6 +190,9 @@ async function prepare({ program }: World, ada: Person, lin: Person): Promise<Sc
     doomed: doomed!,
     left: left!,
     joined: joined!,
+    kicking: kicking!,
+    unbanning,
+    roles,
     message: await post("to be read"),
     edited: await post("to be edited"),
     deleted: await post("to be deleted"),
@@ -212,7 +245,11 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
       sql`SELECT WHERE NOT EXISTS (SELECT FROM sessions WHERE id = ${leaving.token.split(".")[0]!})`,
   }),
   getMe: attempt({ as: "ada", call: (on, _, signal) => on.getMe({}, { signal }), same: true }),
-  getUser: attempt({ as: "ada", call: (on, { lin }, signal) => on.getUser({ user_id: lin.id }, { signal }), same: true }),
+  getUser: attempt({
+    as: "ada",
+    call: (on, { lin }, signal) => on.getUser({ user_id: lin.id }, { signal }),
+    same: true,
+  }),
   listServers: attempt({ as: "ada", call: (on, _, signal) => on.listServers({}, { signal }) }),
   createServer: attempt({
     as: "ada",
@@ -233,6 +270,84 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     call: (on, { left }, signal) => on.leaveServer({ server_id: left.id }, { signal }),
     kept: (sql, { left, lin }) =>
       sql`SELECT WHERE NOT EXISTS (SELECT FROM members WHERE server_id = ${left.id} AND user_id = ${lin.id})`,
+  }),
+  listRoles: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listRoles({ server_id: server.id }, { signal }),
+  }),
+  createRole: attempt({
+    as: "ada",
+    call: (on, { server, word }, signal) => on.createRole({ server_id: server.id, name: word }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM roles WHERE id = ${id}`,
+  }),
+  editRole: attempt({
+    as: "ada",
+    call: (on, { server, roles, word }, signal) =>
+      on.editRole({ server_id: server.id, role_id: roles.edited, name: word }, { signal }),
+    kept: (sql, { roles, word }) => sql`SELECT FROM roles WHERE id = ${roles.edited} AND name = ${word}`,
+  }),
+  deleteRole: attempt({
+    as: "ada",
+    call: (on, { server, roles }, signal) =>
+      on.deleteRole({ server_id: server.id, role_id: roles.deleted }, { signal }),
+    kept: (sql, { roles }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM roles WHERE id = ${roles.deleted})`,
+  }),
+  giveRole: attempt({
+    as: "ada",
+    call: (on, { ada, server, roles }, signal) =>
+      on.giveRole({ server_id: server.id, member_id: ada.id, role_id: roles.given }, { signal }),
+    kept: (sql, { ada, server, roles }) =>
+      sql`SELECT FROM members WHERE server_id = ${server.id} AND user_id = ${ada.id} AND ${roles.given} = ANY(roles)`,
+  }),
+  takeRole: attempt({
+    as: "ada",
+    call: (on, { ada, server, roles }, signal) =>
+      on.takeRole({ server_id: server.id, member_id: ada.id, role_id: roles.taken }, { signal }),
+    kept: (sql, { ada, server, roles }) =>
+      sql`SELECT FROM members WHERE server_id = ${server.id} AND user_id = ${ada.id} AND NOT ${roles.taken} = ANY(roles)`,
+  }),
+  kickMember: attempt({
+    as: "ada",
+    call: (on, { lin, kicking }, signal) => on.kickMember({ server_id: kicking.id, member_id: lin.id }, { signal }),
+    kept: (sql, { lin, kicking }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM members WHERE server_id = ${kicking.id} AND user_id = ${lin.id})`,
+  }),
+  listBans: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listBans({ server_id: server.id }, { signal }),
+  }),
+  banUser: attempt({
+    as: "ada",
+    call: (on, { lin, server }, signal) => on.banUser({ server_id: server.id, user_id: lin.id }, { signal }),
+    kept: (sql, { lin, server }) => sql`SELECT FROM bans WHERE server_id = ${server.id} AND user_id = ${lin.id}`,
+  }),
+  unbanUser: attempt({
+    as: "ada",
+    call: (on, { lin, unbanning }, signal) => on.unbanUser({ server_id: unbanning.id, user_id: lin.id }, { signal }),
+    kept: (sql, { lin, unbanning }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM bans WHERE server_id = ${unbanning.id} AND user_id = ${lin.id})`,
+  }),
+  getOverride: attempt({
+    as: "ada",
+    call: (on, { channel, server }, signal) =>
+      on.getOverride({ channel_id: channel.id, target_id: server.id }, { signal }),
+  }),
+  setOverride: attempt({
+    as: "ada",
+    call: (on, { channel, roles }, signal) =>
+      on.setOverride(
+        { channel_id: channel.id, target_id: roles.given, type: "role", allow: ["messages.send"], deny: [] },
+        { signal },
+      ),
+    kept: (sql, { channel, roles }) =>
+      sql`SELECT FROM channel_overrides WHERE channel_id = ${channel.id} AND target_id = ${roles.given}`,
+  }),
+  deleteOverride: attempt({
+    as: "ada",
+    call: (on, { channel, roles }, signal) =>
+      on.deleteOverride({ channel_id: channel.id, target_id: roles.taken }, { signal }),
+    kept: (sql, { channel, roles }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM channel_overrides WHERE channel_id = ${channel.id} AND target_id = ${roles.taken})`,
   }),
   listChannels: attempt({
     as: "ada",
@@ -265,8 +380,7 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   joinByInvite: attempt({
     as: "lin",
     call: (on, { joined }, signal) => on.joinByInvite({ invite_code: joined.code }, { signal }),
-    kept: (sql, { joined, lin }) =>
-      sql`SELECT FROM members WHERE server_id = ${joined.id} AND user_id = ${lin.id}`,
+    kept: (sql, { joined, lin }) => sql`SELECT FROM members WHERE server_id = ${joined.id} AND user_id = ${lin.id}`,
   }),
   createMessage: attempt({
     as: "ada",
@@ -472,7 +586,8 @@ async function suffer(world: World, fault: Fault): Promise<string> {
     // What was refused may have happened or not, but it happens once however often it is sent.
     for (const scene of [first, second]) {
       await ada.on(program).createMessage({ channel_id: scene.channel.id, content: scene.word, nonce: scene.word })
-      const rows = await postgres.sql`SELECT FROM messages WHERE channel_id = ${scene.channel.id} AND content = ${scene.word} AND nonce IS NOT NULL`
+      const rows =
+        await postgres.sql`SELECT FROM messages WHERE channel_id = ${scene.channel.id} AND content = ${scene.word} AND nonce IS NOT NULL`
       expect(rows).toHaveLength(1)
     }
     if (!fault.forgets) {
@@ -528,8 +643,38 @@ describe.each([
   }, 90_000)
   afterAll(() => end(world), 60_000)
 
-  test.for(faults)("P11: $name: typed refusals within 5 s on every route, and all heals by itself", { timeout: 90_000 }, async (fault, { annotate, skip }) => {
-    if (fault.impossible?.(world!)) skip("this user may not mount a file system")
-    await annotate(await suffer(world!, fault))
-  })
+  test.for(faults)(
+    "P11: $name: typed refusals within 5 s on every route, and all heals by itself",
+    { timeout: 90_000 },
+    async (fault, { annotate, skip }) => {
+      if (fault.impossible?.(world!)) skip("this user may not mount a file system")
+      await annotate(await suffer(world!, fault))
+    },
+  )
+
+  if (faults === postgresFaults)
+    test(
+      "IDENTIFY waits for PostgreSQL up to 5 s, then its client is told to come again",
+      { timeout: 60_000 },
+      async () => {
+        const { program, postgres } = world!
+        const ada = await Person.register(program, `ada_${++words}`)
+        await ada.on(program).createServer({ name: "Later" })
+        await postgres.pause()
+        try {
+          const [soon, never] = [ada.gateway(program), ada.gateway(program)]
+          const startedAt = performance.now()
+          await expect(never.connect()).rejects.toMatchObject({ code: 1013 })
+          expect(performance.now() - startedAt).toBeGreaterThan(4_000)
+          expect(performance.now() - startedAt).toBeLessThan(hangsAfter)
+          const connected = soon.connect()
+          await sleep(1_500)
+          await postgres.resume()
+          await connected
+          soon.close()
+        } finally {
+          await postgres.resume()
+        }
+      },
+    )
 })

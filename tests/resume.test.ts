@@ -43,7 +43,7 @@ async function resumeAt(place: Place, token: string, session_id: string, seq: nu
   await until("an answer to RESUME", () => frames.some(({ op }) => op === 9 || op === 0) || closed !== undefined)
   return {
     get events(): ServerFrame[] {
-      return frames.filter(({ op, t }) => op === 0 && t !== "RESUMED")
+      return frames.filter(({ op, t }) => op === 0 && t !== "RESUMED" && t !== "SESSION_POSITION")
     },
     get isRefused() {
       return frames.some(({ op }) => op === opcodes.INVALID_SESSION.op)

@@ -1,20 +1,24 @@
-import { typingStart, type Channel } from "../contract/channels.ts"
+import { channelUpdate, typingStart, type Channel } from "../contract/channels.ts"
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { expireInvite } from "../contract/jobs.ts"
 import type { Invite } from "../contract/invites.ts"
 import { limits } from "../contract/limits.ts"
 import { messageCreate, messageDelete, messageUpdate, type Message } from "../contract/messages.ts"
-import { viewersOf } from "../domain/audience.ts"
+import type { Override as ShownOverride } from "../contract/overrides.ts"
+import { permissionNames, permissionOf, type Permission } from "../contract/permissions.ts"
+import { membersOf, viewersOf } from "../domain/audience.ts"
 import { channelObject, holdsMessages, slowmodeWait } from "../domain/channels.ts"
 import { isBlank, messageObject } from "../domain/messages.ts"
-import { holds } from "../domain/permissions.ts"
+import { loosened, rankOf, type Override } from "../domain/permissions.ts"
 import type { Actor, ChannelState, InviteState, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { insertInvite } from "../storage/invites.ts"
+import { deleteOverride, putOverride } from "../storage/overrides.ts"
 import { deleteMessage, insertMessage, messageKey, nonceKey, updateContent } from "../storage/messages.ts"
+import { mayIn, requirePermission, requirePermissionIn, requireRank, requireViewer } from "./access.ts"
 import { lastPost, lastPostKey, member, message, nonce } from "./needs.ts"
-import { defineActor, type Readonlied } from "./runtime/actor.ts"
-import { requireMember, requirePermission, serverHome } from "./server.ts"
+import { control, defineActor, type Readonlied } from "./runtime/actor.ts"
+import { serverHome } from "./server.ts"
 
 /**
  * One channel: its settings and the order of its messages. It keeps:
@@ -42,6 +46,15 @@ export interface ChannelCommands {
   editMessage(input: { user: Snowflake; message_id: Snowflake; content: string }): Message
   deleteMessage(input: { user: Snowflake; message_id: Snowflake }): { deleted: true }
   startTyping(input: { user: Actor }): { told: boolean }
+  readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
+  setOverride(input: {
+    user: Snowflake
+    target_id: Snowflake
+    kind: Override["type"]
+    allow: readonly string[]
+    deny: readonly string[]
+  }): ShownOverride
+  deleteOverride(input: { user: Snowflake; target_id: Snowflake }): { deleted: true }
 }
 
 export const channelActor = defineActor<ServerState, ChannelState, ChannelCommands>({
@@ -54,15 +67,15 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     readChannel: {
       needs: ({ user }) => [member(user)],
       turn({ state: channel, home: server }, { user }) {
-        requireViewer(server, user)
+        requireViewer(server, channel.id, user)
         return { reply: channelObject(channel) }
       },
     },
 
     requireRead: {
       needs: ({ user }) => [member(user)],
-      turn({ home: server }, { user }) {
-        requirePermission(server, requireViewer(server, user), "messages.read")
+      turn({ state: channel, home: server }, { user }) {
+        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "messages.read")
         return { reply: { server_id: server.id } }
       },
     },
@@ -73,7 +86,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         { state: channel, home: server, now },
         { user, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false },
       ) {
-        requirePermission(server, requireViewer(server, user), "invites.create")
+        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "invites.create")
         const created_at = Math.floor(now / 1000)
         const invite: InviteState = {
           code,
@@ -116,15 +129,15 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
       ],
       turn({ state: channel, home: server, now, newId }, { author, content, reply_to_id, nonce: sent }) {
         const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel.id, author.id, sent))
-        const caller = requireViewer(server, author.id)
+        const caller = requireViewer(server, channel.id, author.id)
         if (repeated) return { reply: messageObject(repeated, author.id) } // C3
-        requirePermission(server, caller, "messages.send")
+        requirePermissionIn(server, channel.id, caller, "messages.send")
         if (!holdsMessages(channel)) throw fail("not_a_text_channel")
         if (content === undefined || content === "") throw fail("empty_message")
         if (isBlank(content)) throw fail("invalid_content")
         if (reply_to_id !== undefined && !server.messages.get(messageKey(channel.id, reply_to_id)))
           throw fail("message_not_found")
-        const wait = passesSlowmode(server, caller)
+        const wait = passesSlowmode(server, channel.id, caller)
           ? 0
           : slowmodeWait(channel, server.lastPosts.get(lastPostKey(channel.id, author.id)), now)
         if (wait > 0) throw fail("slowmode", { retry_after: wait })
@@ -157,11 +170,11 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     editMessage: {
       needs: ({ user, message_id }, { id }) => [member(user), message(id, message_id)],
       turn({ state: channel, home: server, now }, { user, message_id, content }) {
-        const caller = requireViewer(server, user)
+        const caller = requireViewer(server, channel.id, user)
         const found = server.messages.get(messageKey(channel.id, message_id))
         if (!found) throw fail("message_not_found")
         if (found.author_id !== user) throw fail("not_author")
-        requirePermission(server, caller, "messages.send")
+        requirePermissionIn(server, channel.id, caller, "messages.send")
         if (isBlank(content)) throw fail("empty_message")
         const edited: MessageState = {
           ...found,
@@ -181,10 +194,11 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     deleteMessage: {
       needs: ({ user, message_id }, { id }) => [member(user), message(id, message_id)],
       turn({ state: channel, home: server }, { user, message_id }) {
-        const caller = requireViewer(server, user)
+        const caller = requireViewer(server, channel.id, user)
         const found = server.messages.get(messageKey(channel.id, message_id))
         if (!found) throw fail("message_not_found")
-        if (found.author_id !== user && !holds(server, caller, "messages.manage")) throw fail("cannot_delete_message")
+        if (found.author_id !== user && !mayIn(server, channel.id, caller, "messages.manage"))
+          throw fail("cannot_delete_message")
         return {
           apply: draft => {
             draft.messages.set(messageKey(channel.id, message_id), null)
@@ -213,7 +227,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     startTyping: {
       needs: ({ user }) => [member(user.id)],
       turn({ state: channel, home: server }, { user }) {
-        requirePermission(server, requireViewer(server, user.id), "messages.send")
+        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user.id), "messages.send")
         if (!holdsMessages(channel)) return { reply: { told: false } }
         return {
           publish: [
@@ -233,23 +247,119 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         }
       },
     },
+
+    readOverride: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: channel, home: server }, { user, target_id }) {
+        requirePermission(server, requireViewer(server, channel.id, user), "roles.manage")
+        const found = overridesOf(server, channel.id).find(override => override.target_id === target_id)
+        if (!found) throw fail("override_not_found")
+        return { reply: overrideObject(channel.id, found) }
+      },
+    },
+
+    setOverride: {
+      needs: ({ user, target_id, kind }) => [member(user), ...(kind === "member" ? [member(target_id)] : [])],
+      turn({ state: channel, home: server }, { user, target_id, kind, allow, deny }) {
+        const before = overridesOf(server, channel.id)
+        const found = before.find(override => override.target_id === target_id)
+        const override: Override = { target_id, type: kind, allow: flagsOf(allow), deny: flagsOf(deny) }
+        const target = kind === "role" ? server.roles.get(target_id) : server.members.get(target_id)
+        const caller = requireViewer(server, channel.id, user)
+        requirePermission(server, caller, "roles.manage")
+        if (!target) throw fail("member_or_role_not_found")
+        if (user !== server.owner_id)
+          requireRank(server, caller, "position" in target ? target.position : rankOf(server, target))
+        requireLoosenable(server, channel.id, caller, found, override)
+        if (!found && before.length >= limits.overridesPerChannel) throw fail("override_limit")
+        const after = [...before.filter(other => other.target_id !== target_id), override]
+        return {
+          ...overriding(server, channel, before, after),
+          write: [putOverride({ ...override, channel_id: channel.id, server_id: server.id })],
+          reply: overrideObject(channel.id, override),
+        }
+      },
+    },
+
+    deleteOverride: {
+      needs: ({ user, target_id }) => [member(user), member(target_id)],
+      turn({ state: channel, home: server }, { user, target_id }) {
+        const before = overridesOf(server, channel.id)
+        const found = before.find(override => override.target_id === target_id)
+        const caller = requireViewer(server, channel.id, user)
+        requirePermission(server, caller, "roles.manage")
+        if (!found) throw fail("override_not_found")
+        const gone = { user_id: target_id, roles: [] }
+        const rank =
+          found.type === "role"
+            ? (server.roles.get(target_id)?.position ?? 0)
+            : rankOf(server, server.members.get(target_id) ?? gone)
+        if (user !== server.owner_id) requireRank(server, caller, rank)
+        requireLoosenable(server, channel.id, caller, found, undefined)
+        const after = before.filter(other => other !== found)
+        return {
+          ...overriding(server, channel, before, after),
+          write: [deleteOverride({ channel_id: channel.id, target_id })],
+          reply: { deleted: true },
+        }
+      },
+    },
   },
 })
 
-/** The caller's membership, or 403: the channel exists, but not for him. */
-function requireViewer(server: Readonlied<ServerState>, user: Snowflake): Readonlied<MemberState> {
-  const caller = requireMember(server, user)
-  if (!holds(server, caller, "channels.view")) throw fail("access_denied")
-  return caller
-}
-
-const passesSlowmode = (server: Readonlied<ServerState>, caller: Readonlied<MemberState>) =>
+const passesSlowmode = (server: Readonlied<ServerState>, channel: Snowflake, caller: Readonlied<MemberState>) =>
   (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission =>
-    holds(server, caller, permission),
+    mayIn(server, channel, caller, permission),
   )
 
 /** Keeps a message current wherever the home remembers it. */
 function keep(draft: ServerState, state: MessageState): void {
   draft.messages.set(messageKey(state.channel_id, state.id), state)
   if (state.nonce !== null) draft.nonces.set(nonceKey(state.channel_id, state.author_id, state.nonce), state)
+}
+
+const overridesOf = (server: Readonlied<ServerState>, channel: Snowflake): readonly Override[] =>
+  server.overrides.get(channel) ?? []
+
+const overrideObject = (channel: Snowflake, { target_id, type, allow, deny }: Override): ShownOverride => ({
+  channel_id: channel,
+  target_id,
+  type,
+  allow: [...allow],
+  deny: [...deny],
+})
+
+/** What a client's names mean. Who is an administrator is no matter of one channel. */
+function flagsOf(names: readonly string[]): Permission[] {
+  const named = new Set(names.map(name => permissionOf(name)))
+  return permissionNames.filter(name => name !== "administrator" && named.has(name))
+}
+
+/** Nobody lets others do in a channel what he may not do there himself. */
+function requireLoosenable(
+  server: Readonlied<ServerState>,
+  channel: Snowflake,
+  caller: Readonlied<MemberState>,
+  before: Override | undefined,
+  after: Override | undefined,
+): void {
+  for (const permission of loosened(before, after)) requirePermissionIn(server, channel, caller, permission)
+}
+
+/** Who sees the channel changes with the control entry; then whoever sees it now is told. */
+function overriding(
+  server: Readonlied<ServerState>,
+  channel: Readonlied<ChannelState>,
+  before: readonly Override[],
+  after: readonly Override[],
+) {
+  return {
+    apply: (draft: ServerState) => {
+      draft.overrides.set(channel.id, after)
+    },
+    publish: [
+      control(membersOf(server.id), { type: "overrides", server: server.id, channel: channel.id, before, after }),
+      channelUpdate.to(viewersOf(server.id, channel.id), channelObject(channel)),
+    ],
+  }
 }

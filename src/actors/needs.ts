@@ -1,5 +1,5 @@
 import { messageKey, nonceKey } from "../storage/messages.ts"
-import type { InviteState, MemberState, MessageState, ServerState } from "../domain/states.ts"
+import type { BanState, InviteState, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { firstIdAt, msOf } from "../domain/snowflake.ts"
 import { limits } from "../contract/limits.ts"
 import type { Snowflake } from "../contract/fields.ts"
@@ -14,11 +14,11 @@ const memberFacts: NeedKind<ServerState, MemberState> = {
   load: (storage, server, users) => storage.servers.members(server, users),
 }
 
-const banFacts: NeedKind<ServerState, true> = {
+const banFacts: NeedKind<ServerState, BanState> = {
   name: "ban",
   keep: 100,
   map: home => home.bans,
-  load: (storage, server, users) => storage.servers.bans(server, users),
+  load: (storage, server, users) => storage.bans.find(server, users),
 }
 
 const inviteFacts: NeedKind<ServerState, InviteState> = {

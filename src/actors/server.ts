@@ -3,16 +3,17 @@ import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { purgeMessages } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
-import type { Permission } from "../contract/permissions.ts"
+import { guildBanAdd, guildBanRemove } from "../contract/moderation.ts"
 import { guildMemberAdd, guildMemberRemove, type Server } from "../contract/servers.ts"
 import { avatarPath } from "../contract/users.ts"
-import { membersOf, userOnly, viewersOf } from "../domain/audience.ts"
+import { holdersOf, membersOf, userOnly, viewersOf } from "../domain/audience.ts"
 import { channelObject, nextPosition, visibleChannels } from "../domain/channels.ts"
-import { grantedAtCreation, holds } from "../domain/permissions.ts"
+import { grantedAtCreation, holds, rankOf } from "../domain/permissions.ts"
 import { guildObject, memberObject, serverObject } from "../domain/servers.ts"
 import { secondsOf } from "../domain/snowflake.ts"
-import type { Actor, ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
+import type { Actor, BanState, ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
 import { insertChannel } from "../storage/channels.ts"
+import { deleteBan, putBan } from "../storage/bans.ts"
 import { deleteInvite, setInviteUses } from "../storage/invites.ts"
 import {
   deleteMember,
@@ -24,6 +25,8 @@ import {
   setMemberCount,
 } from "../storage/servers.ts"
 import { ban, invite, member, serverFacts } from "./needs.ts"
+import { requireMember, requirePermission, requireRank } from "./access.ts"
+import { roleCommands, type RoleCommands } from "./roles.ts"
 import { control, defineActor, tell, type HomeKind, type Readonlied } from "./runtime/actor.ts"
 import type { UserCommands } from "./user.ts"
 
@@ -33,7 +36,7 @@ import type { UserCommands } from "./user.ts"
  *   S2  A use of an invite is counted once, and never beyond `max_uses`.
  *   S3  Who has left sees nothing that was appended after the answer.
  */
-export interface ServerCommands {
+export interface ServerCommands extends RoleCommands {
   createServer(input: { owner: Actor; name: string; description: string | null; workers: string[] }): Server
   readServer(input: { user: Snowflake }): Server
   deleteServer(input: { user: Snowflake }): { deleted: true }
@@ -42,6 +45,12 @@ export interface ServerCommands {
   leave(input: { user: Snowflake }): { left: true }
   listChannels(input: { user: Snowflake }): Channel[]
   createChannel(input: { user: Snowflake; channel: ChannelInput }): Channel
+  kick(input: { user: Snowflake; member_id: Snowflake }): { kicked: true }
+  /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. */
+  ban(input: { user: Snowflake; target_id: Snowflake; username: string | null; reason: string }): { banned: true }
+  unban(input: { user: Snowflake; target_id: Snowflake; username: string }): { unbanned: true }
+  /** Refuses whoever may not see the bans. */
+  requireBans(input: { user: Snowflake }): { server_id: Snowflake }
   /** Ends an invite whose time is over; nothing happens to any other. */
   expireInvite(input: { code: string }): { ended: boolean }
 }
@@ -114,7 +123,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
               server: id,
               user: owner.id,
               roles: [],
-              event: guildObject(home),
+              event: guildObject(home, founder),
             }),
             membershipChanged(owner.id, id, true),
           ],
@@ -184,7 +193,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
               server: server.id,
               user: user.id,
               roles: [],
-              event: guildObject({ ...server, member_count }),
+              event: guildObject({ ...server, member_count }, joined),
             }),
             guildMemberAdd.to(
               membersOf(server.id),
@@ -208,35 +217,93 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
       turn({ state: server }, { user }) {
         requireMember(server, user)
         if (server.owner_id === user) throw fail("owner_cannot_leave")
-        const member_count = server.member_count - 1
+        return { ...removal(server, user), reply: { left: true } }
+      },
+    },
+
+    kick: {
+      needs: ({ user, member_id }) => [member(user), member(member_id)],
+      turn({ state: server }, { user, member_id }) {
+        const caller = requireMember(server, user)
+        requirePermission(server, caller, "members.kick")
+        const target = server.members.get(member_id)
+        if (!target) throw fail("member_not_found")
+        requireRank(server, caller, rankOf(server, target))
+        return { ...removal(server, member_id), reply: { kicked: true } }
+      },
+    },
+
+    ban: {
+      needs: ({ user, target_id }) => [member(user), member(target_id), ban(target_id)],
+      turn({ state: server, now }, { user, target_id, username, reason }) {
+        const caller = requireMember(server, user)
+        requirePermission(server, caller, "members.ban")
+        if (username === null) throw fail("server_or_user_not_found")
+        const found = server.members.get(target_id)
+        requireRank(server, caller, rankOf(server, found ?? { user_id: target_id, roles: [] }))
+        const before = server.bans.get(target_id)
+        const banned: BanState = {
+          user_id: target_id,
+          reason,
+          banned_by: user,
+          banned_at: before?.banned_at ?? Math.floor(now / 1000),
+        }
+        const removed = found ? removal(server, target_id) : undefined
+        const told = guildBanAdd.to(holdersOf(server.id, "members.ban"), {
+          guild_id: server.id,
+          server_id: server.id,
+          user: { id: target_id, username },
+        })
         return {
           apply: draft => {
-            draft.members.set(user, null)
-            draft.member_count = member_count
+            draft.bans.set(target_id, banned)
+            removed?.apply(draft)
           },
-          write: [
-            deleteMember({ server_id: server.id, user_id: user }),
-            setMemberCount({ id: server.id, member_count }),
-          ],
-          publish: [
-            control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
-            guildMemberRemove.to(membersOf(server.id), {
-              guild_id: server.id,
-              server_id: server.id,
-              user: { id: user },
-            }),
-            membershipChanged(user, server.id, false),
-          ],
-          reply: { left: true },
+          write: [putBan({ ...banned, server_id: server.id }), ...(removed?.write ?? [])],
+          publish: [...(removed?.publish ?? []), ...(before ? [] : [told])],
+          reply: { banned: true },
         }
       },
     },
+
+    unban: {
+      needs: ({ user, target_id }) => [member(user), ban(target_id)],
+      turn({ state: server }, { user, target_id, username }) {
+        requirePermission(server, requireMember(server, user), "members.ban")
+        if (!server.bans.get(target_id)) throw fail("ban_not_found")
+        return {
+          apply: draft => {
+            draft.bans.set(target_id, null)
+          },
+          write: [deleteBan({ server_id: server.id, user_id: target_id })],
+          publish: [
+            guildBanRemove.to(holdersOf(server.id, "members.ban"), {
+              guild_id: server.id,
+              server_id: server.id,
+              user: { id: target_id, username },
+            }),
+          ],
+          reply: { unbanned: true },
+        }
+      },
+    },
+
+    requireBans: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server }, { user }) {
+        const caller = requireMember(server, user)
+        if (!holds(server, caller, "bans.view")) requirePermission(server, caller, "members.ban")
+        return { reply: { server_id: server.id } }
+      },
+    },
+
+    ...roleCommands,
 
     listChannels: {
       needs: ({ user }) => [member(user)],
       turn({ state: server }, { user }) {
         const caller = requireMember(server, user)
-        return { reply: holds(server, caller, "channels.view") ? visibleChannels(server).map(channelObject) : [] }
+        return { reply: visibleChannels(server, caller).map(channelObject) }
       },
     },
 
@@ -265,7 +332,16 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
             draft.channels.set(created.id, created)
           },
           write: [insertChannel(created)],
-          publish: [channelCreate.to(viewersOf(server.id, created.id), shown)],
+          publish: [
+            control(membersOf(server.id), {
+              type: "channel",
+              server: server.id,
+              channel: created.id,
+              before: null,
+              after: shown,
+            }),
+            channelCreate.to(viewersOf(server.id, created.id), shown),
+          ],
           reply: shown,
         }
       },
@@ -289,19 +365,21 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
   },
 })
 
-/** The caller's membership, or 403: the server exists, but not for him. */
-export function requireMember(server: Readonlied<ServerState>, user: Snowflake): Readonlied<MemberState> {
-  const found = server.members.get(user)
-  if (!found) throw fail("access_denied")
-  return found
-}
-
-export function requirePermission(
-  server: Readonlied<ServerState>,
-  caller: Readonlied<MemberState>,
-  permission: Permission,
-): void {
-  if (!holds(server, caller, permission)) throw fail("permission_denied", { permission })
+/** What the end of a membership does, whoever ends it. */
+function removal(server: Readonlied<ServerState>, user: Snowflake) {
+  const member_count = server.member_count - 1
+  return {
+    apply: (draft: ServerState) => {
+      draft.members.set(user, null)
+      draft.member_count = member_count
+    },
+    write: [deleteMember({ server_id: server.id, user_id: user }), setMemberCount({ id: server.id, member_count })],
+    publish: [
+      control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
+      guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
+      membershipChanged(user, server.id, false),
+    ],
+  }
 }
 
 function newChannel(

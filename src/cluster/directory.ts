@@ -1,3 +1,4 @@
+import { inTurns } from "./batches.ts"
 import type { Clock } from "../domain/clock.ts"
 
 /** Who owns a shard, as far as this worker knows. A higher epoch is newer. */
@@ -15,11 +16,15 @@ export class Directory {
   readonly #owners = new Map<number, ShardOwner>()
   readonly #load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>
   readonly #clock: Clock
-  readonly #refreshing = new Map<number, Promise<void>>()
+  readonly #refresh: (shard: number) => Promise<void>
   readonly #waiters = new Set<() => void>()
 
   constructor(load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>, clock: Clock) {
     this.#load = load
+    this.#refresh = inTurns(async shards => {
+      this.learn(await load([...new Set(shards)]))
+      return shards.map(() => undefined)
+    }, clock)
     this.#clock = clock
   }
 
@@ -45,16 +50,9 @@ export class Directory {
     return rows
   }
 
-  /** Reads one shard's owner again; callers of one moment share the look. */
+  /** Reads a shard's owner again: one look at a time, for all who ask meanwhile. */
   refresh(shard: number): Promise<void> {
-    let refreshing = this.#refreshing.get(shard)
-    if (!refreshing) {
-      refreshing = this.#load([shard])
-        .then(rows => this.learn(rows))
-        .finally(() => this.#refreshing.delete(shard))
-      this.#refreshing.set(shard, refreshing)
-    }
-    return refreshing
+    return this.#refresh(shard)
   }
 
   /** Resolves when the map changes, or after a while. */

@@ -21,8 +21,10 @@ export interface MembershipOptions {
   readonly clock: Clock
   /** Members that PostgreSQL knows as living, so that one that never shows itself is noticed too. */
   readonly living: () => Promise<readonly Member[]>
-  /** Declares a member dead in PostgreSQL; final. */
-  readonly declareDead: (id: string) => Promise<void>
+  /** Declares a member dead in PostgreSQL, finally, unless it has come back since it had `lives`. @returns how many it has, if it is not dead */
+  readonly declareDead: (id: string, lives: number) => Promise<number | undefined>
+  /** This worker was silent for too long: counts its lives up in PostgreSQL, unless it was declared dead. */
+  readonly revive: () => Promise<number | undefined>
   readonly onChange: (members: readonly Member[]) => void
   readonly onDeath: (id: string) => void
   /** The worker must end: it was declared dead, or Redis lost what it knew. */
@@ -33,6 +35,7 @@ export interface MembershipOptions {
 interface Seen {
   readonly member: Member
   leaving: boolean
+  lives: number
   value: string
   /** How long the member has stood still while this observer was well. */
   stoodStill: number
@@ -43,6 +46,8 @@ interface Seen {
  *   M1  A worker serves only within `serveFor` of a renewal that came back.
  *   M2  Only time in which the observer's own renewals came back counts against another.
  *   M3  Wall clocks and expiries decide nothing.
+ *   M4  Who was silent for longer serves again only after PostgreSQL has counted that, so that nobody can declare it dead
+ *       for the silence any more: it is dead before it serves, or not at all.
  */
 export class Membership {
   readonly #options: MembershipOptions
@@ -50,6 +55,7 @@ export class Membership {
   readonly #dead = new Set<string>()
   readonly #burying = new Set<string>()
   #counter = 0
+  #lives = 0
   #leaving = false
   #renewedAt: number
   #lastRound: number | undefined
@@ -153,7 +159,7 @@ export class Membership {
   async #renew(): Promise<void> {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
-    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving])
+    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives])
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
       // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
@@ -169,6 +175,13 @@ export class Membership {
     for (const [error] of replies ?? []) if (error) throw error
     const everybody = replies![1]![1] as Record<string, string>
     if (!isSame) return this.#options.onOver("Redis lost what it knew")
+    if (!this.serving && this.#renewedAt !== -Infinity) {
+      // M4
+      const lives = await this.#options.revive()
+      if (this.#stopped) return
+      if (lives === undefined) return this.#options.onOver("declared dead")
+      this.#lives = lives
+    }
     this.#renewedAt = startedAt
     const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEvery) // M2
     this.#lastRound = startedAt
@@ -184,6 +197,7 @@ export class Membership {
         changed = true
       } else if (seen.value !== text) {
         seen.value = text
+        seen.lives = livesOf(text)
         seen.stoodStill = 0
         // What was said does not unsay itself: a notice may be ahead of the counter.
         const leaving = seen.leaving || isLeaving(text)
@@ -200,9 +214,15 @@ export class Membership {
   #bury(id: string): void {
     if (this.#burying.has(id)) return
     this.#burying.add(id)
+    const seen = this.#seen.get(id)!
     this.#options
-      .declareDead(id)
-      .then(async () => {
+      .declareDead(id, seen.lives)
+      .then(async lives => {
+        if (lives !== undefined) {
+          // It has come back; if it stands still nevertheless, it counts from now.
+          Object.assign(seen, { lives, stoodStill: 0 })
+          return
+        }
         this.noteDeath(id)
         await this.#options.redis.hdel(this.#options.keys.members, id)
       })
@@ -212,8 +232,15 @@ export class Membership {
   }
 
   #see(member: Member, value: string): void {
-    this.#seen.set(member.id, { member, value, stoodStill: 0, leaving: value !== "" && isLeaving(value) })
+    this.#seen.set(member.id, {
+      member,
+      value,
+      stoodStill: 0,
+      lives: livesOf(value),
+      leaving: value !== "" && isLeaving(value),
+    })
   }
 }
 
+const livesOf = (value: string): number => (value === "" ? 0 : Number((JSON.parse(value) as unknown[])[5] ?? 0))
 const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true

@@ -108,8 +108,24 @@ export const channelCreate = defineEvent({
   name: "CHANNEL_CREATE",
   intent: { server: "GUILDS", dm: null },
   delivery: "stored",
-  summary: "A channel was created; everybody who may view it gets it",
+  summary: "A channel was created, or the user may view it from now on",
   data: Channel,
+})
+
+export const channelUpdate = defineEvent({
+  name: "CHANNEL_UPDATE",
+  intent: { server: "GUILDS", dm: null },
+  delivery: "stored",
+  summary: "A channel or what it allows was changed; everybody who may view it gets it",
+  data: Channel,
+})
+
+export const channelDelete = defineEvent({
+  name: "CHANNEL_DELETE",
+  intent: { server: "GUILDS", dm: null },
+  delivery: "stored",
+  summary: "The user may not view the channel any more",
+  data: z.object({ id: Snowflake, server_id: Snowflake, guild_id: Snowflake }),
 })
 
 export const typingStart = defineEvent({

@@ -3,7 +3,10 @@ import * as channels from "./channels.ts"
 import * as gateway from "./gateway.ts"
 import * as invites from "./invites.ts"
 import * as messages from "./messages.ts"
+import * as moderation from "./moderation.ts"
+import * as overrides from "./overrides.ts"
 import type { EventDefinition } from "./registry.ts"
+import * as roles from "./roles.ts"
 import * as servers from "./servers.ts"
 import * as system from "./system.ts"
 import * as users from "./users.ts"
@@ -14,7 +17,10 @@ export const routes = {
   ...auth.routes,
   ...users.routes,
   ...servers.routes,
+  ...roles.routes,
+  ...moderation.routes,
   ...channels.routes,
+  ...overrides.routes,
   ...invites.routes,
   ...messages.routes,
 }
@@ -29,7 +35,15 @@ export const events = {
   GUILD_DELETE: servers.guildDelete,
   GUILD_MEMBER_ADD: servers.guildMemberAdd,
   GUILD_MEMBER_REMOVE: servers.guildMemberRemove,
+  GUILD_MEMBER_UPDATE: roles.guildMemberUpdate,
+  GUILD_BAN_ADD: moderation.guildBanAdd,
+  GUILD_BAN_REMOVE: moderation.guildBanRemove,
+  GUILD_ROLE_CREATE: roles.guildRoleCreate,
+  GUILD_ROLE_UPDATE: roles.guildRoleUpdate,
+  GUILD_ROLE_DELETE: roles.guildRoleDelete,
   CHANNEL_CREATE: channels.channelCreate,
+  CHANNEL_UPDATE: channels.channelUpdate,
+  CHANNEL_DELETE: channels.channelDelete,
   TYPING_START: channels.typingStart,
   MESSAGE_CREATE: messages.messageCreate,
   MESSAGE_UPDATE: messages.messageUpdate,

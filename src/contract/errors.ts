@@ -50,6 +50,12 @@ export const errors = {
   server_not_found: { status: 404, message: "Server not found", retry: false },
   channel_not_found: { status: 404, message: "Channel not found", retry: false },
   message_not_found: { status: 404, message: "Message not found", retry: false },
+  member_not_found: { status: 404, message: "Member not found", retry: false },
+  role_not_found: { status: 404, message: "Role not found", retry: false },
+  member_or_role_not_found: { status: 404, message: "Member or role not found", retry: false },
+  override_not_found: { status: 404, message: "Override not found", retry: false },
+  ban_not_found: { status: 404, message: "Ban not found", retry: false },
+  server_or_user_not_found: { status: 404, message: "Server or user not found", retry: false },
   invite_not_found: { status: 404, message: "Invite not found or expired", retry: false },
 
   // Not allowed
@@ -57,6 +63,8 @@ export const errors = {
   permission_denied: { status: 403, message: "Permission denied", retry: false },
   not_owner: { status: 403, message: "Not owner", retry: false },
   owner_cannot_leave: { status: 403, message: "Owners cannot leave", retry: false },
+  rank_too_low: { status: 403, message: "Your highest role does not rank above this", retry: false },
+  default_role: { status: 403, message: "@everyone keeps its name and place", retry: false },
   banned: { status: 403, message: "You are banned from this server", retry: false },
   not_author: { status: 403, message: "Can only edit own messages", retry: false },
   cannot_delete_message: { status: 403, message: "Cannot delete this message", retry: false },
@@ -64,6 +72,8 @@ export const errors = {
   // Servers, channels, invites
   server_limit: { status: 400, message: "Server limit", retry: false },
   channel_limit: { status: 400, message: "Channel limit", retry: false },
+  role_limit: { status: 400, message: "Role limit", retry: false },
+  override_limit: { status: 400, message: "Override limit", retry: false },
   member_limit: { status: 400, message: "Member limit", retry: false },
   invalid_category: { status: 400, message: "category_id is not a category of this server", retry: false },
   already_member: { status: 409, message: "Already a member of this server", retry: false },

@@ -56,6 +56,6 @@ export const sessionPosition = defineEvent({
   intent: null,
   delivery: "ephemeral",
   summary:
-    "Comes with a heartbeat's answer when nothing else moved `s` for 30 seconds, so that a quiet session can be resumed",
+    "Comes with a heartbeat's answer when nothing else moved `s` for 30 seconds, and after a resume on another worker, so that a quiet session can be resumed",
   data: z.object({}),
 })

@@ -13,6 +13,11 @@ export const limits = {
   slowmodeSeconds: 21_600,
   username: { min: 3, max: 32 },
   channelsPerServer: 500,
+  rolesPerServer: 250,
+  overridesPerChannel: 500,
+  roleName: { min: 1, max: 100 },
+  banReason: 512,
+  bansPage: 1000,
   membersPerServer: 250_000,
   /** Servers one user may own, of the standard tier. */
   ownedServers: 100,

@@ -38,3 +38,14 @@ export const permissions = {
 
 export type Permission = keyof typeof permissions
 export const permissionNames = Object.keys(permissions) as Permission[]
+
+/** Other names under which clients know some of them. */
+const aliases: ReadonlyMap<string, Permission> = new Map([
+  ["channel.create", "channels.manage"],
+  ["message.send", "messages.send"],
+  ["message.manage", "messages.manage"],
+] as const)
+
+/** The permission that a name means; undefined for names that mean nothing here. */
+export const permissionOf = (name: string): Permission | undefined =>
+  aliases.get(name) ?? (Object.hasOwn(permissions, name) ? (name as Permission) : undefined)

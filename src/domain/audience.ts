@@ -8,6 +8,11 @@ export type Audience =
   | { readonly kind: "viewers"; readonly server: Snowflake; readonly channel: Snowflake }
   | { readonly kind: "user"; readonly user: Snowflake }
 
+export const holdersOf = (server: Snowflake, permission: Permission): Audience => ({
+  kind: "holders",
+  server,
+  permission,
+})
 export const membersOf = (server: Snowflake): Audience => ({ kind: "members", server })
 export const viewersOf = (server: Snowflake, channel: Snowflake): Audience => ({ kind: "viewers", server, channel })
 export const userOnly = (user: Snowflake): Audience => ({ kind: "user", user })

@@ -1,4 +1,5 @@
 import type { Channel } from "../contract/channels.ts"
+import { holdsIn, type AccessRules, type Holder, type Override } from "./permissions.ts"
 import type { ChannelState } from "./states.ts"
 
 export const channelObject = (channel: Readonly<ChannelState>): Channel => ({
@@ -40,7 +41,13 @@ export const slowmodeWait = (
     ? 0
     : Math.max(0, lastPostMs + channel.slowmode_seconds * 1000 - nowMs) / 1000
 
-export const visibleChannels = (server: {
+type Channels = AccessRules & {
   readonly channels: ReadonlyMap<string, Readonly<ChannelState>>
-}): Readonly<ChannelState>[] =>
-  [...server.channels.values()].toSorted((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))
+  readonly overrides: ReadonlyMap<string, readonly Override[]>
+}
+
+/** The channels that a member may view, in the order of the list. */
+export const visibleChannels = (server: Channels, member: Holder): Readonly<ChannelState>[] =>
+  [...server.channels.values()]
+    .filter(({ id }) => holdsIn(server, server.overrides.get(id) ?? [], member, "channels.view"))
+    .toSorted((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))

@@ -1,4 +1,7 @@
+import type { Channel } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { Permission } from "../contract/permissions.ts"
+import type { Override } from "./permissions.ts"
 
 /**
  * Control entries travel in the delivery log among the events and act before what follows them, so that a change of
@@ -23,3 +26,41 @@ export type Control =
       readonly member: boolean
     }
   | { readonly type: "sessionEnded"; readonly user: Snowflake; readonly session: Snowflake }
+  | {
+      readonly type: "memberRoles"
+      readonly server: Snowflake
+      readonly user: Snowflake
+      readonly before: readonly Snowflake[]
+      readonly after: readonly Snowflake[]
+    }
+  | RulesChange
+
+/**
+ * What decides who sees what in a server has changed. Both sides are told, so that a session that resumes can be taken
+ * back to where its client stopped; null: there is no such thing.
+ */
+export type RulesChange =
+  | {
+      readonly type: "role"
+      readonly server: Snowflake
+      readonly role: Snowflake
+      readonly before: readonly Permission[] | null
+      readonly after: readonly Permission[] | null
+    }
+  | {
+      readonly type: "channel"
+      readonly server: Snowflake
+      readonly channel: Snowflake
+      readonly before: Channel | null
+      readonly after: Channel | null
+    }
+  | {
+      readonly type: "overrides"
+      readonly server: Snowflake
+      readonly channel: Snowflake
+      readonly before: readonly Override[]
+      readonly after: readonly Override[]
+    }
+
+export const isRulesChange = (control: Control): control is RulesChange =>
+  control.type === "role" || control.type === "channel" || control.type === "overrides"

@@ -8,10 +8,18 @@ export interface AccessRules {
   readonly roles: ReadonlyMap<Snowflake, { readonly permissions: ReadonlySet<Permission> }>
 }
 
-/** A member as far as permissions go: assigned roles without `@everyone`. */
+/** A member as far as permissions go: assigned roles without `@everyone`. Roles that are gone count for nothing. */
 export interface Holder {
   readonly user_id: Snowflake
   readonly roles: readonly Snowflake[]
+}
+
+/** What one channel allows or denies a role or a member beside what they have in the server. */
+export interface Override {
+  readonly target_id: Snowflake
+  readonly type: "role" | "member"
+  readonly allow: readonly Permission[]
+  readonly deny: readonly Permission[]
 }
 
 /** What `@everyone` may do in a new server. */
@@ -29,6 +37,76 @@ export function holds(server: AccessRules, member: Holder, permission: Permissio
   return grants(server.id) || member.roles.some(grants)
 }
 
+/**
+ * The same in one channel: what `@everyone`'s override says replaces what the server says, then the roles' overrides
+ * together, of which one that allows wins, then the member's own. Nothing is denied to the owner and to administrators.
+ */
+export function holdsIn(
+  server: AccessRules,
+  overrides: readonly Override[],
+  member: Holder,
+  permission: Permission,
+): boolean {
+  if (overrides.length === 0) return holds(server, member, permission)
+  if (holds(server, member, "administrator")) return true
+  let held = holds(server, member, permission)
+  let ofRoles: boolean | undefined
+  let own: boolean | undefined
+  for (const override of overrides) {
+    const says = override.allow.includes(permission) ? true : override.deny.includes(permission) ? false : undefined
+    if (says === undefined) continue
+    if (override.type === "member") {
+      if (override.target_id === member.user_id) own = says
+    } else if (override.target_id === server.id) held = says
+    else if (member.roles.includes(override.target_id) && server.roles.has(override.target_id))
+      ofRoles = ofRoles === true || says
+  }
+  return own ?? ofRoles ?? held
+}
+
 /** Whether everybody in the server holds a permission, so that no role needs a look. */
 export const everyoneHolds = (server: AccessRules, permission: Permission): boolean =>
   server.roles.get(server.id)?.permissions.has(permission) ?? false
+
+export interface Ranks extends AccessRules {
+  readonly roles: ReadonlyMap<Snowflake, { readonly position: number; readonly permissions: ReadonlySet<Permission> }>
+}
+
+/** The position of a member's highest role; the owner is above everything. */
+export function rankOf(server: Ranks, member: Holder): number {
+  if (member.user_id === server.owner_id) return Infinity
+  return member.roles.reduce((highest, role) => Math.max(highest, server.roles.get(role)?.position ?? 0), 0)
+}
+
+/** What an actor would grant without having it himself; undefined: nothing. */
+export const notHisToGrant = (
+  server: AccessRules,
+  actor: Holder,
+  granted: Iterable<Permission>,
+  before?: ReadonlySet<Permission>,
+): Permission | undefined => {
+  for (const permission of granted) if (!before?.has(permission) && !holds(server, actor, permission)) return permission
+  return undefined
+}
+
+/** What a change of an override lets its target do that it forbade or did not allow before. */
+export function loosened(before: Override | undefined, after: Override | undefined): Permission[] {
+  const allowed = (after?.allow ?? []).filter(permission => !before?.allow.includes(permission))
+  const freed = (before?.deny ?? []).filter(permission => !after?.deny.includes(permission))
+  return [...new Set([...allowed, ...freed])]
+}
+
+/** What the roles of a server are numbered after one of them was put above so many others; `@everyone` stays at 0. */
+export function renumbered(
+  roles: Iterable<{ readonly id: Snowflake; readonly position: number }>,
+  everyone: Snowflake,
+  moved: Snowflake,
+  isBelow: (position: number) => boolean,
+): Map<Snowflake, number> {
+  const others = [...roles]
+    .filter(({ id }) => id !== moved && id !== everyone)
+    .toSorted((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))
+  const below = others.filter(({ position }) => isBelow(position)).length
+  const order = [...others.slice(0, below).map(({ id }) => id), moved, ...others.slice(below).map(({ id }) => id)]
+  return new Map(order.map((id, i) => [id, i + 1]))
+}

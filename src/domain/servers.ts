@@ -1,6 +1,9 @@
+import { permissionNames } from "../contract/permissions.ts"
+import type { Role } from "../contract/roles.ts"
 import type { Guild, Member, Server } from "../contract/servers.ts"
 import { avatarPath } from "../contract/users.ts"
 import { visibleChannels } from "./channels.ts"
+import type { Holder, Override } from "./permissions.ts"
 import { secondsOf } from "./snowflake.ts"
 import type { Actor, ChannelState, MemberState, RoleState, ServerState } from "./states.ts"
 
@@ -34,12 +37,14 @@ export const serverObject = (server: ServerFacts): Server => ({
   created_at: secondsOf(server.id),
 })
 
-/** A server as its new member's sessions get it. */
+/** A server as its new member's sessions get it, with the channels that he may view. */
 export function guildObject(
   server: ServerFacts & {
-    readonly roles: ReadonlyMap<string, Omit<Readonly<RoleState>, "permissions">>
+    readonly roles: ReadonlyMap<string, Readonly<RoleState>>
     readonly channels: ReadonlyMap<string, Readonly<ChannelState>>
+    readonly overrides: ReadonlyMap<string, readonly Override[]>
   },
+  member: Holder,
 ): Guild {
   return {
     id: server.id,
@@ -49,7 +54,7 @@ export function guildObject(
     owner_id: server.owner_id,
     member_count: server.member_count,
     ...(server.icon_url === null ? {} : { icon: server.icon_url }),
-    channels: visibleChannels(server).map(({ id, name, channel_type, position }) => ({
+    channels: visibleChannels(server, member).map(({ id, name, channel_type, position }) => ({
       id,
       name,
       type: channel_type,
@@ -67,9 +72,21 @@ export function guildObject(
   }
 }
 
+export const roleObject = (server: { readonly id: string }, role: Readonly<RoleState>): Role => ({
+  id: role.id,
+  server_id: server.id,
+  name: role.name,
+  color: role.color,
+  position: role.position,
+  permissions: Object.fromEntries(permissionNames.map(name => [name, role.permissions.has(name)])),
+  hoist: role.hoist,
+  mentionable: role.mentionable,
+  is_default: role.id === server.id,
+})
+
 /** A member as others see him; `@everyone`'s role has the server's id. */
 export const memberObject = (
-  server: { readonly id: string },
+  server: { readonly id: string; readonly roles: ReadonlyMap<string, unknown> },
   member: Readonly<MemberState>,
   user: Readonly<Actor>,
 ): Member => ({
@@ -78,9 +95,15 @@ export const memberObject = (
   username: user.username,
   avatar_url: avatarPath(member.user_id),
   nickname: member.nickname,
-  roles: [server.id, ...member.roles],
+  roles: shownRoles(server, member.roles),
   joined_at: member.joined_at,
   badges: [...user.badges],
   timeout_until: null,
   timeout_reason: null,
 })
+
+/** A member's roles as they are shown, `@everyone` among them. Rows may name roles that are gone; ids are never used twice. */
+export const shownRoles = (
+  server: { readonly id: string; readonly roles: ReadonlyMap<string, unknown> },
+  roles: readonly string[],
+): string[] => [server.id, ...roles.filter(role => server.roles.has(role))]

@@ -1,6 +1,7 @@
 import type { ChannelType } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
+import type { Override } from "./permissions.ts"
 
 /** What a server's home keeps in memory: settings, roles, channels; members and the like only as far as commands needed them. */
 export interface ServerState {
@@ -17,9 +18,11 @@ export interface ServerState {
   category: string | null
   roles: Map<Snowflake, RoleState>
   channels: Map<Snowflake, ChannelState>
+  /** What channels allow or deny roles and members; absent: nothing. */
+  overrides: Map<Snowflake, readonly Override[]>
   /** Facts that commands asked for; null: known not to be there. */
   members: Map<Snowflake, MemberState | null>
-  bans: Map<Snowflake, true | null>
+  bans: Map<Snowflake, BanState | null>
   invites: Map<string, InviteState | null>
   messages: Map<Snowflake, MessageState | null>
   nonces: Map<string, MessageState | null>
@@ -58,6 +61,13 @@ export interface MemberState {
   nickname: string | null
   /** Assigned roles, without `@everyone`. */
   roles: readonly Snowflake[]
+}
+
+export interface BanState {
+  user_id: Snowflake
+  reason: string
+  banned_by: Snowflake
+  banned_at: number
 }
 
 export interface InviteState {

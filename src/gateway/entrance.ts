@@ -5,14 +5,13 @@ import type { Snowflake } from "../contract/fields.ts"
 import { Identify, ready, Resume, resumed } from "../contract/gateway.ts"
 import { guildCreate, guildDelete } from "../contract/servers.ts"
 import { avatarPath } from "../contract/users.ts"
+import { inTurns } from "../cluster/batches.ts"
 import { Gone, type Bus } from "../cluster/bus.ts"
 import type { DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { GatewaySessions, SessionRecord } from "../cluster/gateway-sessions.ts"
 import type { AccessSession } from "../cluster/tokens.ts"
 import type { WorkerStreams } from "../cluster/worker-streams.ts"
 import type { Clock } from "../domain/clock.ts"
-import type { Control } from "../domain/control.ts"
-import type { LogItem } from "../domain/log-entry.ts"
 import { guildObject } from "../domain/servers.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -23,7 +22,8 @@ import { cutsOf, keptSpans, legsFrom, locate, type Span } from "./journey.ts"
 import { Frame, FrameRefused, plainFrame } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
 import { isPassing, patiently } from "./patience.ts"
-import { noteChange, type Reader } from "./reader.ts"
+import { noteChange, shownTo, type Reader } from "./reader.ts"
+import { rewind, takeBack } from "./rewinding.ts"
 import type { ServedHomes } from "./served-homes.ts"
 import { knownAt, type Connection, type Guild, type GuildChange, type Session } from "./session.ts"
 
@@ -58,6 +58,12 @@ const identifyPatience = 5_000
 
 const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
 
+/** In a storm the others wait. */
+const movesAtOnce = 256
+
+/** Milliseconds for workers to write their sessions' records to a Redis that has failed over. */
+const recoversWithin = 2_000
+
 /** A place where a session cannot go on; the client is told and may identify. */
 class NotResumable extends Error {}
 
@@ -72,10 +78,22 @@ export class Entrance {
   #identifying = 0
   readonly #resuming = new Map<string, Promise<void>>()
   readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
-  #toAsk: { users: Set<Snowflake>; found: Promise<Map<Snowflake, Membership[]>> } | undefined
+  /** Sessions that come from elsewhere at this moment, and those that wait for their turn. */
+  #moving = 0
+  readonly #movers: (() => void)[] = []
+  /** When records were lost that their workers write again. */
+  #lostAt = -Infinity
+  /** Where a user is a member: one query at a time, for all who come meanwhile. */
+  readonly #membershipsOf: (user: Snowflake) => Promise<Membership[]>
 
   constructor(options: EntranceOptions) {
     this.#options = options
+    options.records.onLoss(() => (this.#lostAt = options.clock.monotonic()))
+    this.#membershipsOf = inTurns(async users => {
+      options.metrics.gateway.membershipQueries.inc()
+      const found = await options.storage.users.memberships([...new Set(users)])
+      return users.map(user => found.get(user) ?? [])
+    }, options.clock)
     options.bus.handle<{ session: string }, Known | null>("claimSession", async ({ session }) =>
       this.#handAway(session),
     )
@@ -116,7 +134,7 @@ export class Entrance {
         },
         guilds: [...session.guilds.values()].map(({ view }) => ({
           id: view.id,
-          name: view.outline.name,
+          name: view.name,
           unavailable: false,
         })),
         session_id: session.id,
@@ -139,7 +157,7 @@ export class Entrance {
   /** E1: registered first, then the position, then what is so. */
   async #begin(connection: Connection, token: string, access: AccessSession, intents: number, isLate: () => boolean) {
     const { listeners, homes, storage, clock, self, metrics, records } = this.#options
-    const guilds = new Map<Snowflake, Guild>()
+    const guilds = new Map<Snowflake, Pick<Guild, "view" | "roles">>()
     let position = 0
     let found: Awaited<ReturnType<Storage["users"]["readyOf"]>>
     const held = new Set<Snowflake>()
@@ -180,6 +198,7 @@ export class Entrance {
         cursor: position,
         notBefore: 0,
         repeatedUntil: 0,
+        isElsewhere: false,
         foreign: undefined,
         cuts: undefined,
         waiting: false,
@@ -187,6 +206,7 @@ export class Entrance {
         spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
         hidden: undefined,
         changes: [],
+        roleChanges: [],
         sentAt: clock.monotonic(),
         progressAt: clock.monotonic(),
       }
@@ -196,7 +216,7 @@ export class Entrance {
       if (connection.closed || isLate()) throw new NotResumable("closed meanwhile")
       for (const [server, { view, roles }] of guilds) {
         held.delete(server)
-        listeners.addGuild(session, view, roles)
+        listeners.addGuild(session, view, roles, view.at(position))
       }
       for (const server of held) homes.release(server)
       listeners.add(session)
@@ -257,6 +277,31 @@ export class Entrance {
       return
     }
     // From elsewhere; or from here, with a position from before the session came here.
+    await this.#inMove(() => this.#resumeWithRecord(connection, { token, session_id: id, seq }, access))
+  }
+
+  /** So many at once that what they ask goes together, and so few that each is answered in time. */
+  async #inMove(move: () => Promise<void>): Promise<void> {
+    if (this.#moving >= movesAtOnce) {
+      if (this.#movers.length >= this.#options.identifyQueue) throw new FrameRefused("try_again_later")
+      await new Promise<void>(resolve => this.#movers.push(resolve))
+    } else this.#moving++
+    try {
+      await move()
+    } finally {
+      const next = this.#movers.shift()
+      if (next) next()
+      else this.#moving--
+    }
+  }
+
+  async #resumeWithRecord(
+    connection: Connection,
+    { token, session_id: id, seq }: ResumeRequest,
+    access: AccessSession,
+  ): Promise<void> {
+    const { self, metrics, isLiving } = this.#options
+    if (connection.closed) throw new NotResumable("closed meanwhile")
     const record = await this.#claim(id, access, seq)
     const living = isLiving(record.worker)
     // The record may be a moment behind; who holds the session is not.
@@ -281,10 +326,29 @@ export class Entrance {
     session.cuts = cutsOf(session.spans.at(-1))
     session.repeatedUntil = Math.max(session.repeatedUntil, session.cursor)
     session.cursor = seq
-    const again = (streams().recentAfter(seq) ?? []).filter(item => item.s <= session.repeatedUntil)
-    session.hidden = serversJoinedIn(session.user, again)
+    rewind(session, seq)
+    session.hidden = undefined
+    const unsure = this.#goBack(session, seq)
     this.#attach(connection, session, seq)
+    for (const server of unsure) this.reconcile(session, server)
     this.save(session)
+  }
+
+  /**
+   * Takes back what the session learned of servers after `seq`: its client was not told. What the log said is read again.
+   * @returns servers that the log did not tell it of
+   */
+  #goBack(session: Session, seq: number): Snowflake[] {
+    const { listeners, homes } = this.#options
+    const known = knownAt(seq, session.guilds.keys(), session.changes)
+    const unsure = session.changes.flatMap(change => (change.s > seq && change.isLookedUp ? [change.server] : []))
+    for (const server of [...session.guilds.keys()]) {
+      if (known.has(server)) continue
+      listeners.removeGuild(session, server)
+      homes.release(server)
+    }
+    session.changes = session.changes.filter(change => change.s <= seq)
+    return unsure
   }
 
   async #resumeFromElsewhere(
@@ -302,8 +366,8 @@ export class Entrance {
     // Positions of ours for what the other logs hold, above everything the client has seen.
     const joined: Span[] = []
     // An old `seq` may name less than the session has been given: no position of any of its logs is given twice.
-    const given = await Promise.all(walk.map(({ log }) => logs.lastPosition(log)))
-    let floor = Math.max(seq, ...given.map(last => last ?? 0))
+    const given = await Promise.all(walk.map(({ log }) => foreign.ends(log)))
+    let floor = Math.max(seq, ...given.map(({ last }) => last))
     for (const { log, start, after } of walk) {
       const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
       const cuts = after && Object.fromEntries(after)
@@ -332,7 +396,8 @@ export class Entrance {
       const notBefore = (await logs.lastPosition(self)) ?? 0
       const own: Span = {
         log: self,
-        lo: floor + 1,
+        // The last reserved position is where this log begins for it: a session that goes live there stands there.
+        lo: floor,
         hi: null,
         counted: false,
         since: floor,
@@ -350,6 +415,7 @@ export class Entrance {
         cursor: floor,
         notBefore,
         repeatedUntil: 0,
+        isElsewhere: true,
         foreign: undefined,
         cuts,
         waiting: false,
@@ -357,6 +423,7 @@ export class Entrance {
         spans: [...keptSpans(spans, seq), ...joined, own],
         hidden: undefined,
         changes: record.changes as readonly GuildChange[],
+        roleChanges: [],
         sentAt: clock.monotonic(),
         progressAt: clock.monotonic(),
       }
@@ -371,8 +438,9 @@ export class Entrance {
         const view = homes.view(server_id)
         if (!view) continue
         held.delete(server_id)
-        listeners.addGuild(session, view, roles)
+        listeners.addGuild(session, view, roles, view.at(0, cuts.get(server_id)))
       }
+      takeBack(session)
       held.delete(access.user_id)
       for (const server of held) homes.release(server)
       held.clear()
@@ -394,27 +462,17 @@ export class Entrance {
         throw new NotResumable("closed meanwhile")
       this.#attach(connection, session, seq, differences)
     } catch (error) {
-      if (begun) this.end(begun)
-      else {
-        for (const home of held) homes.release(home)
-        await records.forget(record.id, self).catch(() => {})
+      if (begun) {
+        this.drop(begun)
+        records.disconnect(begun.user, begun.id).catch(() => {})
       }
+      for (const home of held) homes.release(home)
+      // Nothing was sent: unless what it missed is nowhere, the next RESUME begins where this one did.
+      const left =
+        error instanceof OutOfReach ? records.forget(record.id, self) : records.save({ ...record, worker: self })
+      await left.catch(() => {})
       throw error
     }
-  }
-
-  /** Where a user is a member; what is asked in one turn of the loop is one query. */
-  #membershipsOf(user: Snowflake): Promise<Membership[]> {
-    this.#toAsk ??= {
-      users: new Set(),
-      found: new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(() => {
-        const users = [...this.#toAsk!.users]
-        this.#toAsk = undefined
-        return this.#options.storage.users.memberships(users)
-      }),
-    }
-    this.#toAsk.users.add(user)
-    return this.#toAsk.found.then(found => found.get(user) ?? [])
   }
 
   /** RESUMED, then reading; E2. */
@@ -455,26 +513,30 @@ export class Entrance {
     for (const server of session.guilds.keys()) {
       if (known.has(server) && !isBack(server)) continue
       const state = await storage.servers.load(server)
-      if (state) tell(true, server, guildObject(state))
+      const member = { user_id: session.user, roles: session.guilds.get(server)!.roles }
+      if (state) tell(true, server, guildObject(state, member))
     }
     return frames
   }
 
   async #requireReach(spans: readonly Span[], seq: number): Promise<void> {
-    const { logs, foreign } = this.#options
+    const { foreign } = this.#options
     const from = locate(spans, seq)
     if (!from) throw new NotResumable("out of reach")
     const position = await foreign.positionAt(from, seq)
-    const [oldest, newest] = await Promise.all([logs.firstPosition(from.log), logs.lastPosition(from.log)])
-    if (oldest === undefined || newest === undefined || position < oldest - 1 || position > newest)
-      throw new NotResumable("out of reach")
+    const { oldest, last } = await foreign.ends(from.log)
+    if (position < oldest - 1 || position > last) throw new NotResumable("out of reach")
   }
 
   /** Only for a position that was given out: a wrong one costs the session nothing, and would push this worker's own away. */
   async #claim(id: string, access: AccessSession, seq: number): Promise<SessionRecord> {
-    const { records, self } = this.#options
+    const { records, self, clock } = this.#options
     for (let attempt = 0; attempt < 3; attempt++) {
-      const record = await records.load(id)
+      let record = await records.load(id)
+      while (!record && clock.monotonic() - this.#lostAt < recoversWithin) {
+        await clock.sleep(50)
+        record = await records.load(id)
+      }
       if (!record) throw new NotResumable("unknown")
       if (record.user !== access.user_id) throw new NotResumable("another user's")
       await this.#requireReach(record.spans as readonly Span[], seq)
@@ -578,9 +640,9 @@ export class Entrance {
       const s = session.state === "live" ? listeners.position : session.cursor
       if (view && state && member && !session.guilds.has(server)) {
         kept = true
-        listeners.addGuild(session, view, member.roles)
-        noteChange(session, { server, s, isMember: true })
-        reader.tell(session, guildCreate.name, JSON.stringify(guildObject(state)), s)
+        listeners.addGuild(session, view, member.roles, view.at(s))
+        noteChange(session, { server, s, isMember: true, isLookedUp: true })
+        reader.tell(session, guildCreate.name, JSON.stringify(shownTo(session, guildObject(state, member))), s)
         this.save(session)
         // Whoever left between the look and now was not known to the stream as a member.
         const still = (await storage.servers.members(server, [session.user])).has(session.user)
@@ -630,15 +692,4 @@ export class Entrance {
     const before = this.#options.clock.monotonic() - identifyPatience
     while (this.#queue[0] && this.#queue[0].since <= before) this.#queue.shift()!.refuse(error)
   }
-}
-
-/** Servers that a user joined in these pieces: what they hold of them from before is not for him. */
-function serversJoinedIn(user: Snowflake, items: readonly LogItem[]): Set<Snowflake> | undefined {
-  let servers: Set<Snowflake> | undefined
-  for (const { header, data } of items) {
-    if (header[0] !== "c" || !data.startsWith('{"type":"joined"')) continue
-    const control = JSON.parse(data) as Control
-    if (control.type === "joined" && control.user === user) (servers ??= new Set()).add(control.server)
-  }
-  return servers
 }

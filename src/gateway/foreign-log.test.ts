@@ -4,6 +4,7 @@ import { DeliveryLogs } from "../cluster/delivery-log.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import { openRedis } from "../cluster/redis.ts"
 import type { LogItem } from "../domain/log-entry.ts"
+import { createMetrics } from "../observability/metrics.ts"
 import {
   belongsTo,
   firstAfter,
@@ -16,6 +17,8 @@ import {
 import { type Leg, legsFrom, type Span } from "./journey.ts"
 import { systemClock } from "../system-clock.ts"
 
+const metrics = createMetrics()
+afterAll(() => metrics.close())
 const redis = openRedis(inject("redis"), "foreign log test", () => {})
 beforeAll(() => redis.connect())
 afterAll(() => redis.quit())
@@ -45,7 +48,7 @@ async function open(maxBytes = 1_000_000) {
   const clock = { ...systemClock, now: () => now, monotonic: () => now }
   await logs.create("a", 5000)
   await logs.create("b", 1000)
-  const foreign = new ForeignLogs({ logs, self: "b", maxBytes, keep: 60_000, clock })
+  const foreign = new ForeignLogs({ logs, self: "b", maxBytes, keep: 60_000, clock, metrics })
   let number = 0
   const append = async (count: number, data = "x") => {
     const fields = Array.from({ length: count }, () => [`["e",1,${number + 1},"home"]`, data]).flat()

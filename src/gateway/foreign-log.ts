@@ -3,6 +3,7 @@ import type { Clock } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { Control } from "../domain/control.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { Metrics } from "../observability/metrics.ts"
 import { belongs, type Leg, type Span } from "./journey.ts"
 
 /** One stretch of another worker's log, mapped to positions of this worker's. The pieces are shared by all who read it. */
@@ -17,6 +18,8 @@ export interface ForeignStretch {
   readonly end: number
   /** Servers that the session's user joined in it. */
   readonly joined: readonly Snowflake[]
+  /** The indices of what changes who sees what in the session's servers. */
+  readonly changes: readonly number[]
   /** Per home of the session, the indices of its pieces and how many of them are behind. */
   readonly homes: readonly { readonly at: readonly number[]; next: number }[]
 }
@@ -44,6 +47,7 @@ export interface ForeignLogOptions {
   readonly maxBytes: number
   readonly keep: number
   readonly clock: Clock
+  readonly metrics: Metrics
 }
 
 /** `lo` is the position here for `since` there; the pieces after it have those that follow, up to `hi`. */
@@ -65,6 +69,8 @@ interface Held {
   readonly homes: Map<Snowflake, number[]>
   readonly gaps: number[]
   readonly joins: Map<Snowflake, { at: number; server: Snowflake }[]>
+  /** Where, per home, it changes who sees what. */
+  readonly changes: Map<Snowflake, number[]>
   bytes: number
   readTo: number
   reading: Promise<void> | undefined
@@ -120,7 +126,7 @@ export class ForeignLogs {
     log: string,
     { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
   ): Promise<Join> {
-    const { logs, self, clock } = this.#options
+    const { logs, self, clock, metrics } = this.#options
     const { oldest, last } = await this.ends(log)
     // A dead worker's whole log is joined once, for all its sessions; a living one's from where this session stopped.
     const since = isLiving ? start : oldest - 1
@@ -128,12 +134,13 @@ export class ForeignLogs {
     const length = 1 + held.items.length - firstAfter(held.items, since) + (isLiving ? slack.living : slack.dead)
     const lo = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
     if (lo === undefined) throw new OutOfReach("no positions could be reserved")
+    metrics.gateway.joins.inc()
     return { log, since, lo, hi: lo + length - 1, madeAt: clock.monotonic() }
   }
 
   /** What a leg's log holds after its start, up to its present end, with the positions that were reserved for it. */
   async read(leg: Leg, join: Pick<Join, "since" | "lo" | "hi">, user?: Snowflake): Promise<ForeignStretch> {
-    const { items, homes, gaps, joins } = await this.#upToEnd(leg.log, join.since)
+    const { items, homes, gaps, joins, changes } = await this.#upToEnd(leg.log, join.since)
     const base = join.lo + 1 - firstAfter(items, join.since)
     const start = Math.max(firstAfter(items, leg.start), firstAfter(items, join.since))
     const end = items.length
@@ -141,7 +148,7 @@ export class ForeignLogs {
     const mine = [...leg.until.keys()].flatMap(home => (homes.has(home) ? [homes.get(home)!] : []))
     for (const at of mine) {
       const last = at.findLast(index => belongsTo(leg, items[index]!))
-      if (last !== undefined && last >= start && base + last > join.hi)
+      if (last !== undefined && last >= start && base + last >= join.hi)
         throw new OutOfReach("the reserved positions are used up")
     }
     const joined = user === undefined ? [] : (joins.get(user) ?? [])
@@ -152,6 +159,10 @@ export class ForeignLogs {
       first: base + start,
       end,
       joined: joined.flatMap(({ at, server }) => (at >= start ? [server] : [])),
+      changes: [...leg.until.keys()].flatMap(home => {
+        const at = changes.get(home)
+        return at ? at.slice(firstFrom(at, start)) : []
+      }),
       homes: mine.map(at => ({ at, next: firstFrom(at, start) })),
     }
   }
@@ -202,6 +213,7 @@ export class ForeignLogs {
         homes: new Map(),
         gaps: [],
         joins: new Map(),
+        changes: new Map(),
         bytes: 0,
         readTo: position,
         reading: undefined,
@@ -233,6 +245,7 @@ export class ForeignLogs {
   }
 
   async #readChunk(log: string, held: Held): Promise<void> {
+    this.#options.metrics.gateway.replayReads.inc()
     const items = await this.#options.logs.read(log, held.readTo, 500)
     if (items.length === 0) throw new OutOfReach("the log is gone")
     for (const item of items) note(held, item)
@@ -250,6 +263,8 @@ export class ForeignLogs {
   }
 }
 
+const changesAccess = /^\{"type":"(?:role|channel|overrides|memberRoles)"/
+
 /** Another piece of a log that is held. */
 function note(held: Held, item: LogItem): void {
   const at = held.items.push(item) - 1
@@ -260,7 +275,13 @@ function note(held: Held, item: LogItem): void {
   const home = held.homes.get(header[3])
   if (home) home.push(at)
   else held.homes.set(header[3], [at])
-  if (header[0] !== "c" || !item.data.startsWith('{"type":"joined"')) return
+  if (header[0] !== "c") return
+  if (changesAccess.test(item.data)) {
+    const changes = held.changes.get(header[3])
+    if (changes) changes.push(at)
+    else held.changes.set(header[3], [at])
+  }
+  if (!item.data.startsWith('{"type":"joined"')) return
   const { user, server } = JSON.parse(item.data) as Extract<Control, { type: "joined" }>
   held.joins.set(user, [...(held.joins.get(user) ?? []), { at, server }])
 }

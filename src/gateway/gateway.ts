@@ -86,10 +86,14 @@ export class Gateway {
     const { app, node, storage, topology, clock, log, metrics, records } = options
     const self = node.membership.self.id
     this.#homes = new ServedHomes({
-      register: (shard, homes) => node.router.register(shard, homes),
+      register: (shard, homes) => {
+        metrics.gateway.registrations.inc()
+        return node.router.register(shard, homes)
+      },
       release: (shard, homes) => node.router.release(shard, homes),
       loadOutlines: servers => storage.servers.outlines(servers),
       loadsAtOnce: topology.identifyAtOnce,
+      oldest: () => node.streams.oldest,
       keep: topology.resumeWindow,
       clock,
       log,
@@ -121,6 +125,7 @@ export class Gateway {
       maxBytes: topology.resumeReplayBytes,
       keep: topology.resumeWindow,
       clock,
+      metrics,
     })
     this.#entrance = new Entrance({
       self,

@@ -8,7 +8,8 @@ import type { Clock } from "../domain/clock.ts"
 import type { LogHeader, LogItem } from "../domain/log-entry.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Frame, type Payload } from "./frames.ts"
-import type { Connection, Session } from "./session.ts"
+import type { Connection, Guild, Session } from "./session.ts"
+import { isSubscribed, type Rules, type ServerAudience } from "./rules.ts"
 import { classIntents, type ListenerClass, type ServerView } from "./views.ts"
 
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
@@ -37,6 +38,8 @@ export class Listeners {
   readonly #byUser = new Map<Snowflake, Session[]>()
   /** The position at which every live session stands. */
   position = 0
+  /** Live sessions are being moved past a change of the rules: nobody goes live until all of them are. */
+  isMoving = false
   /** The most that any one socket was handed since the buffers were last looked at. */
   unlookedBytes = 0
   /** Live sessions that uWS refused to buffer for: a hole; they are closed before anything else is sent. */
@@ -68,30 +71,42 @@ export class Listeners {
   goLive(session: Session): void {
     session.state = "live"
     session.cursor = this.position
-    for (const { view, roles } of session.guilds.values()) this.#subscribe(session, view, roles)
+    for (const guild of session.guilds.values()) this.#subscribe(session, guild)
   }
 
   /** From this tick on nothing that is published reaches it. */
   goReading(session: Session): void {
-    if (session.state === "live")
-      for (const { view, roles } of session.guilds.values()) this.#unsubscribe(session, view, roles)
+    if (session.state === "live") for (const guild of session.guilds.values()) this.#unsubscribe(session, guild)
     session.state = "reading"
-    session.cursor = this.position
+    // A live session may have been moved past a change of the rules already.
+    session.cursor = Math.max(session.cursor, this.position)
   }
 
   /** A server comes into or goes out of a session's sight. */
-  addGuild(session: Session, view: ServerView, roles: readonly Snowflake[]): void {
-    session.guilds.set(view.id, { view, roles })
-    view.sessions++
-    if (session.state === "live") this.#subscribe(session, view, roles)
+  addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: Rules): Guild {
+    const guild: Guild = { view, roles, rules }
+    session.guilds.set(view.id, guild)
+    view.sessions.add(session)
+    if (session.state === "live") this.#subscribe(session, guild)
+    return guild
+  }
+
+  /** What decides what a session sees of a server has changed. */
+  regroup(session: Session, guild: Guild, rules: Rules, roles: readonly Snowflake[]): void {
+    const before = keysOf(session, guild)
+    const isMoved = session.state === "live" && !isSame(before, rules.subscribedKeys({ user_id: session.user, roles }))
+    if (isMoved) this.#unsubscribe(session, guild)
+    guild.rules = rules
+    guild.roles = roles
+    if (isMoved) this.#subscribe(session, guild)
   }
 
   removeGuild(session: Session, server: Snowflake): boolean {
     const guild = session.guilds.get(server)
     if (!guild) return false
-    if (session.state === "live") this.#unsubscribe(session, guild.view, guild.roles)
+    if (session.state === "live") this.#unsubscribe(session, guild)
     session.guilds.delete(server)
-    guild.view.sessions--
+    guild.view.sessions.delete(session)
     return true
   }
 
@@ -105,10 +120,10 @@ export class Listeners {
       return
     }
     const view = this.#options.view(audience.server)
-    if (!view || view.sessions === 0) return
+    if (!view || view.sessions.size === 0) return
     const bit = eventBits.get(name) ?? 0
-    const key = view.audienceKey(audience)
-    if (!view.isSubscribed(key)) return this.#publishOneByOne(view, audience, frame, bit, except)
+    const key = view.now.audienceKey(audience)
+    if (!isSubscribed(key)) return this.#sendEach(view.sessions, view, audience, frame, bit, except)
 
     const classes = view.classes.get(key)
     const left = except.length > 0 ? this.#leaveOut(except, view, key) : undefined
@@ -130,16 +145,16 @@ export class Listeners {
     if (!passesIntents(session.intents, name)) return false
     if (audience.kind === "user") return audience.user === session.user
     const guild = session.guilds.get(audience.server)
-    return guild !== undefined && guild.view.includes(audience, session.user, guild.roles)
+    return guild !== undefined && guild.rules.includes(audience, { user_id: session.user, roles: guild.roles })
   }
 
   /** When something that carries a position last went to a session. */
   lastSentAt(session: Session): number {
     let last = session.sentAt
     if (session.state === "live")
-      for (const { view, roles } of session.guilds.values())
-        for (const key of view.subscribedKeys(session.user, roles))
-          last = Math.max(last, view.classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
+      for (const guild of session.guilds.values())
+        for (const key of keysOf(session, guild))
+          last = Math.max(last, guild.view.classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
     return last
   }
 
@@ -164,20 +179,10 @@ export class Listeners {
     connection.ws.end(code, reason)
   }
 
-  #publishOneByOne(
-    view: ServerView,
-    audience: Exclude<Audience, { kind: "user" }>,
-    frame: Frame,
-    bit: number,
-    except: readonly string[],
-  ): void {
-    this.#sendEach(this.byId.values(), view, audience, frame, bit, except)
-  }
-
   #sendEach(
     sessions: Iterable<Session>,
     view: ServerView,
-    audience: Exclude<Audience, { kind: "user" }>,
+    audience: ServerAudience,
     frame: Frame,
     bit: number,
     except: readonly string[],
@@ -185,8 +190,8 @@ export class Listeners {
     for (const session of sessions) {
       if (session.state !== "live" || (bit !== 0 && (session.intents & bit) === 0)) continue
       const guild = session.guilds.get(view.id)
-      if (guild && !except.includes(session.user) && view.includes(audience, session.user, guild.roles))
-        this.send(session, frame)
+      const member = guild && { user_id: session.user, roles: guild.roles }
+      if (member && !except.includes(session.user) && guild.rules.includes(audience, member)) this.send(session, frame)
     }
   }
 
@@ -197,7 +202,7 @@ export class Listeners {
       for (const session of this.ofUser(user)) {
         const guild = session.guilds.get(view.id)
         if (session.state !== "live" || !guild || !session.connection || view.oddOnes.has(session)) continue
-        if (!view.subscribedKeys(session.user, guild.roles).includes(key)) continue
+        if (!keysOf(session, guild).includes(key)) continue
         const topic = topicOf(view, key, session)
         session.connection.ws.unsubscribe(topic)
         left.push({ session, topic })
@@ -208,9 +213,10 @@ export class Listeners {
     }
   }
 
-  #subscribe(session: Session, view: ServerView, roles: readonly Snowflake[]): void {
+  #subscribe(session: Session, guild: Guild): void {
+    const { view } = guild
     const classes: ListenerClass[] = []
-    for (const key of view.subscribedKeys(session.user, roles)) {
+    for (const key of keysOf(session, guild)) {
       const listeners = this.#classOf(session, view, key)
       if (!listeners) {
         view.oddOnes.add(session)
@@ -224,9 +230,10 @@ export class Listeners {
     }
   }
 
-  #unsubscribe(session: Session, view: ServerView, roles: readonly Snowflake[]): void {
+  #unsubscribe(session: Session, guild: Guild): void {
+    const { view } = guild
     if (view.oddOnes.delete(session)) return
-    for (const key of view.subscribedKeys(session.user, roles)) {
+    for (const key of keysOf(session, guild)) {
       const classes = view.classes.get(key)
       const listeners = classes?.get(classKey(session))
       if (!listeners) continue
@@ -264,6 +271,10 @@ export class Listeners {
   }
 }
 
+const keysOf = ({ user }: Session, { rules, roles }: Guild): readonly string[] =>
+  rules.subscribedKeys({ user_id: user, roles })
+const isSame = (a: readonly string[], b: readonly string[]): boolean =>
+  a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
 const classKey = (session: Session) => `${classIntents(session.intents)}${session.encoding === "json" ? "j" : "m"}`
 const topicOf = (view: ServerView, key: string, session: Session) => `${view.id} ${key} ${classKey(session)}`
 

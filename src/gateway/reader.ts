@@ -1,5 +1,7 @@
+import { channelCreate, channelDelete } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { guildCreate, guildDelete } from "../contract/servers.ts"
+import { sessionPosition } from "../contract/gateway.ts"
+import { guildCreate, guildDelete, type Guild as ShownGuild } from "../contract/servers.ts"
 import type { WorkerStreams } from "../cluster/worker-streams.ts"
 import type { DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { Clock } from "../domain/clock.ts"
@@ -10,8 +12,9 @@ import type { Metrics } from "../observability/metrics.ts"
 import { Frame } from "./frames.ts"
 import { belongsTo, nextPiece, passPiece } from "./foreign-log.ts"
 import type { Listeners } from "./listeners.ts"
+import { viewChanges, type Rules } from "./rules.ts"
 import type { ServedHomes } from "./served-homes.ts"
-import { changesKept, type GuildChange, type Session } from "./session.ts"
+import { changesKept, type Guild, type GuildChange, type Session } from "./session.ts"
 
 export interface ReaderOptions {
   readonly listeners: Listeners
@@ -104,10 +107,13 @@ export class Reader {
       if (items === undefined) return this.#readBack(session)
       const sent = this.#sendOwn(session, items)
       if (sent === "all") {
-        if (listeners.position < session.notBefore) return // wake goes on
+        if (listeners.position < session.notBefore || listeners.isMoving) return // wake goes on
+        this.#catchUp(session)
         this.#reading.delete(session)
         listeners.goLive(session)
         session.cuts = undefined
+        if (session.isElsewhere) listeners.send(session, new Frame(sessionPosition.name, listeners.position, "{}"))
+        session.isElsewhere = false
         metrics.gateway.sessions.reading.dec()
         metrics.gateway.sessions.live.inc()
         return
@@ -163,10 +169,7 @@ export class Reader {
   #sendForeign(session: Session): void {
     const { budget } = this.#options
     const [stretch] = session.foreign!
-    if (!stretch) {
-      session.foreign = undefined
-      return
-    }
+    if (!stretch) return this.#endForeign(session)
     for (let at = nextPiece(stretch); at !== undefined; at = nextPiece(stretch)) {
       const item = stretch.items[at]!
       if (belongsTo(stretch.leg, item)) this.#take(session, item, stretch.base + at)
@@ -175,6 +178,23 @@ export class Reader {
       if (session.connection!.ws.getBufferedAmount() > budget) return
     }
     session.foreign!.shift()
+  }
+
+  /** From here on the own log; the rules are those of the place where it takes over. */
+  #endForeign(session: Session): void {
+    session.foreign = undefined
+    for (const guild of session.guilds.values()) {
+      const { ownRules } = guild
+      guild.ownRules = undefined
+      if (ownRules) this.#moveTo(session, guild, ownRules, guild.roles, session.cursor)
+    }
+  }
+
+  /** At the head of the log a session knows what all live ones know. */
+  #catchUp(session: Session): void {
+    for (const guild of session.guilds.values())
+      if (guild.rules !== guild.view.now)
+        this.#moveTo(session, guild, guild.view.now, guild.roles, this.#options.listeners.position)
   }
 
   /** One piece of a log, for one session. Ephemeral events are for those who are live. */
@@ -212,29 +232,79 @@ export class Reader {
       case "sessionEnded":
         if (control.session === session.accessSession && session.connection)
           listeners.close(session.connection, "authentication_failed")
+        return
+      case "memberRoles":
+        if (control.user === session.user) this.#changeRoles(session, control, s)
+        return
+      case "role":
+      case "channel":
+      case "overrides":
+        this.#advance(session, control.server, s)
     }
+  }
+
+  /** Past every change of a server's rules up to a position. */
+  #advance(session: Session, server: Snowflake, s: number): void {
+    const guild = session.guilds.get(server)
+    if (!guild) return
+    let { rules } = guild
+    while (rules.next && rules.next.at <= s) rules = rules.next.to
+    if (rules !== guild.rules) this.#moveTo(session, guild, rules, guild.roles, s)
+  }
+
+  #changeRoles(session: Session, control: Extract<Control, { type: "memberRoles" }>, s: number): void {
+    const guild = session.guilds.get(control.server)
+    if (!guild) return
+    const { server, before, after } = control
+    session.roleChanges = [...session.roleChanges.slice(1 - changesKept), { server, s, before }]
+    this.#moveTo(session, guild, guild.rules, after, s, before)
+  }
+
+  /** Tells a session which channels came into and went out of its sight, and what it is sent from now on. */
+  #moveTo(
+    session: Session,
+    guild: Guild,
+    rules: Rules,
+    roles: readonly Snowflake[],
+    s: number,
+    rolesBefore = guild.roles,
+  ): void {
+    const { listeners } = this.#options
+    const before = { user_id: session.user, roles: rolesBefore }
+    const after = roles === rolesBefore ? before : { user_id: session.user, roles }
+    const { gained, lost } = viewChanges(guild.rules, before, rules, after)
+    listeners.regroup(session, guild, rules, roles)
+    if (session.state === "live") session.cursor = s
+    const server_id = guild.view.id
+    if (gained.length + lost.length === 0 || session.hidden?.has(server_id)) return
+    const tellAll = () => {
+      for (const id of lost)
+        this.tell(session, channelDelete.name, JSON.stringify({ id, server_id, guild_id: server_id }), s)
+      for (const channel of gained) this.tell(session, channelCreate.name, JSON.stringify(channel), s)
+    }
+    const { connection } = session
+    if (connection && !connection.closed) connection.ws.cork(tellAll)
   }
 
   #join(session: Session, control: Extract<Control, { type: "joined" }>, s: number): void {
     const { listeners, homes, changed } = this.#options
     const known = session.guilds.has(control.server)
-    // From elsewhere: what he may see is known already, as of now, and his client has been told.
-    if (session.foreign) {
-      session.hidden?.delete(control.server)
-      return
-    }
+    const guild = session.guilds.get(control.server)
     const awaited = session.hidden?.delete(control.server) ?? false
+    if (guild && awaited) listeners.regroup(session, guild, guild.rules, control.roles)
+    // From elsewhere: what he may see is known already, as of now, and his client has been told.
+    if (session.foreign) return
     if (known && !awaited && s > session.repeatedUntil) return
     if (!known) {
       if (homes.isGone(control.server)) return
       const view = homes.view(control.server)
       if (!view) return this.#await(session, control.server)
       homes.hold(control.server).catch(() => {})
-      listeners.addGuild(session, view, control.roles)
+      listeners.addGuild(session, view, control.roles, view.at(s))
       noteChange(session, { server: control.server, s, isMember: true })
       changed(session)
     }
-    this.tell(session, guildCreate.name, JSON.stringify(control.event), s)
+    this.tell(session, guildCreate.name, JSON.stringify(shownTo(session, control.event as ShownGuild)), s)
   }
 
   #lose(session: Session, server: Snowflake, s: number, again: boolean): void {
@@ -291,4 +361,12 @@ const isCut = (session: Session, home: Snowflake, number: number): boolean => {
 
 export function noteChange(session: Session, change: GuildChange): void {
   session.changes = [...session.changes.slice(1 - changesKept), change]
+}
+
+/** What a session's user sees of a server that he comes into, where the session has read to. */
+export function shownTo(session: Session, shown: ShownGuild): ShownGuild {
+  const guild = session.guilds.get(shown.id)
+  if (!guild) return shown
+  const member = { user_id: session.user, roles: guild.roles }
+  return { ...shown, channels: shown.channels.filter(({ id }) => guild.rules.mayView(id, member)) }
 }

@@ -1,6 +1,8 @@
 import { fail } from "../contract/errors.ts"
+import { inTurns } from "../cluster/batches.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Clock } from "../domain/clock.ts"
+import type { RulesChange } from "../domain/control.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { ServerOutline } from "../storage/servers.ts"
@@ -12,6 +14,8 @@ export interface ServedHomesOptions {
   readonly release: (shard: number, homes: readonly Snowflake[]) => void
   readonly loadOutlines: (servers: readonly Snowflake[]) => Promise<ServerOutline[]>
   readonly loadsAtOnce: number
+  /** The oldest position that the worker's log can still be read after. */
+  readonly oldest: () => number
   /** How long a home without sessions is kept. */
   readonly keep: number
   readonly clock: Clock
@@ -36,8 +40,11 @@ export class ServedHomes {
   readonly #held = new Map<Snowflake, Held>()
   readonly #views = new Map<Snowflake, Promise<ServerView | undefined>>()
   readonly #ready = new Map<Snowflake, ServerView>()
-  /** Registrations and loads asked for in this turn of the loop. */
-  readonly #toRegister = new Map<number, { homes: Snowflake[]; done: Promise<number> }>()
+  /** Changes that came while a view was being loaded: they may not be in it. */
+  readonly #early = new Map<Snowflake, (readonly [change: RulesChange, row: number, at: number])[]>()
+  /** Per shard: the way to ask its owner. */
+  readonly #registering = new Map<number, (home: Snowflake) => Promise<number>>()
+  /** Loads asked for in this turn of the loop. */
   #toLoad: { ids: Set<Snowflake>; done: Promise<Map<Snowflake, ServerOutline>> } | undefined
   /** Servers that were asked for and do not exist any more; ids are never used twice. */
   readonly #gone = new Set<Snowflake>()
@@ -51,6 +58,14 @@ export class ServedHomes {
   /** A server's view if it is there already. */
   view(server: Snowflake): ServerView | undefined {
     return this.#ready.get(server)
+  }
+
+  /** A change of a server's rules has come in the log. @returns the view, if there are sessions to be moved */
+  change(change: RulesChange, row: number, at: number): ServerView | undefined {
+    this.#early.get(change.server)?.push([change, row, at])
+    const view = this.#ready.get(change.server)
+    view?.apply(change, row, at, this.#options.oldest())
+    return view
   }
 
   isGone(server: Snowflake): boolean {
@@ -136,33 +151,38 @@ export class ServedHomes {
     for (const [shard, homes] of byShard) this.#options.release(shard, homes)
   }
 
-  /** What is asked for in one turn of the loop goes out as one request a shard. */
+  /** One request a shard at a time, for all that is asked meanwhile. */
   #register(home: Snowflake): Promise<number> {
+    const { register, clock } = this.#options
     const shard = shardOf(home)
-    const waiting = this.#toRegister.get(shard)
-    if (waiting) {
-      waiting.homes.push(home)
-      return waiting.done
+    let asking = this.#registering.get(shard)
+    if (!asking) {
+      asking = inTurns(async homes => {
+        const from = await register(shard, [...new Set(homes)])
+        return homes.map(() => from)
+      }, clock)
+      this.#registering.set(shard, asking)
     }
-    const homes = [home]
-    const done = new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(() => {
-      this.#toRegister.delete(shard)
-      return this.#options.register(shard, homes)
-    })
-    this.#toRegister.set(shard, { homes, done })
-    return done
+    return asking(home)
   }
 
   async #load(server: Snowflake): Promise<ServerView | undefined> {
-    await this.#held.get(server)?.registered
-    const outline = (await this.#outlines(server)).get(server)
-    if (!outline) {
-      this.#gone.add(server)
-      return undefined
+    const early: (readonly [change: RulesChange, row: number, at: number])[] = []
+    this.#early.set(server, early)
+    try {
+      await this.#held.get(server)?.registered
+      const outline = (await this.#outlines(server)).get(server)
+      if (!outline) {
+        this.#gone.add(server)
+        return undefined
+      }
+      const view = new ServerView(outline)
+      for (const [change, row, at] of early) view.apply(change, row, at, 0)
+      this.#ready.set(server, view)
+      return view
+    } finally {
+      if (this.#early.get(server) === early) this.#early.delete(server)
     }
-    const view = new ServerView(outline)
-    this.#ready.set(server, view)
-    return view
   }
 
   #outlines(server: Snowflake): Promise<Map<Snowflake, ServerOutline>> {

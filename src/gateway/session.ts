@@ -3,6 +3,7 @@ import type { ForeignItems } from "./foreign-log.ts"
 import type { Span } from "./journey.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Encoding } from "./frames.ts"
+import type { Rules } from "./rules.ts"
 import type { ServerView } from "./views.ts"
 
 /** One socket, from upgrade to close. It is the socket's user data. */
@@ -25,6 +26,17 @@ export interface Connection {
 export interface Guild {
   readonly view: ServerView
   roles: readonly Snowflake[]
+  /** Who sees what, where the session has read to. */
+  rules: Rules
+  /** While it reads another worker's log: where its own goes on. */
+  ownRules?: Rules | undefined
+}
+
+/** At `s` a member's roles became others than these. */
+export interface RolesChange {
+  readonly server: Snowflake
+  readonly s: number
+  readonly before: readonly Snowflake[]
 }
 
 /** A client was told at `s` that a server came or went. */
@@ -34,6 +46,8 @@ export interface GuildChange {
   readonly isMember: boolean
   /** It was told ahead of its place in the log, at a resume. */
   readonly isEarly?: boolean
+  /** PostgreSQL said so; the log may hold nothing of it. */
+  readonly isLookedUp?: boolean
 }
 
 /** More changes than anybody makes within a resume window. */
@@ -69,6 +83,8 @@ export interface Session {
   cursor: number
   /** Positions up to this one were sent before the socket ended: what is read again is said again. */
   repeatedUntil: number
+  /** Its client stands in another worker's log, which will go: it is told a position of this one as soon as it is live. */
+  isElsewhere: boolean
   /** While reading: it must not go live before this position, because earlier rows may still be on their way. */
   notBefore: number
   /** What another worker's log holds for it, to be sent before its own log. */
@@ -80,6 +96,8 @@ export interface Session {
   guilds: Map<Snowflake, Guild>
   /** The latest comings and goings of servers, with the position at which the client was told. */
   changes: readonly GuildChange[]
+  /** The latest changes of its roles, read here. */
+  roleChanges: readonly RolesChange[]
   /** Servers whose joining is still to be read: what is read of them before that is not for the session. */
   hidden: Set<Snowflake> | undefined
   spans: readonly Span[]

@@ -1,5 +1,5 @@
 import type { Clock } from "../domain/clock.ts"
-import type { Control } from "../domain/control.ts"
+import { isRulesChange, type Control, type RulesChange } from "../domain/control.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { Log } from "../observability/log.ts"
@@ -24,6 +24,9 @@ export interface StreamOptions {
   readonly metrics: Metrics
 }
 
+/** Milliseconds after which other work has its turn. */
+const moveSlice = 4
+
 /**
  * The worker's log as it grows: each piece acts on, or is published to, the live sessions, in order. Control entries act
  * before what follows them.
@@ -33,6 +36,8 @@ export class Stream {
   #waiting: LogItem[] = []
   #next = 0
   #scheduled = false
+  /** Live sessions that have still to pass the change of rules that the log stands at. */
+  #moving: { sessions: Iterator<Session>; change: RulesChange; s: number } | undefined
 
   constructor(options: StreamOptions) {
     this.#options = options
@@ -62,8 +67,10 @@ export class Stream {
     while (this.#next < this.#waiting.length && listeners.unlookedBytes < slice) {
       // Before anything else is sent: after a hole nothing may follow.
       if (listeners.holed.size > 0) this.#closeHoled()
-      const item = this.#waiting[this.#next++]!
-      this.#act(item)
+      const item = this.#waiting[this.#next]!
+      if (!this.#moving) this.#act(item)
+      if (!this.#hasMoved()) break
+      this.#next++
       listeners.position = item.s
     }
     if (listeners.holed.size > 0) this.#closeHoled()
@@ -81,12 +88,17 @@ export class Stream {
   #act(item: LogItem): void {
     const { header } = item
     if (header[0] === "e" || header[0] === "x") this.#options.listeners.publish(item, header)
-    else if (header[0] === "c") this.#control(JSON.parse(item.data) as Control, item.s)
+    else if (header[0] === "c") this.#control(JSON.parse(item.data) as Control, item.s, header[2])
     else if (header[0] === "g") this.#gap(header[1])
   }
 
-  #control(control: Control, s: number): void {
+  #control(control: Control, s: number, row: number): void {
     const { listeners, reader, homes } = this.#options
+    if (isRulesChange(control)) {
+      const view = homes.change(control, row, s)
+      if (view) this.#moving = { sessions: view.sessions.values(), change: control, s }
+      return
+    }
     if (control.type === "serverDeleted") {
       for (const session of listeners.byId.values())
         if (session.state === "live" && session.guilds.has(control.server)) reader.control(session, control, s)
@@ -99,6 +111,27 @@ export class Stream {
     if (control.type === "sessionEnded")
       for (const session of listeners.ofUser(control.user))
         if (session.accessSession === control.session) this.#options.giveUp(session)
+  }
+
+  /**
+   * Moves live sessions past a change of rules, a slice a turn of the loop. Until all of them are there the log stands still:
+   * nobody receives what follows under what was so before.
+   */
+  #hasMoved(): boolean {
+    if (!this.#moving) return true
+    const { listeners, reader, clock } = this.#options
+    const { sessions, change, s } = this.#moving
+    listeners.isMoving = true
+    const until = clock.monotonic() + moveSlice
+    for (let moved = 1; ; moved++) {
+      const { value: session, done } = sessions.next() as IteratorResult<Session, undefined>
+      if (done) break
+      if (session.state === "live") reader.control(session, change, s)
+      if (moved % 32 === 0 && clock.monotonic() >= until) return false
+    }
+    this.#moving = undefined
+    listeners.isMoving = false
+    return true
   }
 
   /** Never silent: whoever listens to the shard is closed and starts anew. */

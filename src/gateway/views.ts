@@ -1,9 +1,8 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { Audience } from "../domain/audience.ts"
-import { everyoneHolds, holds } from "../domain/permissions.ts"
-import type { Permission } from "../contract/permissions.ts"
+import type { RulesChange } from "../domain/control.ts"
 import type { ServerOutline } from "../storage/servers.ts"
 import type { Encoding } from "./frames.ts"
+import { Rules } from "./rules.ts"
 import type { Session } from "./session.ts"
 
 /** Sessions that receive the same bytes of an audience: one topic, one publish. */
@@ -16,49 +15,55 @@ export interface ListenerClass {
   publishedAt: number
 }
 
+/** Rules with the place from which on they were so: in the worker's log, and among the rows of the server's shard. */
+interface Version {
+  readonly at: number
+  readonly row: number
+  readonly rules: Rules
+}
+
 /** What the worker knows of a server whose members' sessions it holds; its own log keeps it current. */
 export class ServerView {
-  readonly outline: ServerOutline
+  readonly id: Snowflake
+  readonly name: string
   /** Sessions that hold this server, live or not. */
-  sessions = 0
+  readonly sessions = new Set<Session>()
   /** Classes of live sessions, by audience key and class key. */
   readonly classes = new Map<string, Map<string, ListenerClass>>()
   /** Sessions beyond the bound of classes: served one by one. */
   readonly oddOnes = new Set<Session>()
+  /** Oldest first, as far back as the log can be read. */
+  readonly #versions: Version[]
+  readonly #loadedRow: number
 
   constructor(outline: ServerOutline) {
-    this.outline = outline
+    this.id = outline.id
+    this.name = outline.name
+    this.#loadedRow = outline.row
+    this.#versions = [{ at: 0, row: outline.row, rules: new Rules(outline) }]
   }
 
-  get id(): Snowflake {
-    return this.outline.id
+  /** Where live sessions stand. */
+  get now(): Rules {
+    return this.#versions.at(-1)!.rules
   }
 
-  /** Audiences that have the same members share a key, and so their topics. */
-  audienceKey(audience: Exclude<Audience, { kind: "user" }>): string {
-    if (audience.kind === "members") return everybody
-    const permission = audience.kind === "holders" ? audience.permission : "channels.view"
-    return everyoneHolds(this.outline, permission) ? everybody : permission
+  /** A change of the rules, from the worker's own log. What was so before the view was loaded is in it. */
+  apply(change: RulesChange, row: number, at: number, oldest: number): void {
+    if (row <= this.#loadedRow) return
+    const before = this.now
+    const rules = before.after(change)
+    before.next = { at, change, to: rules }
+    this.#versions.push({ at, row, rules })
+    while (this.#versions.length > 1 && this.#versions[1]!.at < oldest) this.#versions.shift()
   }
 
-  /** The audiences that a session takes by subscription; whatever else there is goes to it one by one, after a check. */
-  subscribedKeys(user: Snowflake, roles: readonly Snowflake[]): string[] {
-    if (everyoneHolds(this.outline, "channels.view")) return [everybody]
-    return holds(this.outline, { user_id: user, roles }, "channels.view") ? [everybody, "channels.view"] : [everybody]
-  }
-
-  isSubscribed(key: string): boolean {
-    return key === everybody || key === "channels.view"
-  }
-
-  /** Whether an audience of this server includes a member, as of now. */
-  includes(audience: Exclude<Audience, { kind: "user" }>, user: Snowflake, roles: readonly Snowflake[]): boolean {
-    const key = this.audienceKey(audience)
-    return key === everybody || holds(this.outline, { user_id: user, roles }, key as Permission)
+  /** The rules of a session that has read its worker's log to a position, and everything up to a row from elsewhere. */
+  at(position: number, row = 0): Rules {
+    return (this.#versions.findLast(version => version.at <= position || version.row <= row) ?? this.#versions[0]!)
+      .rules
   }
 }
-
-const everybody = "*"
 
 /** Bits of a session's intents that decide about a server's events. */
 const serverIntents = 0x0fff

@@ -22,9 +22,12 @@ import { failureReply, isBug, toFailure } from "./failures.ts"
 import type { Call, Handlers, Http } from "./handlers.ts"
 import { invites } from "./invites.ts"
 import { messages } from "./messages.ts"
+import { moderation } from "./moderation.ts"
+import { overrides } from "./overrides.ts"
 import type { Page } from "./pages.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
 import type { RequestBody } from "./request-body.ts"
+import { roles } from "./roles.ts"
 import { servers } from "./servers.ts"
 import { system } from "./system.ts"
 import { users } from "./users.ts"
@@ -79,7 +82,10 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...auth(http),
     ...users(http),
     ...servers(http),
+    ...roles(http),
+    ...moderation(http),
     ...channels(http),
+    ...overrides(http),
     ...invites(http),
     ...messages(http),
   }

@@ -25,7 +25,7 @@ export interface HttpPolicy extends PasswordRules, AgeGate {
 export interface Http {
   readonly ask: Ask
   readonly create: Create
-  readonly storage: Pick<Storage, "users" | "sessions" | "servers" | "invites" | "messages">
+  readonly storage: Pick<Storage, "users" | "sessions" | "servers" | "bans" | "invites" | "messages">
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
   /** Workers that hold gateway sessions of a user. */

@@ -282,6 +282,19 @@ function gatewayMetrics(declare: Declare) {
       "dead_worker",
       "invalid",
     ]),
+    replayReads: declare.counter(
+      "starling_gateway_replay_reads_total",
+      "Reads of other workers' logs, a chunk each, for sessions that come from there",
+    ),
+    joins: declare.counter("starling_gateway_joins_total", "Ranges of positions reserved for other workers' logs"),
+    registrations: declare.counter(
+      "starling_gateway_registrations_total",
+      "Requests to owners of shards for the events of homes",
+    ),
+    membershipQueries: declare.counter(
+      "starling_gateway_membership_queries_total",
+      "Queries of where resumed users are members",
+    ),
     invalidSessions: declare.counter("starling_gateway_invalid_sessions_total", "INVALID_SESSION frames sent"),
     closes: declare.counterFamily<[code: number]>(
       "starling_gateway_closes_total",

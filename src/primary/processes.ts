@@ -216,7 +216,10 @@ export class Processes {
         process.silent += elapsed
         const most = (process.readyAt === undefined ? 3 : 1) * topology.processes.stuckAfter
         if (process.silent < most || process.worker.process.killed) continue
-        log.error({ of: name, member: process.id, silent: Math.round(process.silent) }, "process is stuck and is killed")
+        log.error(
+          { of: name, member: process.id, silent: Math.round(process.silent) },
+          "process is stuck and is killed",
+        )
         metrics.processes.stuck.inc()
         process.worker.process.kill("SIGKILL")
       }

@@ -83,15 +83,10 @@ async function requireKind(kind: Kind, url: string): Promise<void> {
 
 /** Not there yet, or not ready yet: of PostgreSQL, Redis, or the way to them. */
 const passing =
-  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|CONNECT_TIMEOUT|CONNECTION_CLOSED|CONNECTION_ENDED|57P03|53300)$/
+  /^(ECONNREFUSED|ECONNRESET|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|CONNECT_TIMEOUT|CONNECTION_CLOSED|CONNECTION_ENDED|57P03|53300)$/
 
 /** Waits a while for a service that is started at the same time, as container platforms do. */
-export async function patiently<T>(
-  kind: Kind,
-  url: string,
-  ending: Ending,
-  attempt: () => Promise<T>,
-): Promise<T> {
+export async function patiently<T>(kind: Kind, url: string, ending: Ending, attempt: () => Promise<T>): Promise<T> {
   const service = `${kind} at ${placeOf(url)}`
   let told = false
   for (const until = Date.now() + servicePatience; ; await sleep(500)) {
@@ -125,9 +120,22 @@ export async function connectRedis(url: string, log: Log): Promise<{ redis: Redi
     return await connectRedis(redisUrl, log)
   } catch (error) {
     redis.disconnect()
+    if (reason === undefined) await refuseReplica(url)
     // The client's own error says only that the connection is closed.
     throw reason ?? error
   }
+}
+
+/** Our connections leave a replica without a word. */
+async function refuseReplica(url: string): Promise<void> {
+  const redis = openRedis(url, "starling primary", () => {}, { readOnly: true })
+  const facts = await redis
+    .connect()
+    .then(() => redis.info("replication"))
+    .catch(() => "")
+  redis.disconnect()
+  if (/^role:slave\r?$/m.test(facts))
+    throw new Error("this is a replica, which takes no writes; REDIS_URL must name the master")
 }
 
 /** Throws unless Redis can hold what is given to it. What it says of itself is not enough: what is needed is tried out. */
@@ -154,8 +162,6 @@ async function checkServer(server: ReturnType<typeof mastersOf>[number], name: s
   const [major = 0, minor = 0] = version.split(".").map(Number)
   if (!(major > 6 || (major === 6 && minor >= 2)))
     throw new Error(`${name} is ${version}; 6.2 or later is needed, for XADD NOMKSTREAM and XTRIM MINID`)
-  if (facts.get("role") === "slave")
-    throw new Error(`${name} is a replica, which takes no writes; REDIS_URL must name the master`)
   const policy = facts.get("maxmemory_policy")
   if (policy !== undefined && policy !== "noeviction")
     throw new Error(

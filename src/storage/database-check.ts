@@ -9,7 +9,7 @@ import type { Sql, Statements } from "./database.ts"
 /** Tried with nothing older. */
 const oldest = 14
 
-export interface Server {
+interface Server {
   readonly version: string
   readonly user: string
   readonly schema: string
@@ -36,11 +36,14 @@ export async function checkServer(sql: Sql): Promise<Server> {
       current_setting('transaction_read_only') AS read_only, current_setting('synchronous_commit') AS synchronous_commit,
       current_user AS user, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS may_create`
   const { version, number, encoding, standby, read_only, synchronous_commit, user, schema, may_create } = server!
-  if (Math.floor(number / 10_000) < oldest) throw new Error(`this is PostgreSQL ${version}; ${oldest} or later is needed`)
+  if (Math.floor(number / 10_000) < oldest)
+    throw new Error(`this is PostgreSQL ${version}; ${oldest} or later is needed`)
   if (standby) throw new Error("this is a standby, which takes no writes; DATABASE_URL must name the primary")
   if (read_only === "on") throw new Error("it takes no writes: default_transaction_read_only is on")
   if (encoding !== "UTF8")
-    throw new Error(`the database has the encoding ${encoding}, which cannot hold every text; make one with ENCODING 'UTF8'`)
+    throw new Error(
+      `the database has the encoding ${encoding}, which cannot hold every text; make one with ENCODING 'UTF8'`,
+    )
   if (synchronous_commit !== "on")
     throw new Error(
       `synchronous_commit is ${synchronous_commit} though it was asked to be on: something in between drops the settings of a connection, and what is acknowledged could be lost`,

@@ -30,7 +30,47 @@ const bigints = {
  * a connection that it did not reserve when the two share one.
  */
 export function openPool(options: PoolOptions): Sql {
+  let pool: Sql
+  let ended = false
+  let replacedAt = -Infinity
+  let replacing: NodeJS.Timeout | undefined
+  const replace = () => {
+    replacing = undefined
+    replacedAt = performance.now()
+    const former = pool
+    pool = open()
+    // What is under way there is finished, or given up when nobody waits for it any longer.
+    former.end({ timeout: options.statementTimeout / 1000 }).catch(() => {})
+  }
+  const open = (): Sql => {
+    const opened: Sql = connect(options, () => {
+      if (opened !== pool || ended || replacing) return
+      replacing = setTimeout(replace, Math.max(0, replacedAt + replaceEvery - performance.now()))
+    })
+    return opened
+  }
+  pool = open()
+  const end: Sql["end"] = options => {
+    ended = true
+    clearTimeout(replacing)
+    return pool.end(options)
+  }
+  return new Proxy(pool, {
+    apply: (_, __, words: unknown[]) => Reflect.apply(pool, undefined, words),
+    get: (_, key) => (key === "end" ? end : Reflect.get(pool, key)),
+  })
+}
+
+/**
+ * A pool whose connection was lost is replaced as a whole: postgres.js 3.4.9 leaves a connection that closes while something
+ * waits to be written without ever writing again, and everything asked of it later would hang. It can stay once the
+ * connection's `nextWriteTimer` is cleared where the socket closes (porsager/postgres issue 1208 and its kin).
+ */
+const replaceEvery = 250
+
+function connect(options: PoolOptions, onclose: () => void): Sql {
   return postgres(options.url, {
+    onclose,
     max: options.connections,
     connect_timeout: options.connectTimeout / 1000,
     idle_timeout: 0,
@@ -73,6 +113,10 @@ export function isAway(error: unknown): boolean {
   // FATAL ends the session with PostgreSQL, whatever the reason.
   return ("severity" in error && error.severity === "FATAL") || awayCodes.test(String(error.code))
 }
+
+/** Whether nothing more can be asked on the connection that the error came from. */
+export const isSessionOver = (error: unknown): boolean =>
+  !(error instanceof postgres.PostgresError) || ("severity" in error && error.severity === "FATAL")
 
 /** Bounds what has no deadline of its own on this side. */
 export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: string): Promise<T> {

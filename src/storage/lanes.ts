@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
-import { openPool, within, type PoolOptions, type Sql } from "./database.ts"
+import { isSessionOver, openPool, within, type PoolOptions, type Sql } from "./database.ts"
 import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
 import { groupWrites, type Write } from "./write.ts"
 
@@ -74,6 +74,7 @@ export class Lane {
       const statements = groups.map(({ kind, rows }) => kind.statement(sql, rows))
       const outbox = sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`
       const [standing, ...written] = await Promise.allSettled([fence, ...statements, outbox])
+      if ([standing, ...written].some(isConnectionLost)) await closing
       // The fence counts first: with another owner at work the other statements may fail for any reason.
       if (standing.status === "rejected") throw standing.reason
       if (standing.value.length === 0) throw new Fenced()
@@ -116,6 +117,15 @@ export class Lane {
     await this.#sql.end({ timeout: 1 })
   }
 }
+
+/**
+ * postgres.js 3.4.9 ends the process when a transaction whose connection has closed sends its ROLLBACK; so a transaction
+ * that has lost its connection sends nothing more. `begin` itself rejects as soon as the connection is closed. It can go
+ * when a write to a closed connection is an ordinary error (porsager/postgres issue 1208).
+ */
+const closing = new Promise<never>(() => {})
+const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>
+  outcome.status === "rejected" && isSessionOver(outcome.reason)
 
 const outboxArrays = (sql: Parameters<typeof messageArrays>[0], rows: readonly OutboxRow[]) => sql`
   unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[], ${rows.map(row => row.last_id)}::bigint[], ${rows.map(row => row.body)}::text[])`

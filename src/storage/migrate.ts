@@ -37,7 +37,7 @@ export async function migrate(url: string, folder = own): Promise<string[]> {
   const other = openPool({ ...options, statementTimeout: 5_000 })
   try {
     const server = await checkServer(sql)
-    return await sql.begin(async transaction => {
+    const fresh = await sql.begin(async transaction => {
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
       const files = await migrationFiles(folder)
       const ran = await readRan(transaction)
@@ -49,14 +49,21 @@ export async function migrate(url: string, folder = own): Promise<string[]> {
       if (missing.length > 0) await prepareTable(transaction)
       for (const { name, text, digest } of missing) {
         await transaction.unsafe(text).catch((cause: Error) => {
-          throw new Error(`migration ${name} is refused by what says it is PostgreSQL ${server.version}: ${cause.message}`, { cause })
+          throw new Error(
+            `migration ${name} is refused by what says it is PostgreSQL ${server.version}: ${cause.message}`,
+            { cause },
+          )
         })
         await transaction`INSERT INTO migrations (name, digest, expands) VALUES (${name}, ${digest}, ${expansion.test(text)})`
       }
       await requireTables(transaction, files, server.user)
-      await checkLocks(transaction, other, migrationLock)
       return missing.map(({ name }) => name)
     })
+    await sql.begin(async transaction => {
+      await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
+      await checkLocks(transaction, other, migrationLock)
+    })
+    return fresh
   } finally {
     await Promise.all([sql.end({ timeout: 1 }), other.end({ timeout: 1 })])
   }
@@ -114,10 +121,14 @@ async function requireTables(sql: Statements, files: readonly Migration[], user:
     FROM (SELECT name, to_regclass(quote_ident(name)) AS id FROM unnest(${[...tables]}::text[]) AS name) AS tables`
   const lost = rows.filter(({ exists }) => !exists).map(({ name }) => name)
   if (lost.length > 0)
-    throw new Error(`the migrations have run, but ${namesOf(lost)} missing; restore the database, or begin with an empty one`)
+    throw new Error(
+      `the migrations have run, but ${namesOf(lost)} missing; restore the database, or begin with an empty one`,
+    )
   const closed = rows.filter(({ usable }) => !usable).map(({ name }) => name)
   if (closed.length > 0)
-    throw new Error(`the user ${user} may not read and write: ${namesOf(closed)} closed to it; GRANT SELECT, INSERT, UPDATE, DELETE`)
+    throw new Error(
+      `the user ${user} may not read and write: ${namesOf(closed)} closed to it; GRANT SELECT, INSERT, UPDATE, DELETE`,
+    )
 }
 
 const namesOf = (tables: readonly string[]) =>

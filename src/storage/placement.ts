@@ -47,6 +47,32 @@ export const placementStorage = (sql: Sql) => ({
     return rows.length > 0
   },
 
+  /**
+   * Declares dead a member that stood still while it had `lives`; not one that has come back since. A version before this
+   * one tells no lives: it counts as one that never came back.
+   * @returns the lives it has in truth, if it is not dead now
+   */
+  async declareSilent(incarnation: string, lives: number): Promise<number | undefined> {
+    const rows = await sql`
+      WITH silent AS (SELECT id FROM incarnations WHERE id = ${incarnation} AND died_at IS NULL AND lives = ${lives} FOR UPDATE),
+           fenced AS (UPDATE lanes SET generation = generation + 1 FROM silent WHERE incarnation = silent.id RETURNING 1),
+           counted AS (SELECT count(*) FROM fenced)
+      UPDATE incarnations i SET died_at = now() FROM counted, silent WHERE i.id = silent.id RETURNING i.id`
+    if (rows.length > 0) return undefined
+    const [row] = await sql<
+      { lives: number }[]
+    >`SELECT lives FROM incarnations WHERE id = ${incarnation} AND died_at IS NULL`
+    return row?.lives
+  },
+
+  /** Counts a member up that was silent for too long. @returns its lives; undefined when it was declared dead meanwhile */
+  async revive(incarnation: string): Promise<number | undefined> {
+    const [row] = await sql<
+      { lives: number }[]
+    >`UPDATE incarnations SET lives = lives + 1 WHERE id = ${incarnation} AND died_at IS NULL RETURNING lives`
+    return row?.lives
+  },
+
   /** Incarnations that died long ago, with their lanes. Nobody of theirs can be writing any more. */
   async forgetDead(): Promise<void> {
     await sql`

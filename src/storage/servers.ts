@@ -1,9 +1,14 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { Channel } from "../contract/channels.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
+import { channelObject } from "../domain/channels.ts"
+import type { Override } from "../domain/permissions.ts"
+import { shardOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
 import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "./database.ts"
+import type { OverrideRow } from "./overrides.ts"
 import { column, defineWrite } from "./write.ts"
 
 type ServerRow = Server
@@ -42,6 +47,37 @@ export const insertRole = defineWrite<RoleState & { server_id: Snowflake }>(
       ${rows.map(row => JSON.stringify([...row.permissions]))}::text[]) AS r (id, server_id, name, color, position, hoist, mentionable, permissions)`,
 )
 
+export const updateRole = defineWrite<RoleState>("updateRole", (sql, rows) => {
+  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  return sql`
+    UPDATE roles SET name = r.name, color = r.color, position = r.position, hoist = r.hoist, mentionable = r.mentionable,
+      permissions = ARRAY(SELECT jsonb_array_elements_text(r.permissions::jsonb))
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "name")}::text[], ${column(last, "color")}::text[], ${column(last, "position")}::int[],
+      ${column(last, "hoist")}::text[]::boolean[], ${column(last, "mentionable")}::text[]::boolean[],
+      ${last.map(row => JSON.stringify([...row.permissions]))}::text[]) AS r (id, name, color, position, hoist, mentionable, permissions)
+    WHERE roles.id = r.id`
+})
+
+/** Members' rows go on naming it: that is looked over when they are read, and ids are never used twice. */
+export const deleteRole = defineWrite<{ id: Snowflake }>(
+  "deleteRole",
+  (sql, rows) => sql`
+    WITH overrides AS (DELETE FROM channel_overrides WHERE target_id = ANY(${column(rows, "id")}::bigint[]))
+    DELETE FROM roles WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+)
+
+export const setMemberRoles = defineWrite<{ server_id: Snowflake; user_id: Snowflake; roles: readonly Snowflake[] }>(
+  "setMemberRoles",
+  (sql, rows) => {
+    const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+    return sql`
+      UPDATE members SET roles = ARRAY(SELECT jsonb_array_elements_text(t.roles::jsonb)::bigint)
+      FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${last.map(row => JSON.stringify(row.roles))}::text[])
+        AS t (server_id, user_id, roles)
+      WHERE members.server_id = t.server_id AND members.user_id = t.user_id`
+  },
+)
+
 export const insertMember = defineWrite<MemberState & { server_id: Snowflake }>(
   "insertMember",
   (sql, rows) => sql`
@@ -63,41 +99,82 @@ export interface ServerOutline {
   id: Snowflake
   name: string
   owner_id: Snowflake
+  /** The newest row of the server's shard when this was so: it tells what all rows up to it say, and nothing else. */
+  row: number
   roles: Map<Snowflake, { permissions: ReadonlySet<Permission> }>
+  channels: Map<Snowflake, { channel: Channel; overrides: readonly Override[] }>
+}
+
+interface OutlineRow {
+  id: Snowflake
+  name: string
+  owner_id: Snowflake
+  row: string
+  roles: { id: Snowflake; permissions: Permission[] }[]
+  channels: ChannelState[]
+  overrides: OverrideRow[]
+}
+
+function byChannel(rows: readonly OverrideRow[]): Map<Snowflake, readonly Override[]> {
+  const found = new Map<Snowflake, Override[]>()
+  for (const { channel_id, target_id, type, allow, deny } of rows) {
+    const override = { target_id, type, allow, deny }
+    const others = found.get(channel_id)
+    if (others) others.push(override)
+    else found.set(channel_id, [override])
+  }
+  return found
 }
 
 export const serversStorage = (sql: Sql) => ({
   /** The server's home as it wakes. */
   async load(id: Snowflake): Promise<ServerState | undefined> {
-    const [[server], roles, channels] = await Promise.all([
+    const [[server], roles, channels, overrides] = await Promise.all([
       sql<ServerRow[]>`SELECT * FROM servers WHERE id = ${id}`,
       sql<RoleRow[]>`SELECT * FROM roles WHERE server_id = ${id}`,
       sql<ChannelRow[]>`SELECT * FROM channels WHERE server_id = ${id}`,
+      sql<OverrideRow[]>`SELECT * FROM channel_overrides WHERE server_id = ${id} ORDER BY target_id`,
     ])
     if (!server) return undefined
     return newServerState({
       server,
       roles: new Map(roles.map(role => [role.id, toRole(role)])),
       channels: new Map(channels.map(channel => [channel.id, channel])),
+      overrides: byChannel(overrides),
     })
   },
 
+  /** One statement: all of it is as of the same moment, and `row` names that moment. */
   async outlines(ids: readonly Snowflake[]): Promise<ServerOutline[]> {
     if (ids.length === 0) return []
-    const [servers, roles] = await Promise.all([
-      sql<
-        { id: Snowflake; name: string; owner_id: Snowflake }[]
-      >`SELECT id, name, owner_id FROM servers WHERE id = ANY(${[...ids]}::bigint[])`,
-      sql<
-        { id: Snowflake; server_id: Snowflake; permissions: Permission[] }[]
-      >`SELECT id, server_id, permissions FROM roles WHERE server_id = ANY(${[...ids]}::bigint[])`,
-    ])
-    const outlines = new Map<Snowflake, ServerOutline>(
-      servers.map(server => [server.id, { ...server, roles: new Map() }]),
-    )
-    for (const role of roles)
-      outlines.get(role.server_id)?.roles.set(role.id, { permissions: new Set(role.permissions) })
-    return [...outlines.values()]
+    const asked = [...new Set(ids)]
+    const shards = asked.map(id => shardOf(id))
+    const rows = await sql<OutlineRow[]>`
+      SELECT s.id, s.name, s.owner_id,
+        (SELECT coalesce(max(o.number), 0)::text FROM outbox o WHERE o.shard = t.shard) AS row,
+        (SELECT coalesce(json_agg(json_build_object('id', r.id::text, 'permissions', r.permissions)), '[]') FROM roles r WHERE r.server_id = s.id) AS roles,
+        (SELECT coalesce(json_agg(json_build_object('id', c.id::text, 'server_id', c.server_id::text, 'name', c.name, 'channel_type', c.channel_type,
+            'topic', c.topic, 'position', c.position, 'category_id', c.category_id::text, 'nsfw', c.nsfw, 'slowmode_seconds', c.slowmode_seconds,
+            'read_receipts_enabled', c.read_receipts_enabled, 'created_at', c.created_at)), '[]')
+          FROM channels c WHERE c.server_id = s.id) AS channels,
+        (SELECT coalesce(json_agg(json_build_object('channel_id', v.channel_id::text, 'target_id', v.target_id::text, 'type', v.type,
+            'allow', v.allow, 'deny', v.deny) ORDER BY v.target_id), '[]')
+          FROM channel_overrides v WHERE v.server_id = s.id) AS overrides
+      FROM unnest(${asked}::bigint[], ${shards}::smallint[]) AS t (id, shard) JOIN servers s ON s.id = t.id`
+    return rows.map(({ row, roles, channels, overrides, ...server }) => {
+      const ofChannel = byChannel(overrides)
+      return {
+        ...server,
+        row: Number(row),
+        roles: new Map(roles.map(role => [role.id, { permissions: new Set(role.permissions) }])),
+        channels: new Map(
+          channels.map(channel => [
+            channel.id,
+            { channel: channelObject(channel), overrides: ofChannel.get(channel.id) ?? [] },
+          ]),
+        ),
+      }
+    })
   },
 
   async find(id: Snowflake): Promise<Server | undefined> {
@@ -121,21 +198,15 @@ export const serversStorage = (sql: Sql) => ({
       SELECT user_id, joined_at, nickname, roles FROM members WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
     return new Map(rows.map(row => [row.user_id, row]))
   },
-
-  async bans(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, true>> {
-    const rows = await sql<
-      { user_id: Snowflake }[]
-    >`SELECT user_id FROM bans WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
-    return new Map(rows.map(row => [row.user_id, true]))
-  },
 })
 
 export function newServerState(parts: {
   server: Server
   roles: Map<Snowflake, RoleState>
   channels: Map<Snowflake, ChannelState>
+  overrides?: Map<Snowflake, readonly Override[]>
 }): ServerState {
-  const { server, roles, channels } = parts
+  const { server, roles, channels, overrides = new Map() } = parts
   return {
     id: server.id,
     name: server.name,
@@ -150,6 +221,7 @@ export function newServerState(parts: {
     category: server.category,
     roles,
     channels,
+    overrides,
     members: new Map(),
     bans: new Map(),
     invites: new Map(),

@@ -52,11 +52,10 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
 )
 
 export const sessionsStorage = (sql: Sql) => ({
-  async find(id: Snowflake): Promise<KnownSession | undefined> {
-    const [row] = await sql<KnownSession[]>`
+  async find(ids: readonly Snowflake[]): Promise<KnownSession[]> {
+    return sql<KnownSession[]>`
       SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at, s.last_activity
-      FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = ${id}`
-    return row
+      FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
   },
 
   /** Sessions that are over, for the sweep that catches what no job ended. */

@@ -1,3 +1,4 @@
+import { bansStorage } from "./bans.ts"
 import { channelsStorage } from "./channels.ts"
 import { bounded, openPool, type PoolOptions } from "./database.ts"
 import { invitesStorage } from "./invites.ts"
@@ -19,6 +20,7 @@ export function openStorage(options: StorageOptions) {
     users: bounded(usersStorage(sql), options.statementTimeout),
     sessions: bounded(sessionsStorage(sql), options.statementTimeout),
     servers: bounded(serversStorage(sql), options.statementTimeout),
+    bans: bounded(bansStorage(sql), options.statementTimeout),
     channels: bounded(channelsStorage(sql), options.statementTimeout),
     invites: bounded(invitesStorage(sql), options.statementTimeout),
     messages: bounded(messagesStorage(sql), options.statementTimeout),

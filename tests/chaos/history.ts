@@ -119,7 +119,7 @@ export class Recorder {
   }
 
   add(entry: Untimed): void {
-    const timed = { at: this.now, ...entry } as Entry
+    const timed: Entry = { at: this.now, ...entry }
     this.entries.push(timed)
     this.#file?.write(`${JSON.stringify(timed)}\n`)
   }

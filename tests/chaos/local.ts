@@ -1,6 +1,6 @@
 /** The system under test on this machine: one program, its PostgreSQL and its Redis, each behind a proxy. */
 import { execFile } from "node:child_process"
-import { chmod, mkdir, open, rm, writeFile } from "node:fs/promises"
+import { chmod, mkdir, open, rm, writeFile, type FileHandle } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -85,7 +85,7 @@ export const startLocalSystem: StartSystem = async ({ folder, workers, heapMegab
   }
 }
 
-function through(url: string, port: number): string {
+export function through(url: string, port: number): string {
   const there = new URL(url)
   there.port = String(port)
   return there.href
@@ -123,7 +123,7 @@ async function signalTree(pid: number, name: NodeJS.Signals): Promise<void> {
   if (name === "SIGCONT") send(pid)
 }
 
-async function startPostgres(
+export async function startPostgres(
   dataDir: string,
   small: boolean,
 ): Promise<PostgresService & { port: number; stop(): Promise<void> }> {
@@ -135,6 +135,8 @@ async function startPostgres(
     shared_buffers: "64MB",
     min_wal_size: "32MB",
     max_wal_size: small ? "64MB" : "256MB",
+    // On a full disk the next segment of the log must not be an old one.
+    wal_recycle: small ? "off" : "on",
   }
   const launch = () => startEmbeddedPostgres({ dataDir, port, log: quiet, extraSettings })
   let server: EmbeddedPostgres = await launch()
@@ -160,16 +162,20 @@ async function startPostgres(
       await ended()
     },
     async start() {
-      if (!running) {
-        await server.stop()
-        server = await launch()
-        running = true
-        watch(server).catch(() => {})
+      const isBack = async () => {
+        // It may also give up while it recovers.
+        if (!running) {
+          await server.stop()
+          server = await launch()
+          running = true
+          watch(server).catch(() => {})
+        }
+        return answers(url)
       }
-      await until("PostgreSQL answers", () => answers(url), { patience: comeBack, every: 100 })
+      await until("PostgreSQL answers", isBack, { patience: comeBack, every: 100 })
     },
     exhaust: () => takeConnections(url),
-    fillDisk: small ? () => fillDisk(dataDir) : undefined,
+    fillDisk: small ? () => fillDisk(dataDir, url) : undefined,
     async stop() {
       if (running) await signalTree(server.pid, "SIGCONT")
       await server.stop()
@@ -192,11 +198,11 @@ async function answers(url: string): Promise<boolean> {
 /** Takes what is free, and what becomes free, until it is told to let go. */
 async function takeConnections(url: string): Promise<() => Promise<void>> {
   const held: postgres.Sql[] = []
-  let letGo = false
+  const order = { letGo: false }
   let refused = () => {}
   const isFull = new Promise<void>(resolve => (refused = resolve))
   const take = async () => {
-    while (!letGo) {
+    while (!order.letGo) {
       const sql = postgres(url, { max: 1, connect_timeout: 2, idle_timeout: 0, onnotice: () => {}, onclose: () => {} })
       try {
         await sql`SELECT 1`
@@ -211,30 +217,46 @@ async function takeConnections(url: string): Promise<() => Promise<void>> {
   const takers = Array.from({ length: 6 }, take)
   await Promise.race([isFull, sleep(10_000)])
   return async () => {
-    letGo = true
+    order.letGo = true
     await Promise.all(takers)
     await Promise.all(held.map(sql => sql.end({ timeout: 2 }).catch(() => {})))
   }
 }
 
-async function fillDisk(folder: string): Promise<() => Promise<void>> {
+/** Fills it and makes PostgreSQL need more, so that it is certain to meet the end. */
+async function fillDisk(folder: string, url: string): Promise<() => Promise<void>> {
   const path = join(folder, "ballast")
   const file = await open(path, "w")
-  let piece = Buffer.alloc(1024 * 1024)
-  for (;;)
-    try {
-      const { bytesWritten } = await file.write(piece)
-      if (bytesWritten === 0) break
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error
-      if (piece.length <= 4096) break
-      piece = Buffer.alloc(piece.length / 4)
-    }
-  await file.close()
+  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
+  const meetsTheEnd = async () => {
+    await fill(file)
+    // Each call takes another segment of the log; what a checkpoint gives back is taken away again.
+    return sql`SELECT pg_logical_emit_message(true, 'chaos', repeat('x', 8192)), pg_switch_wal()`.then(
+      () => false,
+      () => true,
+    )
+  }
+  try {
+    await until("PostgreSQL notices that its disk is full", meetsTheEnd, { patience: 15_000 })
+  } finally {
+    await file.close()
+    await sql.end({ timeout: 1 }).catch(() => {})
+  }
   return () => rm(path)
 }
 
-async function startRedis(
+async function fill(file: FileHandle): Promise<void> {
+  for (let piece = Buffer.alloc(1024 * 1024); ;)
+    try {
+      await file.write(piece)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error
+      if (piece.length <= 4096) return
+      piece = Buffer.alloc(piece.length / 4)
+    }
+}
+
+export async function startRedis(
   folder: string,
 ): Promise<RedisService & { url: string; port: number; stop(): Promise<void> }> {
   const port = await freePort()

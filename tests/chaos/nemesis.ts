@@ -73,8 +73,10 @@ export async function unleash(options: {
   system: System
   readers: readonly Reader[]
   recorder: Recorder
+  /** Resolves when clients are served everywhere again, or when that takes too long. */
+  calm: () => Promise<void>
 }): Promise<Map<string, Deed>> {
-  const { schedule, system, readers, recorder } = options
+  const { schedule, system, readers, recorder, calm } = options
   const deeds = new Map<string, Deed>()
   let ids = 0
   const began = performance.now()
@@ -99,6 +101,7 @@ export async function unleash(options: {
       const count = (times = 1) => {
         deed.count += times
       }
+      if (!isBeside(fault)) await calm()
       await fault.run({ system, readers, choice, hold, begin, count })
       if (begun) recorder.add({ type: "fault", id, name, kind, phase: "end" })
       deed.times++

@@ -89,7 +89,18 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await sleep(warmUp)
     say("faults")
     const steady = readers.filter(({ isSteady }) => isSteady)
-    const done = await unleash({ schedule, system, readers: steady, recorder })
+    const done = await unleash({
+      schedule,
+      system,
+      readers: steady,
+      recorder,
+      calm: async () => {
+        const since = performance.now()
+        await until("every room accepts messages", () => workload.isWell(since), { patience: 12_000, every: 50 }).catch(
+          () => {}, // what lasts that long has to bear the next one, too
+        )
+      },
+    })
 
     say("healing")
     for (const links of Object.values(system.links)) for (const link of links) link.set({})

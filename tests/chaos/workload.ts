@@ -58,15 +58,21 @@ interface Surroundings {
   random: Random
 }
 
+const mostUnderWay = 150
+
 export class Workload {
   readonly #surroundings: Surroundings
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new Set<Promise<unknown>>()
   /** Acknowledged messages that nobody edited or deleted yet. */
   readonly #own: { person: Person; room: Room; id: string }[] = []
   readonly #away = new Set<Person>()
   #bodies = 0
   #visits = 0
   #stopRetries = false
+  /** When a room last accepted a message. */
+  readonly #accepted = new Map<Room, number>()
+  /** Acts that had no room any more. */
+  shed = 0
 
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings
@@ -79,7 +85,9 @@ export class Workload {
       const wait = began + act.at - performance.now()
       if (wait > 1) await sleep(wait, undefined, { signal: ended }).catch(() => {})
       if (ended.aborted) return
-      this.#begin(this.#perform(act))
+      // Clients that give up before they begin: without a bound, retries alone would keep an overloaded machine down.
+      if (this.#underWay.size >= mostUnderWay) this.shed++
+      else this.#begin(this.#perform(act))
     }
   }
 
@@ -95,11 +103,14 @@ export class Workload {
     return this.#send(this.#surroundings.population.writers[0]!, room, { choice: 0, fresh: true, verify: false })
   }
 
+  /** Whether every room accepted a message after that time. */
+  isWell(since: number): boolean {
+    return this.#surroundings.population.rooms.every(room => (this.#accepted.get(room) ?? 0) > since)
+  }
+
   #begin(deed: Promise<unknown>): void {
-    const done = deed.then(() => {
-      this.#underWay.delete(done)
-    })
-    this.#underWay.add(done)
+    this.#underWay.add(deed)
+    deed.finally(() => this.#underWay.delete(deed)).catch(() => {}) // `settle` meets its failure
   }
 
   async #perform(act: Act): Promise<unknown> {
@@ -149,6 +160,7 @@ export class Workload {
       if (answer.outcome === "ok") {
         const { id } = answer.body as { id: string }
         this.#own.push({ person, room, id })
+        this.#accepted.set(room, performance.now())
         if (verify) this.#begin(this.#get(person, room, id, choice + 1))
         return id
       }

@@ -105,10 +105,9 @@ async function slotsOf(master: ClusterMaster, id: string): Promise<[full: number
   const empty: number[] = []
   for (const [first, last, node] of ranges) {
     if (node[2] !== id) continue
-    for (let slot = first; slot <= last; slot++) {
-      const keys = Number(await master.command("CLUSTER", "COUNTKEYSINSLOT", slot))
-      ;(keys > 0 ? full : empty).push(slot)
-    }
+    const own = Array.from({ length: last - first + 1 }, (_, i) => first + i)
+    const counts = await Promise.all(own.map(slot => master.command("CLUSTER", "COUNTKEYSINSLOT", slot)))
+    for (const [i, slot] of own.entries()) (Number(counts[i]) > 0 ? full : empty).push(slot)
   }
   return [full, empty]
 }

@@ -102,6 +102,8 @@ export async function ownRedis(): Promise<OwnRedis> {
 export interface OwnPostgres extends Service {
   /** The same database as the superuser. `url` is that of an ordinary user, who owns the database and nothing else. */
   readonly sql: postgres.Sql
+  /** The superuser's way to a database. */
+  adminUrl(database: string): string
   /** Ends every connection of the ordinary user. */
   disconnectAll(): Promise<void>
   /** Takes every free byte from under the database; undefined where that is not possible. */
@@ -166,6 +168,7 @@ export async function ownPostgres({ small = 0 }: { small?: number } = {}): Promi
     start,
     pause: () => signalAll("SIGSTOP"),
     resume: () => signalAll("SIGCONT"),
+    adminUrl: database => Object.assign(new URL(admin), { pathname: `/${database}` }).href,
     async disconnectAll() {
       await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'`
     },

@@ -82,7 +82,7 @@ function* stream(
   created: readonly Snowflake[],
   outcome: Outcome,
 ): Iterable<Oddity> {
-  const who = `session ${session.id.slice(0, 6)} in channel ${channel}`
+  const who = `${session.client} in channel ${channel}`
   const all = outcome.channels.get(channel) ?? []
   const known = sight.made.get(channel) ?? 0
   const isWhole = sight.until === undefined && !session.isOver
@@ -114,7 +114,7 @@ function* stream(
 
 /** P12: after the answer to a leave or a logout, nothing that was sent later reaches whom it excludes. */
 function* afterLeaving(history: History): Iterable<Oddity> {
-  const sentAt = new Map(history.sends.flatMap(({ id, invokedAt }) => (id === undefined ? [] : [[id, invokedAt]])))
+  const sends = new Map(history.sends.map(send => [send.id, send]))
   for (const change of history.changes) {
     if (change.endedAt === undefined || (change.type !== "leave" && change.type !== "logout")) continue
     const until = change.type === "leave" ? nextJoin(history.changes, change) : Infinity
@@ -124,9 +124,9 @@ function* afterLeaving(history: History): Iterable<Oddity> {
         if (change.type === "leave" && sight.server !== change.server) continue
         for (const created of sight.created.values())
           for (const id of created) {
-            const at = sentAt.get(id)
-            if (at !== undefined && at > change.endedAt && at < until)
-              yield { promise: "P12", what: `${id} reached session ${session.id.slice(0, 6)} after its ${change.type}` }
+            const send = sends.get(id)
+            if (send && send.invokedAt > change.endedAt && send.endedAt! < until)
+              yield { promise: "P12", what: `${id} reached ${session.client} after its ${change.type}` }
           }
       }
     }

@@ -54,6 +54,8 @@ export class SimulatedClient implements Actor {
   #life = 0
   #session: Seen | undefined
   #heardAt = 0
+  #beatAt = 0
+  #answeredBeatAt = -1
   #goneAt = 0
   #isLive = false
   #wanted = false
@@ -66,8 +68,9 @@ export class SimulatedClient implements Actor {
     this.user = options.user
   }
 
-  get isLive(): boolean {
-    return this.#isLive
+  /** Whether it is live, and a beat that it sent after a moment was answered. */
+  isLiveSince(moment: number): boolean {
+    return this.#isLive && this.#answeredBeatAt > moment
   }
   get isWanted(): boolean {
     return this.#wanted && !this.#loggedOut
@@ -94,11 +97,13 @@ export class SimulatedClient implements Actor {
   loggedOut(): void {
     this.#loggedOut = true
     this.#wanted = false
+    if (this.#session) this.#session.isOver = true
   }
 
   #open(): void {
     const { timeline, somewhere } = this.#options
     const life = ++this.#life
+    this.#beatAt = this.#answeredBeatAt = -1
     const worker = somewhere()
     if (!worker) return this.#again(life)
     this.#heardAt = timeline.now
@@ -113,6 +118,7 @@ export class SimulatedClient implements Actor {
     const beat = () => {
       if (life !== this.#life) return
       if (timeline.now - this.#heardAt > silentFor) return this.breakOff()
+      if (this.#answeredBeatAt >= this.#beatAt) this.#beatAt = timeline.now
       this.#socket!.send({ op: 1, d: null })
       timeline.after(beatEvery, this, beat)
     }
@@ -147,6 +153,8 @@ export class SimulatedClient implements Actor {
   #take(frame: { op: number; t?: string; s?: number; d: unknown }): void {
     const { timeline, history, token } = this.#options
     this.#heardAt = timeline.now
+    if (process.env.SIMCLIENT === this.name && frame.op !== 11)
+      console.log(timeline.now.toFixed(1), this.name, JSON.stringify(frame).slice(0, 300))
     if (frame.op === 10) {
       if (this.#session) {
         this.#socket!.send({ op: 6, d: { token, session_id: this.#session.id, seq: this.#session.lastS } })
@@ -159,7 +167,8 @@ export class SimulatedClient implements Actor {
         history.note("P6", `${this.name}: a session was refused after ${Math.round(awayFor)} ms`)
       this.#endSession()
       this.#identify()
-    } else if (frame.op === 0) this.#dispatch(frame.t!, frame.s!, frame.d)
+    } else if (frame.op === 11) this.#answeredBeatAt = this.#beatAt
+    else if (frame.op === 0) this.#dispatch(frame.t!, frame.s!, frame.d)
   }
 
   #identify(): void {
@@ -173,6 +182,7 @@ export class SimulatedClient implements Actor {
       this.#endSession()
       this.#session = {
         id: session_id,
+        client: this.name,
         user: this.user,
         accessSession: this.#options.accessSession,
         sights: [],

@@ -37,6 +37,7 @@ export interface Sight {
 /** A gateway session, over all its sockets. */
 export interface Seen {
   readonly id: string
+  readonly client: string
   readonly user: Snowflake
   readonly accessSession: Snowflake
   readonly sights: Sight[]

@@ -112,7 +112,10 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
       by: fc.constantFrom(-3_600_000, -1_000, 1_000, 3_600_000),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const), lasts: fc.integer({ min: 1_000, max: 9_000 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("wait" as const), lasts: fc.integer({ min: 1_000, max: 9_000 }) }),
+  },
 )
 
 const steps = fc.array(fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), deed }), {

@@ -58,7 +58,7 @@ export class SimulatedApp {
     const socket = new Socket({ timeline, server: this.#server, client, handlers, app: this })
     timeline.after(timeline.between(0.1, 2), this.#server, () => {
       if (!this.isListening || socket.isCut) return socket.refused()
-      this.#behavior!.upgrade!(
+      void this.#behavior!.upgrade!(
         {
           writeStatus: () => ({ writeHeader: () => ({ end: () => socket.refused() }), end: () => socket.refused() }),
           getRemoteAddressAsText: () => new TextEncoder().encode("127.0.0.1").buffer,
@@ -66,7 +66,7 @@ export class SimulatedApp {
           upgrade: (data: unknown) => {
             socket.data = data
             this.sockets.add(socket)
-            this.#behavior!.open!(socket as unknown as WebSocket<unknown>)
+            void this.#behavior!.open!(socket as unknown as WebSocket<unknown>)
           },
         } as never,
         { getHeader: () => "", getQuery: () => "" } as never,
@@ -159,6 +159,8 @@ class Socket {
   }
 
   send(payload: string): number {
+    // What a process still does in the step of its end goes nowhere.
+    if (this.#options.server.dead) return 1
     if (this.#closed) throw new Error("a closed socket was used")
     this.#unsent.push({ payload })
     this.#unsentBytes += payload.length
@@ -167,6 +169,7 @@ class Socket {
   }
 
   end(code: number): void {
+    if (this.#options.server.dead) return
     if (this.#closed) throw new Error("a closed socket was used")
     const { timeline, client, handlers } = this.#options
     // What was sent before arrives before.
@@ -252,11 +255,7 @@ class Socket {
     timeline.at(this.#leavesAt, server, () => {
       if (this.#closed || this.data === undefined || this.isCut) return
       const bytes = new TextEncoder().encode(text)
-      app.behavior.message!(
-        this as unknown as WebSocket<unknown>,
-        bytes.buffer as ArrayBuffer,
-        false,
-      )
+      void app.behavior.message!(this as unknown as WebSocket<unknown>, bytes.buffer, false)
     })
   }
 }

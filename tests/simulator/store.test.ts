@@ -4,8 +4,10 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { shardCount } from "../../src/domain/snowflake.ts"
+import { deleteBan, putBan } from "../../src/storage/bans.ts"
 import { insertChannel } from "../../src/storage/channels.ts"
 import { isAway, isDataError } from "../../src/storage/database.ts"
+import { deleteOverride, putOverride } from "../../src/storage/overrides.ts"
 import { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import { Fenced, type Lane } from "../../src/storage/lanes.ts"
 import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages.ts"
@@ -13,9 +15,12 @@ import {
   deleteMember,
   deleteServer,
   insertMember,
+  deleteRole,
   insertRole,
   insertServer,
   setMemberCount,
+  setMemberRoles,
+  updateRole,
 } from "../../src/storage/servers.ts"
 import { deleteSession, insertSession, touchSession } from "../../src/storage/sessions.ts"
 import { openStorage, type Storage } from "../../src/storage/storage.ts"
@@ -168,6 +173,29 @@ const write: fc.Arbitrary<Write> = fc.oneof(
   n.map(i => deleteServer({ id: server(i) })),
   fc.tuple(n, count).map(([i, member_count]) => setMemberCount({ id: server(i), member_count })),
   fc.tuple(n, n).map(parts => newRole(...parts)),
+  fc.tuple(n, fc.boolean()).map(([i, hoist]) =>
+    updateRole({
+      ...{ id: role(i), name: `changed ${i}`, color: "#ffffff", position: i + 1, hoist, mentionable: true },
+      permissions: new Set(hoist ? ["administrator"] : []),
+    }),
+  ),
+  n.map(i => deleteRole({ id: role(i) })),
+  fc
+    .tuple(n, n, fc.uniqueArray(n))
+    .map(([of, i, roles]) => setMemberRoles({ server_id: server(of), user_id: user(i), roles: roles.map(role) })),
+  fc.tuple(n, n, fc.boolean()).map(([of, i, isRole]) =>
+    putOverride({
+      ...{ channel_id: channel(of), server_id: server(0), target_id: isRole ? role(i) : user(i) },
+      ...{ type: isRole ? "role" : "member", allow: isRole ? [] : ["channels.view"], deny: ["messages.send"] },
+    }),
+  ),
+  fc.tuple(n, n).map(([of, i]) => deleteOverride({ channel_id: channel(of), target_id: role(i) })),
+  fc
+    .tuple(n, n, count)
+    .map(([of, i, at]) =>
+      putBan({ server_id: server(of), user_id: user(i), reason: `${at}`, banned_by: user(0), banned_at: at }),
+    ),
+  fc.tuple(n, n).map(([of, i]) => deleteBan({ server_id: server(of), user_id: user(i) })),
   fc.tuple(n, n).map(parts => newMember(...parts)),
   fc.tuple(n, n).map(([of, i]) => deleteMember({ server_id: server(of), user_id: user(i) })),
   fc.tuple(n, n).map(parts => newChannel(...parts)),
@@ -266,7 +294,7 @@ class Side {
   }
 
   async do(op: Operation): Promise<unknown> {
-    const { placement, tells, users, sessions, servers, channels, invites, messages } = this.storage
+    const { placement, tells, users, sessions, servers, bans, channels, invites, messages } = this.storage
     switch (op.type) {
       case "commit":
         return this.laneOf(op.lane).commit({
@@ -319,11 +347,11 @@ class Side {
           users.load(user(op.i)),
           users.readyOf(user(op.i)),
           users.memberships(op.ids.map(user)),
-          sessions.find(session(op.i)),
+          sessions.find([session(op.i)]),
           servers.load(server(op.i)),
           servers.outlines(op.ids.map(server)).then(sorted),
           servers.members(server(op.i), op.ids.map(user)),
-          servers.bans(server(op.i), op.ids.map(user)),
+          bans.find(server(op.i), op.ids.map(user)),
           channels.homeOf(channel(op.i)),
           invites.ofServer(server(op.i), op.ids.map(code)),
         ])
@@ -380,9 +408,9 @@ async function realRows() {
   const { sql } = database
   const queries: Record<string, Promise<object[]>> = {
     ...Object.fromEntries(storedTables.map(name => [name, sql`SELECT * FROM ${sql(name)}`.execute()])),
-    bans: sql`SELECT server_id, user_id FROM bans`.execute(),
     incarnations: sql`SELECT id, host, slot, role, died_at IS NOT NULL AS dead FROM incarnations`.execute(),
     lanes: sql`SELECT incarnation, lane, generation >= ${2 ** 30} AS raised FROM lanes`.execute(),
+    channelOverrides: sql`SELECT * FROM channel_overrides`.execute(),
     tellsSeen: sql`SELECT shard, source, number, item, home FROM tells_seen`.execute(),
   }
   const tables = await Promise.all(
@@ -401,6 +429,7 @@ function simulatedRows(tables: Tables) {
         dead: row.died_at !== null,
       })),
     ),
+    channelOverrides: keyed(asTheyAre.channelOverrides.values()),
     lanes: keyed(
       Array.from(lanes.values(), row => ({
         ...picked(row, "incarnation", "lane"),
@@ -448,8 +477,8 @@ async function compare(operations: readonly Operation[], plant?: Plant): Promise
       .laneOf({ worker: 0, twin: false })
       .commit({ turns: [{ home: "seed", writes: beginning }], outbox: [] })
     store.seed(...beginning)
-    await database.sql`INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) VALUES (${server(0)}, ${user(3)}, '', 1, 1)`
-    store.tables.bans.insert([{ server_id: server(0), user_id: user(3) }])
+    await database.sql`INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) VALUES (${server(0)}, ${user(3)}, '', ${user(0)}, 1)`
+    store.tables.bans.insert([{ server_id: server(0), user_id: user(3), reason: "", banned_by: user(0), banned_at: 1 }])
     for (const operation of operations) {
       const expected = await outcomeOf(reality.do(operation))
       const got = await outcomeOf(simulated.do(operation))

@@ -1,5 +1,7 @@
 import type { Snowflake } from "../../src/contract/fields.ts"
-import { compareIds } from "../../src/domain/snowflake.ts"
+import { channelObject } from "../../src/domain/channels.ts"
+import type { Override } from "../../src/domain/permissions.ts"
+import { compareIds, shardOf } from "../../src/domain/snowflake.ts"
 import type { MessageState } from "../../src/domain/states.ts"
 import { Fenced, type Batch, type Lane, type OutboxRow } from "../../src/storage/lanes.ts"
 import { insertMessage, nonceKey } from "../../src/storage/messages.ts"
@@ -173,6 +175,15 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
   }
   const rolesOf = (server: Snowflake) =>
     roles.of("server", server).map(role => ({ ...role, permissions: new Set(role.permissions) }))
+  const overridesOf = (server: Snowflake) => {
+    const found = new Map<Snowflake, Override[]>()
+    const rows = tables.channelOverrides.of("server", server).toSorted((a, b) => compareIds(a.target_id, b.target_id))
+    for (const { channel_id, target_id, type, allow, deny } of rows) {
+      const override = { target_id, type, allow: [...allow], deny: [...deny] }
+      found.set(channel_id, [...(found.get(channel_id) ?? []), override])
+    }
+    return found
+  }
   const membershipsOf = (user: Snowflake): Membership[] =>
     members
       .of("user", user)
@@ -185,6 +196,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
   }
 
   return {
+    migrations: { require: unsupported("migrations.require") },
     users: {
       find: unsupported("users.find"),
       findByLogin: unsupported("users.findByLogin"),
@@ -223,18 +235,20 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
 
     sessions: {
-      find: id =>
-        ask("sessions.find", () => {
-          const session = sessions.get(id)
-          const user = session && users.get(session.user_id)
-          if (!user) return undefined
-          return {
-            session_id: id,
-            ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
-            ...picked(user, "username", "tier", "bot"),
-            badges: [...user.badges],
-          }
-        }),
+      find: ids =>
+        ask("sessions.find", () =>
+          ids.flatMap(id => {
+            const session = sessions.get(id)
+            const user = session && users.get(session.user_id)
+            if (!user) return []
+            return {
+              session_id: id,
+              ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
+              ...picked(user, "username", "tier", "bot"),
+              badges: [...user.badges],
+            }
+          }),
+        ),
       expired: (now, limit) =>
         ask("sessions.expired", () =>
           [...sessions.values()]
@@ -250,34 +264,45 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 
     servers: {
       async load(id) {
-        const [server, ownRoles, ownChannels] = await Promise.all([
+        const [server, ownRoles, ownChannels, overrides] = await Promise.all([
           ask("servers.load/servers", () => servers.get(id)),
           ask("servers.load/roles", () => rolesOf(id)),
           ask("servers.load/channels", () => channels.of("server", id).map(channel => ({ ...channel }))),
+          ask("servers.load/overrides", () => overridesOf(id)),
         ])
         if (!server) return undefined
         return newServerState({
           server,
           roles: new Map(ownRoles.map(role => [role.id, role])),
           channels: new Map(ownChannels.map(channel => [channel.id, channel])),
+          overrides,
         })
       },
-      async outlines(ids) {
-        if (ids.length === 0) return []
+      outlines(ids) {
+        if (ids.length === 0) return Promise.resolve([])
         const asked = [...new Set(ids)]
-        const [named, held] = await Promise.all([
-          ask("servers.outlines/servers", () =>
-            asked.flatMap((id): Pick<ServerOutline, "id" | "name" | "owner_id">[] => {
-              const server = servers.get(id)
-              return server ? [{ id, name: server.name, owner_id: server.owner_id }] : []
-            }),
-          ),
-          ask("servers.outlines/roles", () => new Map(asked.map(id => [id, rolesOf(id)]))),
-        ])
-        return named.map(server => ({
-          ...server,
-          roles: new Map(held.get(server.id)!.map(({ id, permissions }) => [id, { permissions }])),
-        }))
+        return ask("servers.outlines", () =>
+          asked.flatMap((id): ServerOutline[] => {
+            const server = servers.get(id)
+            if (!server) return []
+            const overrides = overridesOf(id)
+            return [
+              {
+                ...picked(server, "id", "name", "owner_id"),
+                row: Math.max(0, ...outbox.of("shard", String(shardOf(id))).map(({ number }) => number)),
+                roles: new Map(rolesOf(id).map(({ id: role, permissions }) => [role, { permissions }])),
+                channels: new Map(
+                  channels
+                    .of("server", id)
+                    .map(channel => [
+                      channel.id,
+                      { channel: channelObject(channel), overrides: overrides.get(channel.id) ?? [] },
+                    ]),
+                ),
+              },
+            ]
+          }),
+        )
       },
       find: unsupported("servers.find"),
       ofUser: unsupported("servers.ofUser"),
@@ -297,13 +322,23 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             ),
         )
       },
-      bans(server, ids) {
+    },
+
+    bans: {
+      find(server, ids) {
         const asked = [...new Set(ids)]
         return ask(
-          "servers.bans",
-          () => new Map(asked.filter(id => tables.bans.has(pair(server, id))).map(id => [id, true as const])),
+          "bans.find",
+          () =>
+            new Map(
+              asked.flatMap(id => {
+                const ban = tables.bans.get(pair(server, id))
+                return ban ? [[id, picked(ban, "user_id", "reason", "banned_by", "banned_at")] as const] : []
+              }),
+            ),
         )
       },
+      list: unsupported("bans.list"),
     },
 
     channels: {
@@ -380,7 +415,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     placement: {
       enrol({ id, host, slot, role }, count) {
         return ask("placement.enrol", () => {
-          incarnations.insert([{ id, host, slot, role, died_at: null }])
+          incarnations.insert([{ id, host, slot, role, died_at: null, lives: 0 }])
           lanes.insert(Array.from({ length: count }, (_, lane) => ({ incarnation: id, lane, generation: 1 })))
         })
       },
@@ -398,6 +433,23 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           if (!isLiving(incarnation)) return false
           incarnations.update(incarnation, { died_at: tables.now() })
           return true
+        }),
+      declareSilent: (incarnation, silentLives) =>
+        ask("placement.declareSilent", () => {
+          const row = incarnations.get(incarnation)
+          if (!row || row.died_at !== null) return undefined
+          if (row.lives !== silentLives) return row.lives
+          for (const { lane, generation } of lanes.of("incarnation", incarnation))
+            lanes.update(pair(incarnation, lane), { generation: generation + 1 })
+          incarnations.update(incarnation, { died_at: tables.now() })
+          return undefined
+        }),
+      revive: incarnation =>
+        ask("placement.revive", () => {
+          const row = incarnations.get(incarnation)
+          if (!row || row.died_at !== null) return undefined
+          incarnations.update(incarnation, { lives: row.lives + 1 })
+          return row.lives + 1
         }),
       forgetDead: () =>
         ask("placement.forgetDead", () => {

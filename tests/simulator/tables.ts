@@ -2,7 +2,8 @@ import postgres from "postgres"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Permission } from "../../src/contract/permissions.ts"
 import type { Server } from "../../src/contract/servers.ts"
-import type { ChannelState, InviteState, MemberState, RoleState } from "../../src/domain/states.ts"
+import type { BanState, ChannelState, InviteState, MemberState, RoleState } from "../../src/domain/states.ts"
+import type { deleteBan, putBan } from "../../src/storage/bans.ts"
 import type { insertChannel } from "../../src/storage/channels.ts"
 import type { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import type { OutboxRow } from "../../src/storage/lanes.ts"
@@ -13,14 +14,18 @@ import {
   type MessageRow,
   type updateContent,
 } from "../../src/storage/messages.ts"
+import type { deleteOverride, OverrideRow, putOverride } from "../../src/storage/overrides.ts"
 import type { IncarnationRow, ShardRow } from "../../src/storage/placement.ts"
 import type {
   deleteMember,
+  deleteRole,
   deleteServer,
   insertMember,
   insertRole,
   insertServer,
   setMemberCount,
+  setMemberRoles,
+  updateRole,
 } from "../../src/storage/servers.ts"
 import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
 import type { markTell, TellMark } from "../../src/storage/tells.ts"
@@ -185,11 +190,11 @@ export const pair = (a: string | number, b: string | number) => `${a}:${b}`
 export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">) =>
   `${shard}:${source}:${number}:${item}`
 
-/** The tables of the first migration, with the names that PostgreSQL gives their constraints. */
+/** The tables of the migrations, with the names that PostgreSQL gives their constraints. */
 export class Tables {
   readonly #journal = new Journal()
 
-  readonly incarnations = this.#table<IncarnationRow & { died_at: number | null }>({
+  readonly incarnations = this.#table<IncarnationRow & { died_at: number | null; lives: number }>({
     primary: { constraint: "incarnations_pkey", key: row => row.id },
     cascade: ({ id }) => {
       for (const { lane } of this.lanes.of("incarnation", id)) this.lanes.delete(pair(id, lane))
@@ -245,7 +250,7 @@ export class Tables {
       members_user_id_fkey: row => this.users.has(row.user_id),
     },
   })
-  readonly bans = this.#table<{ server_id: Snowflake; user_id: Snowflake }>({
+  readonly bans = this.#table<BanState & { server_id: Snowflake }>({
     primary: { constraint: "bans_pkey", key: row => pair(row.server_id, row.user_id) },
     groups: { server: row => row.server_id },
     references: { bans_server_id_fkey: row => this.servers.has(row.server_id) },
@@ -254,6 +259,18 @@ export class Tables {
     primary: { constraint: "channels_pkey", key: row => row.id },
     groups: { server: row => row.server_id },
     references: { channels_server_id_fkey: row => this.servers.has(row.server_id) },
+    cascade: ({ id }) => {
+      for (const { target_id } of this.channelOverrides.of("channel", id))
+        this.channelOverrides.delete(pair(id, target_id))
+    },
+  })
+  readonly channelOverrides = this.#table<OverrideRow>({
+    primary: { constraint: "channel_overrides_pkey", key: row => pair(row.channel_id, row.target_id) },
+    groups: { channel: row => row.channel_id, server: row => row.server_id, target: row => row.target_id },
+    references: {
+      channel_overrides_channel_id_fkey: row => this.channels.has(row.channel_id),
+      channel_overrides_server_id_fkey: row => this.servers.has(row.server_id),
+    },
   })
   readonly invites = this.#table<InviteState>({
     primary: { constraint: "invites_pkey", key: row => row.code },
@@ -351,6 +368,44 @@ const applyWrite = {
         permissions: [...row.permissions],
       })),
     )
+  },
+  updateRole({ roles }, rows: RowsOf<typeof updateRole>) {
+    for (const row of rows)
+      roles.update(row.id, {
+        ...picked(row, "name", "color", "position", "hoist", "mentionable"),
+        permissions: [...row.permissions],
+      })
+  },
+  deleteRole({ roles, channelOverrides }, rows: RowsOf<typeof deleteRole>) {
+    for (const { id } of rows) {
+      for (const { channel_id } of channelOverrides.of("target", id)) channelOverrides.delete(pair(channel_id, id))
+      roles.delete(id)
+    }
+  },
+  setMemberRoles({ members }, rows: RowsOf<typeof setMemberRoles>) {
+    for (const { server_id, user_id, roles } of rows) members.update(pair(server_id, user_id), { roles: [...roles] })
+  },
+  putOverride({ channelOverrides }, rows: RowsOf<typeof putOverride>) {
+    const last = new Map(rows.map(row => [pair(row.channel_id, row.target_id), row]))
+    for (const [key, row] of last) {
+      const { type, allow, deny } = row
+      const facts = { type, allow: [...allow], deny: [...deny] }
+      if (channelOverrides.has(key)) channelOverrides.update(key, facts)
+      else channelOverrides.insert([{ ...picked(row, "channel_id", "target_id", "server_id"), ...facts }])
+    }
+  },
+  deleteOverride({ channelOverrides }, rows: RowsOf<typeof deleteOverride>) {
+    for (const { channel_id, target_id } of rows) channelOverrides.delete(pair(channel_id, target_id))
+  },
+  putBan({ bans }, rows: RowsOf<typeof putBan>) {
+    const last = new Map(rows.map(row => [pair(row.server_id, row.user_id), row]))
+    for (const [key, row] of last) {
+      if (bans.has(key)) bans.update(key, picked(row, "reason", "banned_by"))
+      else bans.insert([picked(row, "server_id", "user_id", "reason", "banned_by", "banned_at")])
+    }
+  },
+  deleteBan({ bans }, rows: RowsOf<typeof deleteBan>) {
+    for (const { server_id, user_id } of rows) bans.delete(pair(server_id, user_id))
   },
   insertMember({ members }, rows: RowsOf<typeof insertMember>) {
     members.insert(

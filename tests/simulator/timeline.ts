@@ -82,24 +82,24 @@ export class Timeline {
 
   /** What an actor's code takes for time. `skew()` is how far its wall clock is off. */
   clockOf(actor: Actor, skew: () => number = () => 0): Clock {
-    const timeline = this
+    const after = (milliseconds: number, action: () => void) => this.after(milliseconds, actor, action)
     const offset = Math.floor(this.between(0, 1_000_000))
     return {
-      now: () => Math.floor(startOfTime + timeline.now + skew()),
-      monotonic: () => offset + timeline.now,
-      sleep: milliseconds => new Promise(resolve => timeline.after(milliseconds, actor, resolve)),
-      soon: action => void timeline.after(0, actor, action),
-      after: (milliseconds, action) => timeline.after(milliseconds, actor, action),
-      every(milliseconds, action) {
+      now: () => Math.floor(startOfTime + this.now + skew()),
+      monotonic: () => offset + this.now,
+      sleep: milliseconds => new Promise(resolve => after(milliseconds, resolve)),
+      soon: action => void after(0, action),
+      after,
+      every: (milliseconds, action) => {
         let next: Timer
         let stopped = false
         const again = () => {
           if (stopped) return
-          next = timeline.after(milliseconds, actor, again)
+          next = after(milliseconds, again)
           action()
         }
         // Workers' timers do not tick together.
-        next = timeline.after(milliseconds * timeline.between(0.5, 1), actor, again)
+        next = after(milliseconds * this.between(0.5, 1), again)
         return {
           stop() {
             stopped = true
@@ -128,7 +128,7 @@ export class Timeline {
           this.steps++
           step.action()
         } catch (error) {
-          return reject(error as Error)
+          return reject(error)
         }
         // After the microtasks of this step, and those that they cause.
         queueMicrotask(() => process.nextTick(tick))

@@ -156,7 +156,7 @@ export function storeWay(options: {
             const result = execute()
             answer = () => resolve(result)
           } catch (error) {
-            answer = () => reject(error as Error)
+            answer = () => reject(error)
           }
           if (way.isCut || way.isLost()) return lost()
           giveUp.stop()

@@ -270,10 +270,15 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     timing: topology.membership,
     clock,
     living: () => storage.placement.living() as Promise<Member[]>,
-    declareDead: async id => {
-      if (await storage.placement.declareDead(id)) log.warn({ member: id }, "member declared dead")
-      for (const member of others()) if (member.id !== id) bus.notify(member.id, "death", id)
+    declareDead: async (id, lives) => {
+      const left = await storage.placement.declareSilent(id, lives)
+      if (left !== undefined) return left
+      log.warn({ member: id }, "member declared dead")
+      // Itself, too, if it can hear at all.
+      for (const member of others()) bus.notify(member.id, "death", id)
+      return undefined
     },
+    revive: () => storage.placement.revive(self.id),
     onChange: () => {
       if (self.role === "web")
         keeper.balance().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))

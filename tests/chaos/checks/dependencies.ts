@@ -36,17 +36,28 @@ export const dependencies: Check = history => {
       if (action.do === "livez" && status !== 200 && status !== 0)
         findings.push({ promise: "P11", what: `/livez answered ${status} while ${fault.name}`, at: from })
     }
-    const next = Math.min(history.at(-1)?.at ?? 0, ...faults.map(({ from }) => from).filter(from => from > fault.from))
-    if (next < fault.to + healing) continue
-    const sends = operations.filter(
-      ({ action, from }) => action.do === "send" && from > fault.to && from < fault.to + healing,
+    const next = Math.min(
+      history.at(-1)?.at ?? 0,
+      ...faults
+        .filter(({ from, kind }) => from > fault.from && kind !== "clock" && kind !== "reader")
+        .map(({ from }) => from),
     )
-    if (sends.length > 0 && !sends.some(({ outcome, to }) => outcome === "ok" && to <= fault.to + healing))
-      findings.push({
-        promise: "P11",
-        what: `nothing was accepted within 10 s after ${fault.name} was over`,
-        at: fault.to,
-      })
+    const healed = fault.to + healing
+    if (next < healed) continue
+    const accepted = new Set<string>()
+    const tried = new Set<string>()
+    for (const { action, from, to, outcome } of operations) {
+      if (action.do !== "send" || to < fault.to || from > healed) continue
+      if (outcome === "ok" && to <= healed) accepted.add(action.channel)
+      else if (outcome !== "fail") tried.add(action.channel)
+    }
+    for (const channel of tried)
+      if (!accepted.has(channel))
+        findings.push({
+          promise: "P11",
+          what: `${channel} accepted nothing for 10 s after ${fault.name} was over`,
+          at: fault.to,
+        })
   }
   return findings
 }

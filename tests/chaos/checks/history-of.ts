@@ -18,7 +18,7 @@ export class Story {
 
   add(entry: Untimed): this {
     this.#now += millisecond
-    this.entries.push({ at: this.#now, ...entry } as Entry)
+    this.entries.push({ at: this.#now, ...entry })
     return this
   }
 

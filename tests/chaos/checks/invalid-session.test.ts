@@ -14,6 +14,7 @@ test("P6: after INVALID_SESSION, READY and the history make up for what was lost
     .done(...page("2"))
     .send("3")
     .hear("3", { session: "eve/2" })
+    .wait(1_100)
     .say("end", "eve/2")
   expect(invalidSession(story.history)).toEqual([])
 })
@@ -28,6 +29,7 @@ test("P6: what neither the history nor an event told is found", () => {
     invalidSession(
       lossy()
         .done(...page())
+        .wait(1_100)
         .say("end", "eve/2").history,
     ),
   ).toHaveLength(1)

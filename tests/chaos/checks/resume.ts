@@ -5,12 +5,16 @@ interface Session {
   reader: string
   id: string
   ready: number
-  alive: boolean
+  /** When the run was over, for a session that was live then. */
+  end: number | undefined
   /** By channel, the ids of MESSAGE_CREATE in the order of arrival. */
   created: Map<string, string[]>
   /** "MESSAGE_UPDATE id content", "MESSAGE_DELETE id". */
   changes: Set<string>
 }
+
+/** Nanoseconds that an event may take to a session that lives. */
+const underWay = 1e9
 
 /**
  * P5: what a session saw, live and replayed, between its READY and its end is what happened in that time: nothing is
@@ -24,7 +28,7 @@ export const resume: Check = history => {
   for (const entry of history) {
     if (entry.type === "ready" && entry.steady) {
       const { session: id, reader, at: ready } = entry
-      sessions.set(id, { reader, id, ready, alive: false, created: new Map(), changes: new Set() })
+      sessions.set(id, { reader, id, ready, end: undefined, created: new Map(), changes: new Set() })
     } else if (entry.type === "event") {
       const session = sessions.get(entry.session)
       if (!session) continue
@@ -36,7 +40,7 @@ export const resume: Check = history => {
       else session.changes.add(`${entry.name} ${entry.message}`)
     } else if (entry.type === "end") {
       const session = sessions.get(entry.session)
-      if (session) session.alive = true
+      if (session) session.end = entry.at
     }
   }
 
@@ -46,10 +50,13 @@ export const resume: Check = history => {
   /** Of each message of the history: when its first send began; 0 where nobody knows. */
   const begunByBody = new Map<string, number>()
   const begun = new Map<string, number>()
-  for (const { action, from, messages } of operations.filter(isA("send"))) {
+  const acked = new Map<string, number>()
+  for (const { action, from, to, messages } of operations.filter(isA("send"))) {
     if (!begunByBody.has(action.body)) begunByBody.set(action.body, from)
     const [message] = messages
-    if (message) begun.set(message.id, begunByBody.get(action.body)!)
+    if (!message) continue
+    begun.set(message.id, begunByBody.get(action.body)!)
+    acked.set(message.id, Math.min(to, acked.get(message.id) ?? to))
   }
   for (const messages of finals.values())
     for (const { id, content } of messages) if (!begun.has(id)) begun.set(id, begunByBody.get(content ?? "") ?? 0)
@@ -64,8 +71,10 @@ export const resume: Check = history => {
       for (const { id, content } of stored) {
         if (saw.has(id)) continue
         const inside = first !== undefined && compareIds(id, first) > 0 && compareIds(id, last!) < 0
-        const later =
-          begun.get(id)! > session.ready && (session.alive || (last !== undefined && compareIds(id, last) < 0))
+        const owed =
+          (last !== undefined && compareIds(id, last) < 0) ||
+          (session.end !== undefined && (acked.get(id) ?? Number.POSITIVE_INFINITY) < session.end - underWay)
+        const later = begun.get(id)! > session.ready && owed
         if (inside || later) findings.push({ promise: "P5", what: `${where} missed ${content} (${id}) in ${channel}` })
       }
       const exist = new Set(stored.map(({ id }) => id))
@@ -73,9 +82,9 @@ export const resume: Check = history => {
         if (!exist.has(id) && !deleted.has(id))
           findings.push({ promise: "P5", what: `${where} was shown ${id} in ${channel}, which is not stored` })
     }
-    if (!session.alive) continue
-    for (const { action, outcome, from } of operations) {
-      if (outcome !== "ok" || from < session.ready) continue
+    if (session.end === undefined) continue
+    for (const { action, outcome, from, to } of operations) {
+      if (outcome !== "ok" || from < session.ready || to > session.end - underWay) continue
       if (action.do === "edit" && !session.changes.has(`MESSAGE_UPDATE ${action.message} ${action.body}`))
         findings.push({ promise: "P5", what: `${where} missed the edit ${action.body} of ${action.message}` })
       if (action.do === "delete" && !session.changes.has(`MESSAGE_DELETE ${action.message}`))

@@ -1,6 +1,8 @@
 import { faultsOf, isA, operationsOf, seconds, type Check, type History } from "../history.ts"
 
 const promised = 5e9
+/** A channel that accepted nothing for this long before the kill was broken by something else. */
+const healthy = 2e9
 
 export interface Gap {
   channel: string
@@ -50,14 +52,19 @@ export const takeOver: Check = history => {
   return faults.flatMap(fault => {
     if (fault.kind !== "worker" || !fault.name.includes("killed")) return []
     // What broke next is another story.
-    const until = Math.min(ended, ...faults.map(({ from }) => from).filter(from => from > fault.from))
+    const next = faults.filter(({ from, kind }) => from > fault.from && kind !== "clock" && kind !== "reader")
+    const until = Math.min(ended, ...next.map(({ from }) => from))
     return [...channels].flatMap(channel => {
-      const next = acks.find(({ action, to }) => action.channel === channel && to > fault.from)?.to ?? ended
-      if (Math.min(next, until) - fault.from <= promised) return []
+      const isHealthy = acks.some(
+        ({ action, to }) => action.channel === channel && to <= fault.from && to > fault.from - healthy,
+      )
+      if (!isHealthy) return []
+      const accepted = acks.find(({ action, to }) => action.channel === channel && to > fault.from)?.to ?? ended
+      if (Math.min(accepted, until) - fault.from <= promised) return []
       return [
         {
           promise: "P8",
-          what: `${channel} accepted nothing for ${seconds(next - fault.from).toFixed(1)} s after ${fault.target} was killed`,
+          what: `${channel} accepted nothing for ${seconds(accepted - fault.from).toFixed(1)} s after ${fault.target} was killed`,
           at: fault.from,
         },
       ]

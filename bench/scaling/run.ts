@@ -1,0 +1,227 @@
+/**
+ * `npm run bench -- scaling`: measures the constants of the cost model, holds the model against points that it has not
+ * seen, and simulates systems that do not fit here. Keeps figures and pictures in `results/`.
+ */
+import { readFileSync } from "node:fs"
+import { mkdir, writeFile } from "node:fs/promises"
+import { loadavg } from "node:os"
+import { join, resolve } from "node:path"
+import { parseArgs } from "node:util"
+import { commit, machine } from "../machine.ts"
+import { barChart } from "../plot.ts"
+import { parts, type Cost, type Costs } from "./costs.ts"
+import { measure, type Measured, type Point } from "./measure.ts"
+import { simulate, zipfServers, type Outcome, type World } from "./simulate.ts"
+
+export const usage = `npm run bench -- scaling [--runs 3] [--quick] [--main FILE] [--from FILE]
+
+--runs   how often each is measured; medians are used
+--quick  short and once: shows that all works, not what it costs
+--main   the server to run; left out, dist/ of this checkout
+--from   measures nothing and takes the constants from a result of before`
+
+const root = join(import.meta.dirname, "..", "..")
+/** No part should be busy for a larger share of the time: queues grow fast above it. */
+const aim = 0.6
+
+/** How people behave; the same in every world. */
+const people = {
+  serversOfASession: 5,
+  /** Posts of one session in a second. */
+  posts: 1 / 60,
+  /** Messages that a server's members can follow in a second. */
+  readable: 10,
+}
+const sizes = [
+  { sessions: 1e4, largest: 2_000, seconds: 20 },
+  { sessions: 1e6, largest: 50_000, seconds: 2 },
+  { sessions: 1e8, largest: 1e6, seconds: 0.05 },
+] as const
+
+interface Row {
+  readonly world: Omit<World, "servers" | "rates">
+  readonly outcome: Outcome
+}
+
+export async function benchScaling(args: string[], prepare: () => Promise<void>): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      runs: { type: "string" },
+      quick: { type: "boolean", default: false },
+      main: { type: "string" },
+      from: { type: "string" },
+    },
+  })
+  const say = (what: string) => process.stderr.write(`${what}\n`)
+  const isQuick = values.quick
+  const [loadBefore] = loadavg()
+  let measured: Measured
+  if (values.from !== undefined) measured = JSON.parse(readFileSync(values.from, "utf8")) as Measured
+  else {
+    if (values.main === undefined) await prepare()
+    const effort = {
+      runs: Number(values.runs ?? (isQuick ? 1 : 3)),
+      seconds: isQuick ? 2 : 4,
+      sessions: isQuick ? 800 : 2_000,
+    }
+    measured = await measure(resolve(values.main ?? join(root, "dist", "src", "main.js")), effort, say)
+  }
+  const { costs, points } = measured
+
+  say("the model at the points that were measured")
+  const checked = points.map(point => ({ point, model: modelOf(costs, point) }))
+  say("systems that do not fit here")
+  const rows = sizes.flatMap(size => worldsOf(costs, size).map(world => rowOf(costs, world)))
+
+  const name = `${new Date().toISOString().slice(0, 10)}-${commit().replace("+", "-changed")}-scaling${isQuick ? "-quick" : ""}`
+  const folder = join(root, "bench", "results")
+  const result = {
+    at: new Date().toISOString(),
+    commit: commit(),
+    isQuick,
+    machine: machine(loadBefore!),
+    ...measured,
+    checked,
+    rows,
+  }
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, `${name}.json`), `${JSON.stringify(result, undefined, 2)}\n`)
+  await writeFile(join(folder, `${name}.svg`), chart(checked))
+  process.stdout.write(`${report(costs, checked, rows)}\nkept as bench/results/${name}.json\n`)
+}
+
+/** A world like the one in which a point was measured: one server, and all of the sessions hear it. */
+function modelOf(costs: Costs, point: Point): Outcome {
+  return simulate(costs, {
+    name: "point",
+    workers: point.workers,
+    redisMasters: 1,
+    postgresCores: 2,
+    sessions: point.sessions,
+    servers: [point.sessions],
+    rates: [point.postsPerSecond],
+    seconds: 30,
+    seed: 1,
+  })
+}
+
+/** A size with one of everything, then with as much of each part as keeps it below the aim. */
+function worldsOf(costs: Costs, { sessions, largest, seconds }: (typeof sizes)[number]): World[] {
+  const servers = zipfServers(sessions, people.serversOfASession, largest)
+  const each = people.posts / people.serversOfASession
+  const rates = servers.map(size => Math.min(size * each, people.readable))
+  const messages = rates.reduce((sum, rate) => sum + rate, 0)
+  const need = (workers: number): Cost => {
+    const sum = { node: 0, postgres: 0, redis: 0 }
+    for (const [i, size] of servers.entries()) {
+      const hearing = workers * (1 - (1 - 1 / workers) ** size)
+      for (const part of parts) sum[part] += rates[i]! * (hearing * costs.worker[part] + size * costs.socket[part])
+    }
+    for (const part of parts) {
+      const own = costs.message[part] + costs.commit[part] + (1 - 1 / workers) * costs.ask[part]
+      sum[part] += messages * own + workers * costs.idle[part] + sessions * costs.session[part]
+      sum[part] /= 1e6
+    }
+    sum.redis += (costs.pair * workers * workers) / 1e6
+    return sum
+  }
+  let workers = 2
+  while (need(workers).node / workers > aim) workers = Math.ceil(workers * 1.1)
+  const { postgres, redis } = need(workers)
+  const world = { name: sessions.toLocaleString("en"), workers, sessions, servers, rates, seconds, seed: 1 }
+  const enough = {
+    ...world,
+    redisMasters: Math.max(1, Math.ceil(redis / aim)),
+    postgresCores: Math.max(1, Math.ceil(postgres / aim)),
+  }
+  const worlds = [enough]
+  if (enough.redisMasters > 1) worlds.unshift({ ...enough, redisMasters: 1, name: `${world.name}, one Redis` })
+  return worlds
+}
+
+function rowOf(costs: Costs, world: World): Row {
+  const { servers: _, rates: __, ...rest } = world
+  return { world: rest, outcome: simulate(costs, world) }
+}
+
+const percent = (share: number) => `${(share * 100).toFixed(0)} %`
+const ms = (value: number) => (value < 100 ? value.toFixed(1) : value.toFixed(0))
+const us = (value: number) => (value < 10 ? value.toFixed(2) : value.toFixed(0))
+
+interface Checked {
+  readonly point: Point
+  readonly model: Outcome
+}
+
+function report(costs: Costs, checked: readonly Checked[], rows: readonly Row[]): string {
+  const lines = ["", "| Microseconds of CPU | Starling | PostgreSQL | Redis |", "|---|---|---|---|"]
+  const names = {
+    message: "a message, many in one commit",
+    commit: "a commit",
+    ask: "a post on another worker than its channel's",
+    worker: "a message, each interested worker",
+    socket: "a message, each session",
+    connect: "a session that connects",
+    session: "a session, each second",
+    idle: "a worker, each second",
+  } as const
+  for (const [key, name] of Object.entries(names) as [keyof typeof names, string][])
+    lines.push(`| ${name} | ${parts.map(part => us(costs[key][part])).join(" | ")} |`)
+  lines.push(`| each pair of workers, each second | – | – | ${us(costs.pair)} |`, "")
+  lines.push(
+    `A session takes ${(costs.sessionBytes / 1_024).toFixed(1)} KiB; a post alone takes ${ms(costs.commitMs)} ms.`,
+    "",
+  )
+
+  lines.push("| Point | | Starling | PostgreSQL | Redis | p50 | p99 |", "|---|---|---|---|---|---|---|")
+  for (const { point, model } of checked) {
+    const where = `${point.workers} workers, ${point.sessions} sessions, ${point.postsPerSecond.toFixed(0)} posts/s`
+    const cores = (cost: Cost) => parts.map(part => `${(cost[part] * 1_000).toFixed(0)} m`).join(" | ")
+    lines.push(`| ${where} | measured | ${cores(point.used)} | ${ms(point.p50)} ms | ${ms(point.p99)} ms |`)
+    lines.push(`| | model | ${cores(model.cores)} | ${ms(model.delivered.p50)} ms | ${ms(model.delivered.p99)} ms |`)
+  }
+  lines.push(
+    "",
+    "| Sessions | workers | Redis | PostgreSQL cores | messages/s | deliveries/s | busy: workers | busiest | Redis | busiest | PostgreSQL | answered p99 | delivered p99 |",
+  )
+  lines.push("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+  for (const { world, outcome } of rows) {
+    const rate = (count: number) => Math.round(count / world.seconds).toLocaleString("en")
+    lines.push(
+      `| ${[
+        world.name,
+        world.workers.toLocaleString("en"),
+        world.redisMasters,
+        world.postgresCores,
+        rate(outcome.messages),
+        rate(outcome.deliveries),
+        percent(outcome.worker.mean),
+        percent(outcome.worker.most),
+        percent(outcome.redis.mean),
+        percent(outcome.redis.most),
+        percent(outcome.postgres),
+        `${ms(outcome.answered.p99)} ms`,
+        `${ms(outcome.delivered.p99)} ms`,
+      ].join(" | ")} |`,
+    )
+  }
+  return `${lines.join("\n")}\n`
+}
+
+function chart(checked: readonly Checked[]): string {
+  const bar = (label: string, cost: Cost, p99: number) => ({
+    label,
+    parts: parts.map(part => cost[part]),
+    text: `${parts.reduce((sum, part) => sum + cost[part], 0).toFixed(2)} cores, p99 ${ms(p99)} ms`,
+  })
+  return barChart({
+    title: "The cost model beside what was measured",
+    subtitle: "Cores in use at points that were not used to find the constants",
+    legend: ["Starling", "PostgreSQL", "Redis"],
+    bars: checked.flatMap(({ point, model }) => {
+      const where = `${point.workers} workers, ${point.sessions} sessions, ${point.postsPerSecond.toFixed(0)} posts/s`
+      return [bar(`${where}: measured`, point.used, point.p99), bar("model", model.cores, model.delivered.p99)]
+    }),
+  })
+}

@@ -1,0 +1,41 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { Permission } from "../contract/permissions.ts"
+import { holds, holdsIn, rankOf } from "../domain/permissions.ts"
+import type { MemberState, ServerState } from "../domain/states.ts"
+import type { Readonlied } from "./runtime/actor.ts"
+
+/** The checks that commands of a server's home begin with. */
+
+type Server = Readonlied<ServerState>
+type Member = Readonlied<MemberState>
+
+/** The caller's membership, or 403: the server exists, but not for him. */
+export function requireMember(server: Server, user: Snowflake): Member {
+  const found = server.members.get(user)
+  if (!found) throw fail("access_denied")
+  return found
+}
+
+export function requirePermission(server: Server, caller: Member, permission: Permission): void {
+  if (!holds(server, caller, permission)) throw fail("permission_denied", { permission })
+}
+
+/** The caller's membership, or 403: the channel exists, but not for him. */
+export function requireViewer(server: Server, channel: Snowflake, user: Snowflake): Member {
+  const caller = requireMember(server, user)
+  if (!mayIn(server, channel, caller, "channels.view")) throw fail("access_denied")
+  return caller
+}
+
+export const mayIn = (server: Server, channel: Snowflake, caller: Member, permission: Permission): boolean =>
+  holdsIn(server, server.overrides.get(channel) ?? [], caller, permission)
+
+export function requirePermissionIn(server: Server, channel: Snowflake, caller: Member, permission: Permission): void {
+  if (!mayIn(server, channel, caller, permission)) throw fail("permission_denied", { permission })
+}
+
+/** Only what ranks strictly lower may be touched; the owner may touch everything but himself. */
+export function requireRank(server: Server, caller: Member, rank: number): void {
+  if (rank >= rankOf(server, caller)) throw fail("rank_too_low")
+}

@@ -1,0 +1,264 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import { permissionNames, permissionOf, type Permission } from "../contract/permissions.ts"
+import {
+  guildMemberUpdate,
+  guildRoleCreate,
+  guildRoleDelete,
+  guildRoleUpdate,
+  type Role,
+  type RoleInput,
+  type RolePatch,
+} from "../contract/roles.ts"
+import { membersOf } from "../domain/audience.ts"
+import { holds, notHisToGrant, rankOf, renumbered } from "../domain/permissions.ts"
+import { roleObject, shownRoles } from "../domain/servers.ts"
+import type { MemberState, RoleState, ServerState } from "../domain/states.ts"
+import { deleteRole, insertRole, setMemberRoles, updateRole } from "../storage/servers.ts"
+import { requireMember, requirePermission, requireRank } from "./access.ts"
+import { member } from "./needs.ts"
+import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+
+/**
+ * The roles of a server, among its home's commands. They keep:
+ *   R1  Nobody grants what he does not hold, or touches a role at or above his own highest.
+ *   R2  A change of what a role grants stands in every log before what follows it.
+ */
+export interface RoleCommands {
+  listRoles(input: { user: Snowflake }): Role[]
+  createRole(input: { user: Snowflake; role: RoleInput }): Role
+  editRole(input: { user: Snowflake; role_id: Snowflake; patch: RolePatch }): Role
+  deleteRole(input: { user: Snowflake; role_id: Snowflake }): { deleted: true }
+  giveRole(input: { user: Snowflake; member_id: Snowflake; role_id: Snowflake }): { given: true }
+  takeRole(input: { user: Snowflake; member_id: Snowflake; role_id: Snowflake }): { taken: true }
+}
+
+type Server = Readonlied<ServerState>
+type StoredRole = Readonlied<RoleState>
+
+export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["commands"] = {
+  listRoles: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user }) {
+      requireMember(server, user)
+      const roles = [...server.roles.values()].toSorted((a, b) => b.position - a.position || (a.id < b.id ? -1 : 1))
+      return { reply: roles.map(role => roleObject(server, role)) }
+    },
+  },
+
+  createRole: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, newId }, { user, role: input }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "roles.manage")
+      const granted = grantedBy(input.permissions)
+      requireGrantable(server, caller, granted)
+      if (server.roles.size >= limits.rolesPerServer) throw fail("role_limit")
+      const rank = rankOf(server, caller)
+      if (rank === 0) throw fail("rank_too_low") // there is no place below
+      const created: RoleState = {
+        id: newId(),
+        name: input.name ?? "New Role",
+        color: input.color ?? "#000000",
+        position: 0,
+        hoist: input.hoist ?? false,
+        mentionable: input.mentionable ?? false,
+        permissions: granted,
+      }
+      const all = [...server.roles.values(), created]
+      const positions = renumbered(all, server.id, created.id, position => position < rank)
+      const placed = { ...created, position: positions.get(created.id)! }
+      const moved = movedRoles(server, positions)
+      return {
+        apply: draft => {
+          draft.roles.set(placed.id, placed)
+          for (const role of moved) draft.roles.set(role.id, role)
+        },
+        write: [insertRole({ ...placed, server_id: server.id }), ...moved.map(role => updateRole(role))],
+        publish: [
+          changed(server, placed.id, null, granted),
+          guildRoleCreate.to(membersOf(server.id), told(server, { role: roleObject(server, placed) })),
+          ...moved.map(role => updated(server, role)),
+        ],
+        reply: roleObject(server, placed),
+      }
+    },
+  },
+
+  editRole: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user, role_id, patch }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "roles.manage")
+      const found = server.roles.get(role_id)
+      if (!found) throw fail("role_not_found")
+      requireRank(server, caller, found.position)
+      const isDefault = role_id === server.id
+      if (isDefault && (patch.name !== undefined || (patch.position ?? 0) !== 0)) throw fail("default_role")
+      const granted = patch.permissions === undefined ? found.permissions : grantedBy(patch.permissions)
+      requireGrantable(server, caller, granted, found.permissions)
+      if (patch.position !== undefined && !isDefault) requireRank(server, caller, patch.position)
+      const edited: RoleState = {
+        ...found,
+        name: patch.name ?? found.name,
+        color: patch.color ?? found.color,
+        hoist: patch.hoist ?? found.hoist,
+        mentionable: patch.mentionable ?? found.mentionable,
+        permissions: granted,
+      }
+      const positions =
+        patch.position === undefined || isDefault
+          ? new Map<Snowflake, number>()
+          : renumbered(server.roles.values(), server.id, role_id, placeOf(found.position, patch.position))
+      const placed = { ...edited, position: positions.get(role_id) ?? edited.position }
+      const moved = movedRoles(server, positions).filter(({ id }) => id !== role_id)
+      return {
+        apply: draft => {
+          for (const role of [placed, ...moved]) draft.roles.set(role.id, role)
+        },
+        write: [placed, ...moved].map(role => updateRole(role)),
+        publish: [
+          changed(server, role_id, found.permissions, granted), // R2
+          ...[placed, ...moved].map(role => updated(server, role)),
+        ],
+        reply: roleObject(server, placed),
+      }
+    },
+  },
+
+  deleteRole: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user, role_id }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "roles.manage")
+      const found = server.roles.get(role_id)
+      if (!found) throw fail("role_not_found")
+      if (role_id === server.id) throw fail("default_role")
+      requireRank(server, caller, found.position)
+      const overridden = [...server.overrides].flatMap(([channel, before]) => {
+        const after = before.filter(({ target_id }) => target_id !== role_id)
+        return after.length === before.length ? [] : [{ channel, before, after }]
+      })
+      return {
+        apply: draft => {
+          draft.roles.delete(role_id)
+          for (const { channel, after } of overridden) draft.overrides.set(channel, after)
+        },
+        write: [deleteRole({ id: role_id })],
+        publish: [
+          changed(server, role_id, found.permissions, null), // R2
+          // Without the role they mean nothing any more; it goes first, so that nothing is shown in between.
+          ...overridden.map(change =>
+            control(membersOf(server.id), { type: "overrides", server: server.id, ...change }),
+          ),
+          guildRoleDelete.to(membersOf(server.id), told(server, { role_id })),
+        ],
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  giveRole: {
+    needs: ({ user, member_id }) => [member(user), member(member_id)],
+    turn({ state: server }, { user, member_id, role_id }) {
+      const { target, role } = requireAssignable(server, user, member_id, role_id)
+      if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
+      return { ...assignment(server, target, [...target.roles, role.id]), reply: { given: true } }
+    },
+  },
+
+  takeRole: {
+    needs: ({ user, member_id }) => [member(user), member(member_id)],
+    turn({ state: server }, { user, member_id, role_id }) {
+      const { target, role } = requireAssignable(server, user, member_id, role_id)
+      if (role.id === server.id) throw fail("default_role")
+      if (!target.roles.includes(role.id)) return { reply: { taken: true } }
+      const left = target.roles.filter(id => id !== role.id)
+      return { ...assignment(server, target, left), reply: { taken: true } }
+    },
+  },
+}
+
+/** What a client's map of names grants; names that mean nothing here are left out. */
+function grantedBy(input: Readonly<Record<string, boolean>> | undefined): ReadonlySet<Permission> {
+  const named = new Set(Object.entries(input ?? {}).flatMap(([name, held]) => (held ? [permissionOf(name)] : [])))
+  return new Set(permissionNames.filter(name => named.has(name)))
+}
+
+/** R1 */
+function requireGrantable(
+  server: Server,
+  caller: Readonlied<MemberState>,
+  granted: ReadonlySet<Permission>,
+  before?: ReadonlySet<Permission>,
+): void {
+  const permission = notHisToGrant(server, caller, granted, before)
+  if (permission !== undefined) throw fail("permission_denied", { permission })
+}
+
+/** R1: the member and the role, if the caller may bring them together or apart. */
+function requireAssignable(server: Server, user: Snowflake, member_id: Snowflake, role_id: Snowflake) {
+  const caller = requireMember(server, user)
+  if (!holds(server, caller, "members.manage_roles")) requirePermission(server, caller, "roles.manage")
+  const target = server.members.get(member_id)
+  const role = server.roles.get(role_id)
+  if (!target || !role) throw fail("member_or_role_not_found")
+  requireRank(server, caller, role.position)
+  return { target, role }
+}
+
+function assignment(server: Server, target: Readonlied<MemberState>, roles: readonly Snowflake[]) {
+  const kept = roles.filter(id => server.roles.has(id))
+  return {
+    apply: (draft: ServerState) => {
+      draft.members.set(target.user_id, { ...target, roles: kept })
+    },
+    write: [setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept })],
+    publish: [
+      control(membersOf(server.id), {
+        type: "memberRoles",
+        server: server.id,
+        user: target.user_id,
+        before: target.roles,
+        after: kept,
+      }), // R2
+      guildMemberUpdate.to(
+        membersOf(server.id),
+        told(server, {
+          user: { id: target.user_id },
+          roles: shownRoles(server, kept),
+          ...(target.nickname === null ? {} : { nick: target.nickname }),
+        }),
+      ),
+    ],
+  }
+}
+
+/** Which of the others a role stands above that moves from one position to another. */
+const placeOf = (from: number, to: number) => (position: number) => (to > from ? position <= to : position < to)
+
+const movedRoles = (server: Server, positions: ReadonlyMap<Snowflake, number>): StoredRole[] =>
+  [...server.roles.values()].flatMap(role => {
+    const position = positions.get(role.id)
+    return position === undefined || position === role.position ? [] : [{ ...role, position }]
+  })
+
+const told = <T extends object>(server: Server, facts: T) => ({ guild_id: server.id, server_id: server.id, ...facts })
+
+const updated = (server: Server, role: StoredRole) =>
+  guildRoleUpdate.to(membersOf(server.id), told(server, { role: roleObject(server, role) }))
+
+const changed = (
+  server: Server,
+  role: Snowflake,
+  before: ReadonlySet<Permission> | null,
+  after: ReadonlySet<Permission> | null,
+): Publication =>
+  control(membersOf(server.id), {
+    type: "role",
+    server: server.id,
+    role,
+    before: before && [...before],
+    after: after && [...after],
+  })

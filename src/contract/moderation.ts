@@ -1,0 +1,112 @@
+import { z } from "zod"
+import { omittable, Seconds, Snowflake, Success, text } from "./fields.ts"
+import { limits } from "./limits.ts"
+import { defineEvent, defineRoute } from "./registry.ts"
+
+export const Ban = z
+  .object({
+    user_id: Snowflake,
+    reason: z.string().describe("Empty when none was given"),
+    banned_by: Snowflake,
+    banned_at: Seconds,
+  })
+  .meta({ id: "BanResponse" })
+export type Ban = z.infer<typeof Ban>
+
+const byServer = z.object({ server_id: Snowflake })
+const byBanned = z.object({ server_id: Snowflake, user_id: Snowflake })
+
+export const kickMember = defineRoute({
+  method: "DELETE",
+  path: "/servers/:server_id/members/:member_id",
+  summary: "Remove a member, who may come back by an invite",
+  tag: "Servers",
+  auth: "user",
+  params: z.object({ server_id: Snowflake, member_id: Snowflake }),
+  reply: Success,
+  fails: [
+    "invalid_server_id",
+    "invalid_id",
+    "server_not_found",
+    "access_denied",
+    "permission_denied",
+    "member_not_found",
+    "rank_too_low",
+  ],
+})
+
+export const listBans = defineRoute({
+  method: "GET",
+  path: "/servers/:server_id/bans",
+  summary: "Who is banned, by user id",
+  tag: "Servers",
+  auth: "user",
+  params: byServer,
+  reply: z.array(Ban),
+  fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],
+})
+
+export const banUser = defineRoute({
+  method: "PUT",
+  path: "/servers/:server_id/bans/:user_id",
+  summary: "Ban a user, member or not: he is removed and no invite lets him in",
+  tag: "Servers",
+  auth: "user",
+  params: byBanned,
+  body: z
+    .object({ reason: omittable(text(0, limits.banReason)), delete_message_days: omittable(z.int().min(0).max(7)) })
+    .meta({ id: "BanRequest" }),
+  bodyOptional: true,
+  reply: Success,
+  fails: [
+    "invalid_server_id",
+    "invalid_user_id",
+    "server_not_found",
+    "server_or_user_not_found",
+    "access_denied",
+    "permission_denied",
+    "rank_too_low",
+  ],
+})
+
+export const unbanUser = defineRoute({
+  method: "DELETE",
+  path: "/servers/:server_id/bans/:user_id",
+  summary: "Lift a ban",
+  tag: "Servers",
+  auth: "user",
+  params: byBanned,
+  reply: Success,
+  fails: [
+    "invalid_server_id",
+    "invalid_user_id",
+    "server_not_found",
+    "access_denied",
+    "permission_denied",
+    "ban_not_found",
+  ],
+})
+
+export const routes = { kickMember, listBans, banUser, unbanUser }
+
+const Banned = z.object({
+  guild_id: Snowflake,
+  server_id: Snowflake,
+  user: z.object({ id: Snowflake, username: z.string() }),
+})
+
+export const guildBanAdd = defineEvent({
+  name: "GUILD_BAN_ADD",
+  intent: "GUILD_BANS",
+  delivery: "stored",
+  summary: "Somebody was banned; members who may ban get it",
+  data: Banned,
+})
+
+export const guildBanRemove = defineEvent({
+  name: "GUILD_BAN_REMOVE",
+  intent: "GUILD_BANS",
+  delivery: "stored",
+  summary: "A ban was lifted; members who may ban get it",
+  data: Banned,
+})

@@ -1,0 +1,77 @@
+import { z } from "zod"
+import { Snowflake, Success } from "./fields.ts"
+import { defineRoute } from "./registry.ts"
+
+export const Override = z
+  .object({
+    channel_id: Snowflake,
+    target_id: Snowflake,
+    type: z.enum(["role", "member"]),
+    allow: z.array(z.string()),
+    deny: z.array(z.string()),
+  })
+  .meta({ id: "OverrideResponse" })
+export type Override = z.infer<typeof Override>
+
+const byTarget = z.object({ channel_id: Snowflake, target_id: Snowflake })
+const Flags = z.array(z.string().max(64)).max(100).describe("Permission names; unknown ones are ignored")
+
+export const getOverride = defineRoute({
+  method: "GET",
+  path: "/channels/:channel_id/permissions/:target_id",
+  summary: "What a channel allows or denies a role or a member",
+  tag: "Channels",
+  auth: "user",
+  params: byTarget,
+  reply: Override,
+  fails: [
+    "invalid_channel_id",
+    "invalid_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "override_not_found",
+  ],
+})
+
+export const setOverride = defineRoute({
+  method: "PUT",
+  path: "/channels/:channel_id/permissions/:target_id",
+  summary: "Allow or deny a role or a member something in one channel; where both are named, `allow` wins",
+  tag: "Channels",
+  auth: "user",
+  params: byTarget,
+  body: z.object({ type: z.enum(["role", "member"]), allow: Flags, deny: Flags }).meta({ id: "OverrideRequest" }),
+  reply: Override,
+  fails: [
+    "invalid_channel_id",
+    "invalid_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "member_or_role_not_found",
+    "rank_too_low",
+    "override_limit",
+  ],
+})
+
+export const deleteOverride = defineRoute({
+  method: "DELETE",
+  path: "/channels/:channel_id/permissions/:target_id",
+  summary: "Let a role or a member have again in a channel what they have in the server",
+  tag: "Channels",
+  auth: "user",
+  params: byTarget,
+  reply: Success,
+  fails: [
+    "invalid_channel_id",
+    "invalid_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "override_not_found",
+    "rank_too_low",
+  ],
+})
+
+export const routes = { getOverride, setOverride, deleteOverride }

@@ -1,0 +1,81 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { isRulesChange, type Control } from "../domain/control.ts"
+import type { LogItem } from "../domain/log-entry.ts"
+import { belongsTo } from "./foreign-log.ts"
+import type { Rules } from "./rules.ts"
+import type { Session } from "./session.ts"
+
+/**
+ * A session that resumes is taken back to what was so where its client stopped: who sees what then changes again where it
+ * changed, between the same events, and the client is told the same.
+ */
+
+/** Back to a position of the worker's own log. */
+export function rewind(session: Session, seq: number): void {
+  for (const { server, s, before } of session.roleChanges.toReversed()) {
+    const guild = session.guilds.get(server)
+    if (s > seq && guild) guild.roles = before
+  }
+  session.roleChanges = session.roleChanges.filter(({ s }) => s <= seq)
+  for (const [server, guild] of session.guilds) {
+    guild.ownRules = undefined
+    // What it was sent of another log was read under later rules.
+    guild.rules = guild.view.at(seq, session.cuts?.get(server) ?? 0)
+  }
+}
+
+interface Past {
+  readonly at: number
+  readonly control: Control
+}
+
+/** Back through all that the session has to be sent of other logs, to where the first of it begins. */
+export function takeBack(session: Session): void {
+  const pasts = new Map<Snowflake, Past[]>()
+  for (const { leg, items, base, changes } of session.foreign!)
+    for (const index of changes) {
+      const item = items[index]!
+      if (!belongsTo(leg, item) || item.header[0] !== "c") continue
+      const past = { at: base + index, control: controlOf(item) }
+      const mine = pasts.get(item.header[3])
+      if (mine) mine.push(past)
+      else pasts.set(item.header[3], [past])
+    }
+  for (const [server, past] of pasts) {
+    const guild = session.guilds.get(server)
+    if (!guild) continue
+    const own = past.find(({ control }) => control.type === "memberRoles" && control.user === session.user)
+    if (own?.control.type === "memberRoles") guild.roles = own.control.before
+    guild.ownRules = guild.rules
+    guild.rules = before(guild.rules, past)
+  }
+}
+
+const parsed = new WeakMap<LogItem, Control>()
+function controlOf(item: LogItem): Control {
+  let control = parsed.get(item)
+  if (!control) parsed.set(item, (control = JSON.parse(item.data) as Control))
+  return control
+}
+
+/** Thousands may come from one log: the way back is made once. */
+const ways = new WeakMap<Rules, Map<string, Rules>>()
+
+/** The rules before all of these changes, with the steps that lead from there. */
+function before(rules: Rules, past: readonly Past[]): Rules {
+  const changes = past.flatMap(({ at, control }) => (isRulesChange(control) ? [{ at, change: control }] : []))
+  const name = changes.map(({ at }) => at).join()
+  let known = ways.get(rules)
+  if (!known) ways.set(rules, (known = new Map()))
+  let from = known.get(name)
+  if (!from) {
+    from = rules
+    for (const { at, change } of changes.toReversed()) {
+      const to: Rules = from
+      from = to.after(change, true)
+      from.next = { at, change, to }
+    }
+    known.set(name, from)
+  }
+  return from
+}

@@ -1,0 +1,30 @@
+import { serverActor } from "../actors/server.ts"
+import { success } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import type { routes } from "../contract/moderation.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+  async kickMember({ params: { server_id, member_id }, caller }) {
+    await ask(serverActor, server_id, { type: "kick", user: caller.user_id, member_id })
+    return success
+  },
+
+  async listBans({ params: { server_id }, caller }) {
+    await ask(serverActor, server_id, { type: "requireBans", user: caller.user_id })
+    return storage.bans.list(server_id, limits.bansPage)
+  },
+
+  async banUser({ params: { server_id, user_id }, body, caller }) {
+    const username = (await storage.users.find(user_id))?.username ?? null
+    const { reason = "" } = body
+    await ask(serverActor, server_id, { type: "ban", user: caller.user_id, target_id: user_id, username, reason })
+    return success
+  },
+
+  async unbanUser({ params: { server_id, user_id }, caller }) {
+    const username = (await storage.users.find(user_id))?.username ?? ""
+    await ask(serverActor, server_id, { type: "unban", user: caller.user_id, target_id: user_id, username })
+    return success
+  },
+})

@@ -1,0 +1,17 @@
+import { channelActor } from "../actors/channel.ts"
+import { success } from "../contract/fields.ts"
+import type { routes } from "../contract/overrides.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const overrides = ({ ask }: Http): Handlers<typeof routes> => ({
+  getOverride: ({ params: { channel_id, target_id }, caller }) =>
+    ask(channelActor, channel_id, { type: "readOverride", user: caller.user_id, target_id }),
+
+  setOverride: ({ params: { channel_id, target_id }, body: { type: kind, allow, deny }, caller }) =>
+    ask(channelActor, channel_id, { type: "setOverride", user: caller.user_id, target_id, kind, allow, deny }),
+
+  async deleteOverride({ params: { channel_id, target_id }, caller }) {
+    await ask(channelActor, channel_id, { type: "deleteOverride", user: caller.user_id, target_id })
+    return success
+  },
+})

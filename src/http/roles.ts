@@ -1,0 +1,29 @@
+import { serverActor } from "../actors/server.ts"
+import { success } from "../contract/fields.ts"
+import type { routes } from "../contract/roles.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const roles = ({ ask }: Http): Handlers<typeof routes> => ({
+  listRoles: ({ params, caller }) => ask(serverActor, params.server_id, { type: "listRoles", user: caller.user_id }),
+
+  createRole: ({ params, body, caller }) =>
+    ask(serverActor, params.server_id, { type: "createRole", user: caller.user_id, role: body }),
+
+  editRole: ({ params: { server_id, role_id }, body, caller }) =>
+    ask(serverActor, server_id, { type: "editRole", user: caller.user_id, role_id, patch: body }),
+
+  async deleteRole({ params: { server_id, role_id }, caller }) {
+    await ask(serverActor, server_id, { type: "deleteRole", user: caller.user_id, role_id })
+    return success
+  },
+
+  async giveRole({ params: { server_id, member_id, role_id }, caller }) {
+    await ask(serverActor, server_id, { type: "giveRole", user: caller.user_id, member_id, role_id })
+    return success
+  },
+
+  async takeRole({ params: { server_id, member_id, role_id }, caller }) {
+    await ask(serverActor, server_id, { type: "takeRole", user: caller.user_id, member_id, role_id })
+    return success
+  },
+})

@@ -1,0 +1,127 @@
+/**
+ * Bugs of the kinds that promises exist for, as changes to the program's own text. The simulator must find each of them;
+ * what it cannot find it does not check. `find` stands exactly once in its file.
+ */
+export interface PlantedBug {
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+  /** The promises of which the breach may be one; several, because one hole has many sides. */
+  readonly promises: readonly string[]
+}
+
+export const plantedBugs: readonly PlantedBug[] = [
+  {
+    name: "the answer goes out before the commit",
+    file: "src/actors/runtime/lane-queue.ts",
+    find: `        await lane.commit({`,
+    replace: `        for (const turn of turns) turn.resolve(turn.reply)\n        await lane.commit({`,
+    promises: ["P1"],
+  },
+  {
+    name: "events go out before the commit",
+    file: "src/actors/runtime/lane-queue.ts",
+    find: `        await lane.commit({`,
+    replace: `        this.#options.publisher.publish(rows, () => {})\n        await lane.commit({`,
+    promises: ["P2", "P3", "P5"],
+  },
+  {
+    name: "a commit without an answer counts as failed",
+    file: "src/actors/runtime/lane-queue.ts",
+    find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
+    replace: `        const written = false as boolean`,
+    promises: ["P5", "P8", "P2"],
+  },
+  {
+    name: "a home is not loaded anew after its turn failed",
+    file: "src/actors/runtime/lane-queue.ts",
+    find: `    for (const turn of turns) {\n      dropHome(turn.home)`,
+    replace: `    for (const turn of turns) {`,
+    promises: ["P1", "P2", "P5", "P8", "P18"],
+  },
+  {
+    name: "a new owner does not publish what it inherits",
+    file: "src/actors/runtime/shard-keeper.ts",
+    find: `outbox.republish(shard, mine)`,
+    replace: `void outbox`,
+    promises: ["P5"],
+  },
+  {
+    name: "a new owner forgets the last id of the one before",
+    file: "src/actors/runtime/shard.ts",
+    find: `inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)`,
+    replace: `({ ms: 0, sequence: 0 })`,
+    promises: ["P3"],
+  },
+  {
+    name: "an owner that was silent serves again without asking",
+    file: "src/cluster/members.ts",
+    find: `if (!this.serving && this.#renewedAt !== -Infinity) {`,
+    replace: `if (Number.isNaN(this.#renewedAt)) {`,
+    promises: ["P5", "P6", "P7"],
+  },
+  {
+    name: "an event is lost on its way to a log",
+    file: "src/actors/runtime/outbox.ts",
+    find: `        if (row.number <= before) continue`,
+    replace: `        if (row.number <= before || row.number % 5 === 4) continue`,
+    promises: ["P5"],
+  },
+  {
+    name: "two pieces of the log change places",
+    file: "src/gateway/stream.ts",
+    find: `for (const item of items) this.#waiting.push(item)`,
+    replace: `for (const item of items.toReversed()) this.#waiting.push(item)`,
+    promises: ["P3", "P5"],
+  },
+  {
+    name: "what another log gave already is given again",
+    file: "src/gateway/reader.ts",
+    find: `return cut !== undefined && number <= cut`,
+    replace: `return cut === undefined && number < 0`,
+    promises: ["P2"],
+  },
+  {
+    name: "who has left is not taken off the stream",
+    file: "src/gateway/reader.ts",
+    find: `if (control.user === session.user) this.#lose(session, control.server, s, s <= session.repeatedUntil)`,
+    replace: `void session`,
+    promises: ["P12", "P13", "P5"],
+  },
+  {
+    name: "a logout does not reach the gateway",
+    file: "src/gateway/reader.ts",
+    find: `if (control.session === session.accessSession && session.connection)`,
+    replace: `if (session.accessSession === "")`,
+    promises: ["P12"],
+  },
+  {
+    name: "a resume keeps what the client was not told",
+    file: "src/gateway/entrance.ts",
+    find: `      if (known.has(server)) continue\n      listeners.removeGuild(session, server)`,
+    replace: `      if (known.has(server) || known.size >= 0) continue\n      listeners.removeGuild(session, server)`,
+    promises: ["P13", "P5"],
+  },
+  {
+    name: "a session that could not come back for a moment is forgotten",
+    file: "src/gateway/entrance.ts",
+    find: `error instanceof OutOfReach ? records.forget`,
+    replace: `error instanceof Error ? records.forget`,
+    promises: ["P6"],
+  },
+  {
+    name: "interest is not written down",
+    file: "src/actors/runtime/outbox.ts",
+    find: `      if (unsaved.length > 0)`,
+    replace: `      if (unsaved.length > 1_000)`,
+    promises: ["P5"],
+  },
+  {
+    name: "jobs are confirmed and not added",
+    file: "src/actors/runtime/outbox.ts",
+    find: `[this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]`,
+    replace: `[jobOf(item) && Promise.resolve()]`,
+    promises: ["P15"],
+  },
+]
