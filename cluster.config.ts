@@ -11,7 +11,7 @@ export const clusterConfig = {
     web: null as number | null,
     job: 1,
     /** Restarting a worker that died: first wait, growth per death in a row, ceiling. */
-    restart: { first: 100, factor: 2, max: 10_000, forgiveAfter: 60_000 },
+    restart: { first: 100, factor: 2, max: 5_000, forgiveAfter: 60_000 },
     /** From SIGTERM to SIGKILL of a worker. */
     drainTimeout: 20_000,
     /**
@@ -59,6 +59,8 @@ export const clusterConfig = {
   gateway: {
     heartbeatInterval: 45_000,
     resumeWindow: 60_000,
+    /** A heartbeat of a session that was sent nothing for so long is answered with its position. */
+    positionAfter: 30_000,
     /** Published per turn of the event loop before socket buffers are looked at. */
     publishSlice: 256 * 1024,
     /** Unsent bytes of one socket after which it falls back to reading its events from the log. */

@@ -94,13 +94,13 @@ export async function benchPosts(
 }
 
 /** Microseconds per second. */
-async function idleCpu(parts: Parts): Promise<Record<string, number>> {
+export async function idleCpu(parts: Parts): Promise<Record<string, number>> {
   const before = readCpu(parts)
   await pause(idleSeconds)
   return scale(cpuSince(parts, before), 1 / idleSeconds)
 }
 
-async function deferredWork(parts: Parts, idle: Record<string, number>): Promise<Record<string, number>> {
+export async function deferredWork(parts: Parts, idle: Record<string, number>): Promise<Record<string, number>> {
   const before = readCpu(parts)
   await pause(sweptAfterSeconds)
   const used = cpuSince(parts, before)

@@ -32,13 +32,18 @@ async function makeScene(cluster: SharedCluster): Promise<Scene> {
   const { server, channel, ada } = await cluster.seed(sharedServer)
   const message = await ada.on(cluster.east).createMessage({ channel_id: channel.id, content: "here" })
   const { code } = await ada.on(cluster.east).createInvite({ channel_id: channel.id })
+  const { id: role_id } = await ada.on(cluster.east).createRole({ server_id: server.id })
+  const other = await cluster.person("other")
   return {
     person: ada,
     ids: {
       server_id: server.id,
       channel_id: channel.id,
       message_id: message.id,
-      user_id: ada.id,
+      user_id: other.id,
+      member_id: ada.id,
+      role_id,
+      target_id: role_id,
       invite_code: code,
     },
   }
@@ -103,6 +108,8 @@ const wellFormed = (route: Route): object => {
       return { name: "bad input" }
     case routes.negotiateVersion as Route:
       return { client_version: "a.1.0-49" }
+    case routes.setOverride as Route:
+      return { type: "role", allow: [], deny: [] }
     case routes.createMessage as Route:
     case routes.editMessage as Route:
       return { content: "bad input" }
@@ -170,6 +177,9 @@ test("nesting without end is a validation error, not a deep recursion", async ()
     for (const [, route] of withBody) expect(verdict(await attempt(route, body))).toBe("validation_failed")
 })
 
+/** Parameters whose refusals name their kind. */
+const ofItsKind = new Set(["user_id", "server_id", "channel_id", "message_id"])
+
 test("an id in a path that is none is 400 with its kind; one that is too large as well", async () => {
   const wrong = [
     "x",
@@ -195,7 +205,8 @@ test("an id in a path that is none is 400 with its kind; one that is too large a
           token: scene.person.token,
           ...(route.body && { body: wellFormed(route) }),
         })
-        expect({ name, path, code: answer.code }).toEqual({ name, path, code: `invalid_${parameter}` })
+        const code = ofItsKind.has(parameter) ? `invalid_${parameter}` : "invalid_id"
+        expect({ name, path, code: answer.code }).toEqual({ name, path, code })
       }
 })
 

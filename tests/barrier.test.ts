@@ -161,7 +161,7 @@ class Posts {
     return [...this.#sides.values()].filter(one => one === side).length
   }
   some(side: Side, count = 5): Promise<void> {
-    return until(`some posts ${side}`, () => this.count(side) >= count, { patience: 20_000 })
+    return until(`some posts ${side}`, () => this.count(side) >= count, { patience: 60_000 })
   }
   /** Some posts before, then the act, then some posts after. */
   async around(act: () => Promise<unknown>): Promise<void> {
@@ -235,7 +235,7 @@ function listenTo(inbox: Listener): ReceivedEvent[] {
   return events
 }
 
-const patient = { timeout: 90_000 }
+const patient = { timeout: 180_000 }
 
 describe.each(revocations)("P12, P13: $name", revocation => {
   test("stops what live sessions get, on the home's worker and on another", patient, async ({ shared }) => {
@@ -526,8 +526,8 @@ function wordsOf(events: readonly ReceivedEvent[], channels: readonly string[]):
     if (name === "CHANNEL_UPDATE") return [{ s, word: `updated ${channel}` }]
     if (name === "GUILD_DELETE") return [{ s, word: "left" }]
     if (name !== "GUILD_CREATE") return []
-    const shown = (data as { channels: { id: string }[] }).channels.map(({ id }) => channels.indexOf(id)).toSorted()
-    return [{ s, word: `joined ${shown.join()}` }]
+    const shown = (data as { channels: { id: string }[] }).channels.map(({ id }) => id)
+    return [{ s, word: `joined ${[0, 1].filter(channel => shown.includes(channels[channel]!)).join()}` }]
   })
   // What one change says at once has no order.
   const rank = ({ word }: { word: string }) => (word.startsWith("lost") ? `0 ${word}` : `1 ${word}`)
@@ -598,8 +598,8 @@ test(
         }
         if (isAway) await resume(true)
         await shared.settle()
-        const seen = (await lin.on(west).listChannels({ server_id })).map(({ id }) => channels.indexOf(id))
-        expect(seen.toSorted()).toEqual([0, 1].filter(channel => model.sees(channel as 0 | 1)))
+        const seen = (await lin.on(west).listChannels({ server_id })).map(({ id }) => id)
+        for (const channel of [0, 1] as const) expect(seen.includes(channels[channel]!)).toBe(model.sees(channel))
         for (const events of heard) expect(wordsOf(events, channels)).toEqual(model.told)
         for (const client of [mover, still]) client.close()
       }),

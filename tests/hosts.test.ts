@@ -73,15 +73,18 @@ async function cutPower(host: Processes): Promise<void> {
 /** Goes to the first of the places that takes it, each time that it is closed. */
 function roam(inbox: Listener, places: () => readonly Processes[]): void {
   let tries = 0
-  const next = async (): Promise<void> => {
-    const all = places()
-    await inbox.reconnect(all[tries++ % all.length]!.url).catch(async () => {
-      await sleep(50)
-      await next()
-    })
+  const goOn = async () => {
+    for (let isBack = false; !isBack;) {
+      const all = places()
+      isBack = await inbox.reconnect(all[tries++ % all.length]!.url).then(
+        () => true,
+        () => false,
+      )
+      if (!isBack) await sleep(50)
+    }
   }
   inbox.on("close", () => {
-    next().catch(() => {})
+    goOn().catch(() => {})
   })
 }
 

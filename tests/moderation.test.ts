@@ -1,5 +1,5 @@
 import { refusal } from "./kit/conformance.ts"
-import { sharedServer } from "./kit/seeds.ts"
+import { plantMessage, sharedServer } from "./kit/seeds.ts"
 import { expect, test, type SharedCluster } from "./kit/test.ts"
 
 /** Ada's server, in which Lin may kick and ban through his role; Mo is a plain member, Eve a stranger. */
@@ -111,4 +111,28 @@ test("moderation: 403 for others, 404 for what is not there, 400 for what is no 
   expect(await refusal(owner.banUser({ server_id, user_id: "1" }))).toBe("server_or_user_not_found")
   for (const wrong of [{ reason: "x".repeat(513) }, { delete_message_days: 8 }])
     expect(await refusal(owner.banUser({ server_id, user_id: mo.id, ...wrong }))).toBe("validation_failed")
+})
+
+test("a ban may take with it what the banned wrote in the last days, in every channel, and nothing else", async ({
+  cluster,
+}) => {
+  const [place] = await cluster.boot(1)
+  await cluster.bootJobWorker()
+  const { ada, lin, server, channel } = await cluster.seed(sharedServer)
+  const server_id = server.id
+  const [owner, member] = [ada.on(place!), lin.on(place!)]
+  const second = await owner.createChannel({ server_id, name: "second" })
+  const others = await owner.createMessage({ channel_id: channel.id, content: "Ada's" })
+  const old = await plantMessage(cluster, { server_id, channel_id: channel.id, author: lin, content: "long ago" })
+  const post = (channel_id: string, n: number) => member.createMessage({ channel_id, content: `${n}`, nonce: `${n}` })
+  const first = await Promise.all(Array.from({ length: 120 }, (_, n) => post(channel.id, n)))
+  const there = await post(second.id, 120)
+  const inbox = await ada.listen(place!)
+  await owner.banUser({ server_id, user_id: lin.id, delete_message_days: 1 })
+  const gone: string[] = []
+  while (gone.length < 121) gone.push(...(await inbox.next("MESSAGE_DELETE_BULK", { timeoutMs: 20_000 })).ids)
+  expect(new Set(gone)).toEqual(new Set([...first, there].map(({ id }) => id)))
+  const left = await owner.listMessages({ channel_id: channel.id })
+  expect(left.map(({ id }) => id)).toEqual([others.id, old])
+  expect(await owner.listMessages({ channel_id: second.id })).toEqual([])
 })

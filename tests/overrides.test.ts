@@ -20,7 +20,9 @@ test("an override is kept as it was said, with what means something", async ({ s
   const { lin, server_id, channel_id, channel, owner } = await managed(shared)
   const inbox = await lin.listen(shared.west)
   const set = await owner.setOverride({
-    ...{ channel_id, target_id: server_id, type: "role" },
+    channel_id,
+    target_id: server_id,
+    type: "role",
     allow: ["message.manage", "no.such", "administrator"],
     deny: ["messages.send", "messages.send"],
   })

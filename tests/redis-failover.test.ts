@@ -99,9 +99,13 @@ const serves = async ({ url }: Worker) => {
 }
 
 async function recovered(workers: readonly Worker[]): Promise<void> {
-  await until("every worker has compared and serves", async () => {
-    return (await compared(workers)) && (await Promise.all(workers.map(serves))).every(Boolean)
-  })
+  await until(
+    "every worker has compared and serves",
+    async () => {
+      return (await compared(workers)) && (await Promise.all(workers.map(serves))).every(Boolean)
+    },
+    { patience: 60_000 },
+  )
 }
 
 type Pair = Awaited<ReturnType<typeof pair>>
@@ -140,7 +144,7 @@ describe.each(losses)("when Redis %s", (_, before, lose) => {
   test(
     "live sessions go on, with everything once and in order; what follows is resumed anywhere",
     {
-      timeout: 90_000,
+      timeout: 180_000,
     },
     async ({ cluster }) => {
       const redis = await pair(cluster)
@@ -207,7 +211,7 @@ describe.each(losses)("when Redis %s", (_, before, lose) => {
 test(
   "P5: what stood in a log that its worker had not read is sent again, though nothing follows it",
   {
-    timeout: 90_000,
+    timeout: 180_000,
   },
   async ({ cluster }) => {
     const redis = await pair(cluster)
@@ -249,7 +253,7 @@ test(
 test(
   "an owner that ends in the fail-over takes its interests with it: the next one asks the workers",
   {
-    timeout: 90_000,
+    timeout: 180_000,
   },
   async ({ cluster }) => {
     const redis = await pair(cluster)
@@ -288,7 +292,7 @@ test(
 test(
   "P12: a session that was ended stays ended, though the copy has it in its cache and not its end",
   {
-    timeout: 90_000,
+    timeout: 180_000,
   },
   async ({ cluster }) => {
     const redis = await pair(cluster)
@@ -323,7 +327,7 @@ test(
 test(
   "P6: when everything in Redis is deleted, the sessions are closed, told so, and begin anew with nothing lost",
   {
-    timeout: 90_000,
+    timeout: 180_000,
   },
   async ({ cluster }) => {
     const redis = await pair(cluster)

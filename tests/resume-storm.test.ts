@@ -13,7 +13,7 @@ import { plantedId } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const sessions = 5_000
+const sessions = 4_200
 const rooms = 20
 
 interface Room {
@@ -134,7 +134,7 @@ test(
     timeout: 240_000,
   },
   async ({ cluster }) => {
-    const starling = await cluster.processes(3)
+    const starling = await cluster.processes(2)
     const ada = await cluster.person("ada", starling)
     const { list, tokens } = await plant(cluster, ada)
     const url = `${starling.url.replace("http", "ws")}/gateway`
@@ -159,7 +159,7 @@ test(
         await until("a wave has READY", () => wave.every(({ live }) => live), { patience: 60_000 })
       }
 
-      let over = false
+      const over = new AbortController()
       const acked: string[][] = list.map(() => [])
       const faults: unknown[] = []
       const post = async (room: number, content: string) => {
@@ -176,7 +176,7 @@ test(
         }
       }
       const posting = list.map(async (_, room) => {
-        for (let n = 0; !over; n++) {
+        for (let n = 0; !over.signal.aborted; n++) {
           await post(room, `${room}:${n}`)
           await sleep(400)
         }
@@ -213,7 +213,7 @@ test(
       const seconds = (performance.now() - startedAt) / 1_000
       const statements = (await transactions()) - statementsBefore
       clearInterval(watching)
-      over = true
+      over.abort()
       await Promise.all(posting)
       for (const room of list.keys()) await post(room, `${room}:last`)
 
@@ -233,11 +233,11 @@ test(
         const all = history.get(i % rooms)!
         return heard.join() === all.slice(all.indexOf(heard[0]!)).join() ? [] : [i]
       })
-      expect(broken, "P5: sessions with a hole, a repeat or another order").toEqual([])
       expect(
         guests.reduce((all, { refused }) => all + refused, 0),
         "P6: sessions that were refused",
       ).toBe(0)
+      expect(broken, "P5: sessions with a hole, a repeat or another order").toEqual([])
       expect(faults, "P10: faults of REST").toEqual([])
 
       const resumed = guests.reduce((all, guest) => all + guest.resumed, 0)
@@ -260,11 +260,11 @@ test(
       console.log("resume storm", JSON.stringify(figures))
       expect(resumed).toBeGreaterThanOrEqual(sessions / 4)
       expect(figures.fromDead).toBeGreaterThan(0)
-      // Not one statement a session, and each log once for all who came from it, on each of the workers that they came to.
+      // Not one statement a session. A log is read once for all who come from it to a worker, and on as it grows; it is joined once.
       expect(statements).toBeLessThan(resumed / 2)
       expect(figures.membershipQueries).toBeLessThan(resumed / 10)
-      expect(figures.reads).toBeLessThan(100)
-      expect(figures.joins).toBeLessThan(50)
+      expect(figures.reads).toBeLessThan(resumed / 20)
+      expect(figures.joins).toBeLessThan(20)
       // Six to read with, one lane and its like, for each process, and as many more while one replaces another.
       expect(mostConnections).toBeLessThanOrEqual(60)
       expect(seconds).toBeLessThan(60)

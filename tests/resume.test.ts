@@ -14,7 +14,9 @@ import { until } from "./kit/until.ts"
 const brief = ({ name, data }: Pick<ReceivedEvent, "name" | "data">) =>
   `${name} ${(data as { id?: string }).id ?? ""} ${(data as { content?: string }).content ?? ""}`.trim()
 const contents = (events: readonly ReceivedEvent[]) =>
-  events.map(event => (event.name === "MESSAGE_CREATE" ? event.data.content : event.name))
+  heard(events).map(event => (event.name === "MESSAGE_CREATE" ? event.data.content : event.name))
+/** Without where the session stands. */
+const heard = (events: readonly ReceivedEvent[]) => events.filter(({ name }) => name !== "SESSION_POSITION")
 const resumes = (workers: readonly Worker[], outcome: string) =>
   counted(workers, "starling_gateway_resumes_total", outcome)
 
@@ -120,7 +122,7 @@ describe.each(ways)("P5: a session resumes on %s", (_, choose, end) => {
     await cluster.settle()
     expect(inbox.sessionId).toBe(sessionId)
     expect(resumedAt).toBe(seq)
-    expect(inbox.rest().map(brief)).toEqual([
+    expect(heard(inbox.rest()).map(brief)).toEqual([
       expect.stringMatching(/missed 1$/) as string,
       expect.stringMatching(/missed 2$/) as string,
       `MESSAGE_UPDATE ${first.id} edited`,
@@ -223,6 +225,56 @@ test("P5: a quiet session may move as often as it likes", async ({ cluster }) =>
   await cluster.settle()
   expect(inbox.sessionId).toBe(sessionId)
   expect(contents(inbox.rest())).toEqual(["missed"])
+})
+
+test("P6: a session that hears nothing for long goes on, wherever: its heartbeats move its position; without them it is told", async ({
+  cluster,
+}) => {
+  const {
+    workers: [east, west],
+    ada,
+    lin,
+  } = await seeded(cluster, 2, { topology: { log: { keep: 300, markEvery: 20 }, gateway: { positionAfter: 100 } } })
+  const silent = await lin.listen(east!)
+  const witness = await ada.listen(east!)
+  const quiet = await lin.listen(east!)
+  const [sessions, seqs] = [
+    [silent.sessionId!, quiet.sessionId!],
+    [silent.seq!, quiet.seq!],
+  ]
+  const apart = await ada.on(east!).createServer({ name: "Without Lin" })
+  const [room] = await ada.on(east!).listChannels({ server_id: apart.id })
+  // More than Redis cuts off at once, and longer ago than a log is kept.
+  for (let round = 0; round < 2; round++) {
+    await Promise.all(
+      Array.from({ length: 300 }, (_, i) =>
+        ada.on(i % 2 === 0 ? east! : west!).createMessage({ channel_id: room!.id, content: `${round} ${i}` }),
+      ),
+    )
+    await cluster.settle()
+    await until("the log begins later", async () => {
+      await ada.on(east!).createMessage({ channel_id: room!.id, content: "more" })
+      return (await west!.node.logs.firstPosition(east!.id))! > seqs[0]!
+    })
+    await until("the heartbeat tells the position", async () => {
+      await quiet.heartbeatNow()
+      return quiet.seq! > seqs[1]!
+    })
+  }
+  expect(witness.rest().length).toBeGreaterThan(600)
+  const at = quiet.seq!
+  quiet.drop()
+  silent.drop()
+  for (const place of [west!, east!]) {
+    const lost = await resumeAt(place, lin.token, sessions[0]!, seqs[0]!)
+    expect({ place: place.slot, refused: lost.isRefused }).toEqual({ place: place.slot, refused: true })
+    lost.drop()
+  }
+  const socket = await resumeAt(west!, lin.token, sessions[1]!, at)
+  await caughtUp(cluster, socket)
+  expect({ refused: socket.isRefused, resumedAt: socket.resumedAt }).toEqual({ refused: false, resumedAt: at })
+  expect(said(socket)).toEqual([])
+  socket.drop()
 })
 
 test("positions stay near the clock however often sessions move between two workers", async ({ cluster }) => {

@@ -26,7 +26,7 @@ test(
     await until("the inspector listens", () => program.stderr().includes("Debugger listening"))
     const [url] = /ws:\/\/\S+/.exec(program.stderr())!
     const socket = new NodeWebSocket(url)
-    await new Promise<void>(resolve => (socket.onopen = resolve))
+    await until("the inspector has taken us", () => socket.readyState === NodeWebSocket.OPEN)
     socket.send(JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "for (;;);" } }))
 
     const isReplaced = async (place: string, pid: number) => ![undefined, pid].includes(await at(place))

@@ -18,6 +18,7 @@ export const usage = `npm run bench -- scaling [--runs 3] [--quick] [--main FILE
 --runs   how often each is measured; medians are used
 --quick  short and once: shows that all works, not what it costs
 --main   the server to run; left out, dist/ of this checkout
+--write  puts the tables into docs/scaling.md
 --from   measures nothing and takes the constants from a result of before`
 
 const root = join(import.meta.dirname, "..", "..")
@@ -27,6 +28,7 @@ const aim = 0.6
 /** How people behave; the same in every world. */
 const people = {
   serversOfASession: 5,
+  smallestServer: 8,
   /** Posts of one session in a second. */
   posts: 1 / 60,
   /** Messages that a server's members can follow in a second. */
@@ -35,11 +37,11 @@ const people = {
 const sizes = [
   { sessions: 1e4, largest: 2_000, seconds: 20 },
   { sessions: 1e6, largest: 50_000, seconds: 2 },
-  { sessions: 1e8, largest: 1e6, seconds: 0.05 },
+  { sessions: 1e8, largest: 1e6, seconds: 0.1 },
 ] as const
 
 interface Row {
-  readonly world: Omit<World, "servers" | "rates">
+  readonly world: Omit<World, "kinds">
   readonly outcome: Outcome
 }
 
@@ -51,6 +53,7 @@ export async function benchScaling(args: string[], prepare: () => Promise<void>)
       quick: { type: "boolean", default: false },
       main: { type: "string" },
       from: { type: "string" },
+      write: { type: "boolean", default: false },
     },
   })
   const say = (what: string) => process.stderr.write(`${what}\n`)
@@ -68,27 +71,36 @@ export async function benchScaling(args: string[], prepare: () => Promise<void>)
     measured = await measure(resolve(values.main ?? join(root, "dist", "src", "main.js")), effort, say)
   }
   const { costs, points } = measured
+  const name = `${new Date().toISOString().slice(0, 10)}-${commit().replace("+", "-changed")}-scaling${isQuick ? "-quick" : ""}`
+  const folder = join(root, "bench", "results")
+  await mkdir(folder, { recursive: true })
+  const about = { at: new Date().toISOString(), commit: commit(), isQuick, machine: machine(loadBefore!) }
+  const keep = (more: object) =>
+    writeFile(join(folder, `${name}.json`), `${JSON.stringify({ ...about, ...measured, ...more }, undefined, 2)}\n`)
+  await keep({})
 
   say("the model at the points that were measured")
   const checked = points.map(point => ({ point, model: modelOf(costs, point) }))
   say("systems that do not fit here")
   const rows = sizes.flatMap(size => worldsOf(costs, size).map(world => rowOf(costs, world)))
-
-  const name = `${new Date().toISOString().slice(0, 10)}-${commit().replace("+", "-changed")}-scaling${isQuick ? "-quick" : ""}`
-  const folder = join(root, "bench", "results")
-  const result = {
-    at: new Date().toISOString(),
-    commit: commit(),
-    isQuick,
-    machine: machine(loadBefore!),
-    ...measured,
-    checked,
-    rows,
-  }
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, `${name}.json`), `${JSON.stringify(result, undefined, 2)}\n`)
+  await keep({ checked, rows })
   await writeFile(join(folder, `${name}.svg`), chart(checked))
-  process.stdout.write(`${report(costs, checked, rows)}\nkept as bench/results/${name}.json\n`)
+  const text = report(costs, checked, rows)
+  if (values.write) await intoDocument(text, name)
+  process.stdout.write(`${text}\nkept as bench/results/${name}.json\n`)
+}
+
+/** The tables and the picture stand between two marks. */
+async function intoDocument(text: string, name: string): Promise<void> {
+  const path = join(root, "docs", "scaling.md")
+  const [before, , after] = readFileSync(path, "utf8").split(/<!-- (?:figures|end of figures) -->/)
+  if (before === undefined || after === undefined) throw new Error("docs/scaling.md has no place for the figures")
+  const { cores, cpu, memoryGiB, loadBefore } = machine(loadavg()[0]!)
+  const about =
+    `From \`bench/results/${name}.json\`: ${cpu}, ${cores} cores, ${memoryGiB} GiB, ` +
+    `load ${loadBefore.toFixed(1)} when it ended.`
+  const picture = `![model and measurement](../bench/results/${name}.svg)`
+  await writeFile(path, `${before}<!-- figures -->\n\n${about}\n${text}\n${picture}\n\n<!-- end of figures -->${after}`)
 }
 
 /** A world like the one in which a point was measured: one server, and all of the sessions hear it. */
@@ -99,8 +111,7 @@ function modelOf(costs: Costs, point: Point): Outcome {
     redisMasters: 1,
     postgresCores: 2,
     sessions: point.sessions,
-    servers: [point.sessions],
-    rates: [point.postsPerSecond],
+    kinds: [{ count: 1, size: point.sessions, rate: point.postsPerSecond }],
     seconds: 30,
     seed: 1,
   })
@@ -108,15 +119,18 @@ function modelOf(costs: Costs, point: Point): Outcome {
 
 /** A size with one of everything, then with as much of each part as keeps it below the aim. */
 function worldsOf(costs: Costs, { sessions, largest, seconds }: (typeof sizes)[number]): World[] {
-  const servers = zipfServers(sessions, people.serversOfASession, largest)
-  const each = people.posts / people.serversOfASession
-  const rates = servers.map(size => Math.min(size * each, people.readable))
-  const messages = rates.reduce((sum, rate) => sum + rate, 0)
+  const kinds = zipfServers({
+    memberships: sessions * people.serversOfASession,
+    largest,
+    smallest: people.smallestServer,
+    rate: size => Math.min((size * people.posts) / people.serversOfASession, people.readable),
+  })
+  const messages = kinds.reduce((sum, { count, rate }) => sum + count * rate, 0)
   const need = (workers: number): Cost => {
     const sum = { node: 0, postgres: 0, redis: 0 }
-    for (const [i, size] of servers.entries()) {
+    for (const { count, size, rate } of kinds) {
       const hearing = workers * (1 - (1 - 1 / workers) ** size)
-      for (const part of parts) sum[part] += rates[i]! * (hearing * costs.worker[part] + size * costs.socket[part])
+      for (const part of parts) sum[part] += count * rate * (hearing * costs.worker[part] + size * costs.socket[part])
     }
     for (const part of parts) {
       const own = costs.message[part] + costs.commit[part] + (1 - 1 / workers) * costs.ask[part]
@@ -129,19 +143,21 @@ function worldsOf(costs: Costs, { sessions, largest, seconds }: (typeof sizes)[n
   let workers = 2
   while (need(workers).node / workers > aim) workers = Math.ceil(workers * 1.1)
   const { postgres, redis } = need(workers)
-  const world = { name: sessions.toLocaleString("en"), workers, sessions, servers, rates, seconds, seed: 1 }
+  const world = { name: sessions.toLocaleString("en"), workers, sessions, kinds, seconds, seed: 1 }
   const enough = {
     ...world,
     redisMasters: Math.max(1, Math.ceil(redis / aim)),
     postgresCores: Math.max(1, Math.ceil(postgres / aim)),
   }
   const worlds = [enough]
-  if (enough.redisMasters > 1) worlds.unshift({ ...enough, redisMasters: 1, name: `${world.name}, one Redis` })
+  // A queue that is many times too small says nothing but that.
+  if (enough.redisMasters > 1 && sessions <= 1e6)
+    worlds.unshift({ ...enough, redisMasters: 1, name: `${world.name}, one Redis` })
   return worlds
 }
 
 function rowOf(costs: Costs, world: World): Row {
-  const { servers: _, rates: __, ...rest } = world
+  const { kinds: _, ...rest } = world
   return { world: rest, outcome: simulate(costs, world) }
 }
 
@@ -187,7 +203,7 @@ function report(costs: Costs, checked: readonly Checked[], rows: readonly Row[])
   )
   lines.push("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
   for (const { world, outcome } of rows) {
-    const rate = (count: number) => Math.round(count / world.seconds).toLocaleString("en")
+    const rate = (count: number) => Math.round(count / outcome.seconds).toLocaleString("en")
     lines.push(
       `| ${[
         world.name,

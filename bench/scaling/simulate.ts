@@ -10,22 +10,30 @@
 import { Histogram, type LatencySummary } from "../statistics.ts"
 import type { Costs } from "./costs.ts"
 
+/** Servers of one size. */
+export interface Kind {
+  readonly count: number
+  /** Online members. */
+  readonly size: number
+  /** Messages in a second, in each. */
+  readonly rate: number
+}
+
 export interface World {
   readonly name: string
   readonly workers: number
   readonly redisMasters: number
   readonly postgresCores: number
   readonly sessions: number
-  /** Online members of each server. */
-  readonly servers: readonly number[]
-  /** Of each server: messages in a second. */
-  readonly rates: readonly number[]
-  /** Of the clock of the world. */
+  readonly kinds: readonly Kind[]
+  /** In which people write; the run ends when all of it has arrived. */
   readonly seconds: number
   readonly seed: number
 }
 
 export interface Outcome {
+  /** Until everything had arrived. */
+  readonly seconds: number
   readonly messages: number
   readonly deliveries: number
   /** Share of the time in which it is busy: the mean of all, and the busiest one. */
@@ -39,16 +47,26 @@ export interface Outcome {
   readonly delivered: LatencySummary
 }
 
-/** Sizes of servers as cities have them: the i-th has an i-th of the largest one's members; nobody is without company. */
-export function zipfServers(sessions: number, serversOfASession: number, largest: number, smallest = 8): number[] {
-  const sizes: number[] = []
-  let left = sessions * serversOfASession
-  for (let i = 1; left > 0; i++) {
-    const size = Math.min(Math.max(smallest, Math.floor(largest / i)), Math.max(smallest, left))
-    sizes.push(size)
+/**
+ * Sizes of servers as cities have them: the i-th has an i-th of the largest one's members, and the rest of the memberships
+ * is in servers of the smallest size.
+ */
+export function zipfServers(options: {
+  memberships: number
+  largest: number
+  smallest: number
+  rate: (size: number) => number
+}): Kind[] {
+  const { memberships, largest, smallest, rate } = options
+  const kinds: Kind[] = []
+  let left = memberships
+  for (let i = 1; largest / i > smallest && left > smallest; i++) {
+    const size = Math.min(Math.floor(largest / i), left)
+    kinds.push({ count: 1, size, rate: rate(size) })
     left -= size
   }
-  return sizes
+  if (left >= smallest) kinds.push({ count: Math.floor(left / smallest), size: smallest, rate: rate(smallest) })
+  return kinds
 }
 
 /** A queue that does one thing at a time. */
@@ -67,7 +85,8 @@ class Line {
 
 interface Message {
   readonly sentAt: number
-  readonly server: number
+  readonly size: number
+  readonly owner: number
   readonly entry: number
 }
 
@@ -92,10 +111,12 @@ class Agenda {
     acts[i] = act
   }
 
-  /** Does everything up to a moment. */
-  run(end: number): void {
+  /** Does everything. @returns when the last of it was done */
+  run(): number {
     const [times, acts] = [this.#times, this.#acts]
-    while (times.length > 0 && times[0]! <= end) {
+    let now = 0
+    while (times.length > 0) {
+      now = times[0]!
       const act = acts[0]!
       const time = times.pop()!
       const last = acts.pop()!
@@ -116,6 +137,7 @@ class Agenda {
       }
       act()
     }
+    return now
   }
 }
 
@@ -157,24 +179,15 @@ export function simulate(costs: Costs, world: World): Outcome {
   const single = costs.message.node + costs.commit.node + costs.message.postgres + costs.commit.postgres
   const wait = Math.max(0, costs.commitMs * 1_000 - single - costs.message.redis)
 
-  const homes = world.servers.map(() => any(W))
-  const holders = new Map<number, [worker: number, sockets: number][]>()
-  const holdersOf = (server: number): [worker: number, sockets: number][] => {
-    let list = holders.get(server)
-    if (!list) {
-      const size = world.servers[server]!
-      const counts = new Map<number, number>()
-      // Of a large server every worker holds a share; of a small one, those where its sessions happen to be.
-      if (size > 4 * W) for (let w = 0; w < W; w++) counts.set(w, size / W)
-      else
-        for (let n = 0; n < size; n++) {
-          const w = any(W)
-          counts.set(w, (counts.get(w) ?? 0) + 1)
-        }
-      list = [...counts]
-      if (size < 4 * W) holders.set(server, list)
+  /** Of a large server every worker holds a share; of a small one, those where its sessions happen to be. */
+  function holdersOf(size: number): Iterable<[worker: number, sockets: number]> {
+    if (size > 4 * W) return Array.from({ length: W }, (_, w) => [w, size / W] as [number, number])
+    const counts = new Map<number, number>()
+    for (let n = 0; n < size; n++) {
+      const w = any(W)
+      counts.set(w, (counts.get(w) ?? 0) + 1)
     }
-    return list
+    return counts
   }
 
   const lanes = Array.from({ length: W }, () => ({ waiting: [] as Message[], isOut: false }))
@@ -195,7 +208,7 @@ export function simulate(costs: Costs, world: World): Outcome {
   function publish(owner: number, message: Message, now: number): void {
     const back = message.entry === owner ? now : onWorker(message.entry, now, costs.ask.node / 2)
     answered.record((back - message.sentAt) / 1_000)
-    for (const [reader, sockets] of holdersOf(message.server)) {
+    for (const [reader, sockets] of holdersOf(message.size)) {
       const appended = onWorker(owner, now, costs.worker.node / 2)
       agenda.at(appended, () => {
         const read = onMaster(masterOf(reader), appended, costs.worker.redis)
@@ -210,7 +223,7 @@ export function simulate(costs: Costs, world: World): Outcome {
 
   function arrive(message: Message): void {
     messages++
-    const owner = homes[message.server]!
+    const { owner } = message
     const taken = onWorker(message.entry, message.sentAt, costs.message.node / 2)
     agenda.at(taken, () => {
       const admitted = onMaster(any(R), taken, costs.message.redis)
@@ -232,19 +245,24 @@ export function simulate(costs: Costs, world: World): Outcome {
     })
   }
 
-  const total = world.rates.reduce((sum, rate) => sum + rate, 0)
-  const pick = pickerOf(world.rates, random)
-  const end = world.seconds * 1e6
+  const weights = world.kinds.map(({ count, rate }) => count * rate)
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  const pick = pickerOf(weights, random)
+  // A large server's owner does not change; small ones are so many that any worker may own the next.
+  const owners = world.kinds.map(() => any(W))
+  const quiet = world.seconds * 1e6
   const next = (now: number) => {
     const at = now - (Math.log(1 - random()) / total) * 1e6
-    if (at > end) return
+    if (at > quiet) return
     agenda.at(at, () => {
-      arrive({ sentAt: at, server: pick(), entry: any(W) })
+      const kind = pick()
+      const { count, size } = world.kinds[kind]!
+      arrive({ sentAt: at, size, owner: count === 1 ? owners[kind]! : any(W), entry: any(W) })
       next(at)
     })
   }
   next(0)
-  agenda.run(end)
+  const end = Math.max(quiet, agenda.run())
 
   const share = (lines: readonly Line[], extra: (i: number) => number) => {
     const shares = lines.map((line, i) => line.busy / end + extra(i))
@@ -257,6 +275,7 @@ export function simulate(costs: Costs, world: World): Outcome {
   const redis = share(masters, i => background.redis + (i === 0 ? background.signs : 0))
   const postgres = postgresBusy / end / P + background.postgres
   return {
+    seconds: end / 1e6,
     messages,
     deliveries,
     worker,

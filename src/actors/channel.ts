@@ -4,7 +4,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { expireInvite } from "../contract/jobs.ts"
 import type { Invite } from "../contract/invites.ts"
 import { limits } from "../contract/limits.ts"
-import { messageCreate, messageDelete, messageUpdate, type Message } from "../contract/messages.ts"
+import { messageCreate, messageDelete, messageDeleteBulk, messageUpdate, type Message } from "../contract/messages.ts"
 import type { Override as ShownOverride } from "../contract/overrides.ts"
 import { permissionNames, permissionOf, type Permission } from "../contract/permissions.ts"
 import { membersOf, viewersOf } from "../domain/audience.ts"
@@ -45,6 +45,8 @@ export interface ChannelCommands {
   }): Message
   editMessage(input: { user: Snowflake; message_id: Snowflake; content: string }): Message
   deleteMessage(input: { user: Snowflake; message_id: Snowflake }): { deleted: true }
+  /** Those of these messages that are there and his. */
+  deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
   startTyping(input: { user: Actor }): { told: boolean }
   readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
   setOverride(input: {
@@ -200,16 +202,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         if (found.author_id !== user && !mayIn(server, channel.id, caller, "messages.manage"))
           throw fail("cannot_delete_message")
         return {
-          apply: draft => {
-            draft.messages.set(messageKey(channel.id, message_id), null)
-            if (found.nonce !== null)
-              draft.nonces.set(nonceKey(channel.id, found.author_id, found.nonce), {
-                ...found,
-                author_badges: found.author_badges,
-                content: null,
-                deleted: true,
-              })
-          },
+          apply: draft => forget(draft, found),
           write: [deleteMessage({ channel_id: channel.id, id: message_id, nonce: found.nonce })],
           publish: [
             messageDelete.to(viewersOf(server.id, channel.id), {
@@ -220,6 +213,32 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
             }),
           ],
           reply: { deleted: true },
+        }
+      },
+    },
+
+    deleteMessagesOf: {
+      needs: ({ message_ids }, { id }) => message_ids.map(message_id => message(id, message_id)),
+      turn({ state: channel, home: server }, { author, message_ids }) {
+        const found = message_ids.flatMap(id => {
+          const one = server.messages.get(messageKey(channel.id, id))
+          return one?.author_id === author ? [one] : []
+        })
+        if (found.length === 0) return { reply: { deleted: 0 } }
+        return {
+          apply: draft => {
+            for (const one of found) forget(draft, one)
+          },
+          write: found.map(({ id, nonce: sent }) => deleteMessage({ channel_id: channel.id, id, nonce: sent })),
+          publish: [
+            messageDeleteBulk.to(viewersOf(server.id, channel.id), {
+              ids: found.map(({ id }) => id),
+              channel_id: channel.id,
+              server_id: server.id,
+              guild_id: server.id,
+            }),
+          ],
+          reply: { deleted: found.length },
         }
       },
     },
@@ -312,6 +331,18 @@ const passesSlowmode = (server: Readonlied<ServerState>, channel: Snowflake, cal
     mayIn(server, channel, caller, permission),
   )
 
+/** A deleted message is gone, but for its nonce. */
+function forget(draft: ServerState, found: Readonlied<MessageState>): void {
+  draft.messages.set(messageKey(found.channel_id, found.id), null)
+  if (found.nonce !== null)
+    draft.nonces.set(nonceKey(found.channel_id, found.author_id, found.nonce), {
+      ...found,
+      author_badges: found.author_badges,
+      content: null,
+      deleted: true,
+    })
+}
+
 /** Keeps a message current wherever the home remembers it. */
 function keep(draft: ServerState, state: MessageState): void {
   draft.messages.set(messageKey(state.channel_id, state.id), state)
@@ -353,13 +384,21 @@ function overriding(
   before: readonly Override[],
   after: readonly Override[],
 ) {
+  const shown = channelObject(channel)
   return {
     apply: (draft: ServerState) => {
       draft.overrides.set(channel.id, after)
     },
     publish: [
-      control(membersOf(server.id), { type: "overrides", server: server.id, channel: channel.id, before, after }),
-      channelUpdate.to(viewersOf(server.id, channel.id), channelObject(channel)),
+      control(membersOf(server.id), {
+        type: "overrides",
+        server: server.id,
+        channel: channel.id,
+        shown,
+        before,
+        after,
+      }),
+      channelUpdate.to(viewersOf(server.id, channel.id), shown),
     ],
   }
 }

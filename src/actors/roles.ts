@@ -12,6 +12,7 @@ import {
   type RolePatch,
 } from "../contract/roles.ts"
 import { membersOf } from "../domain/audience.ts"
+import { channelObject } from "../domain/channels.ts"
 import { holds, notHisToGrant, rankOf, renumbered } from "../domain/permissions.ts"
 import { roleObject, shownRoles } from "../domain/servers.ts"
 import type { MemberState, RoleState, ServerState } from "../domain/states.ts"
@@ -138,7 +139,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       requireRank(server, caller, found.position)
       const overridden = [...server.overrides].flatMap(([channel, before]) => {
         const after = before.filter(({ target_id }) => target_id !== role_id)
-        return after.length === before.length ? [] : [{ channel, before, after }]
+        const known = server.channels.get(channel)
+        return !known || after.length === before.length ? [] : [{ channel, shown: channelObject(known), before, after }]
       })
       return {
         apply: draft => {

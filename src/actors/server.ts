@@ -1,7 +1,7 @@
 import { channelCreate, type Channel, type ChannelInput } from "../contract/channels.ts"
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { purgeMessages } from "../contract/jobs.ts"
+import { deleteMessagesOf, purgeMessages } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { guildBanAdd, guildBanRemove } from "../contract/moderation.ts"
 import { guildMemberAdd, guildMemberRemove, type Server } from "../contract/servers.ts"
@@ -10,7 +10,7 @@ import { holdersOf, membersOf, userOnly, viewersOf } from "../domain/audience.ts
 import { channelObject, nextPosition, visibleChannels } from "../domain/channels.ts"
 import { grantedAtCreation, holds, rankOf } from "../domain/permissions.ts"
 import { guildObject, memberObject, serverObject } from "../domain/servers.ts"
-import { secondsOf } from "../domain/snowflake.ts"
+import { firstIdAt, secondsOf } from "../domain/snowflake.ts"
 import type { Actor, BanState, ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
 import { insertChannel } from "../storage/channels.ts"
 import { deleteBan, putBan } from "../storage/bans.ts"
@@ -46,8 +46,10 @@ export interface ServerCommands extends RoleCommands {
   listChannels(input: { user: Snowflake }): Channel[]
   createChannel(input: { user: Snowflake; channel: ChannelInput }): Channel
   kick(input: { user: Snowflake; member_id: Snowflake }): { kicked: true }
-  /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. */
-  ban(input: { user: Snowflake; target_id: Snowflake; username: string | null; reason: string }): { banned: true }
+  /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. What he wrote in the last `days` goes. */
+  ban(input: { user: Snowflake; target_id: Snowflake; username: string | null; reason: string; days: number }): {
+    banned: true
+  }
   unban(input: { user: Snowflake; target_id: Snowflake; username: string }): { unbanned: true }
   /** Refuses whoever may not see the bans. */
   requireBans(input: { user: Snowflake }): { server_id: Snowflake }
@@ -235,7 +237,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
 
     ban: {
       needs: ({ user, target_id }) => [member(user), member(target_id), ban(target_id)],
-      turn({ state: server, now }, { user, target_id, username, reason }) {
+      turn({ state: server, now, newId }, { user, target_id, username, reason, days }) {
         const caller = requireMember(server, user)
         requirePermission(server, caller, "members.ban")
         if (username === null) throw fail("server_or_user_not_found")
@@ -249,6 +251,17 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           banned_at: before?.banned_at ?? Math.floor(now / 1000),
         }
         const removed = found ? removal(server, target_id) : undefined
+        const deletion =
+          days > 0 &&
+          deleteMessagesOf.at(
+            {
+              server_id: server.id,
+              user_id: target_id,
+              after: firstIdAt(now - days * 86_400_000),
+              before: newId(),
+            },
+            { key: `ban:${server.id}:${target_id}:${now}` },
+          )
         const told = guildBanAdd.to(holdersOf(server.id, "members.ban"), {
           guild_id: server.id,
           server_id: server.id,
@@ -260,7 +273,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
             removed?.apply(draft)
           },
           write: [putBan({ ...banned, server_id: server.id }), ...(removed?.write ?? [])],
-          publish: [...(removed?.publish ?? []), ...(before ? [] : [told])],
+          publish: [...(removed?.publish ?? []), ...(before ? [] : [told]), ...(deletion ? [deletion] : [])],
           reply: { banned: true },
         }
       },

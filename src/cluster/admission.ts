@@ -208,7 +208,12 @@ function askBySlot({ redis, prefix, limits, tokens }: Door & { readonly tokens: 
   }
 }
 
-const textOf = ({ token_hash: _, last_activity: __, ...session }: AccessSession): string => JSON.stringify(session)
+function textOf(session: AccessSession): string {
+  const told: Partial<AccessSession> = { ...session }
+  delete told.token_hash
+  delete told.last_activity
+  return JSON.stringify(told)
+}
 
 /** The script beside this file, behind what it has in common with the other one and the limits that every request meets. */
 function scriptText(name: string, limits: Limits, isCluster: boolean): string {

@@ -61,11 +61,12 @@ export function inTurns<Question, Answer>(
     } catch (error) {
       for (const { reject } of askers) reject(error)
     }
+    next()
   }
 
   function next(): void {
     isOut = waiting.length > 0
-    if (isOut) soon(() => void ask().then(next))
+    if (isOut) soon(() => void ask())
   }
 
   return question =>

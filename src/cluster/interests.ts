@@ -9,6 +9,11 @@ export interface Interest {
   readonly from: number
 }
 
+export interface RecordedInterests {
+  readonly list: readonly Interest[]
+  readonly isComplete: boolean
+}
+
 /** Which workers take which homes' events, kept beside the shards so that it survives their owners. */
 export class Interests {
   readonly #redis: Redis
@@ -19,14 +24,17 @@ export class Interests {
     this.#keys = keys
   }
 
-  /** Undefined for a shard of which this Redis does not know everything. */
-  async load(shards: readonly number[]): Promise<Map<number, Interest[] | undefined>> {
+  /**
+   * What this Redis knows, and whether that is everything. The version before wrote interests without saying so: what is
+   * found counts in any case.
+   */
+  async load(shards: readonly number[]): Promise<Map<number, RecordedInterests>> {
     const found = await Promise.all(shards.map(shard => this.#redis.hgetall(this.#place(shard))))
     return new Map(
       shards.map((shard, i) => {
-        const { [complete]: isComplete, ...interests } = found[i]!
-        if (isComplete === undefined) return [shard, undefined]
-        return [shard, Object.entries(interests).map(([field, from]) => ({ ...split(field), from: Number(from) }))]
+        const { [complete]: isComplete, ...fields } = found[i]!
+        const list = Object.entries(fields).map(([field, from]) => ({ ...split(field), from: Number(from) }))
+        return [shard, { list, isComplete: isComplete !== undefined }]
       }),
     )
   }

@@ -74,6 +74,7 @@ class MasterCluster extends Cluster {
         retryDelayOnFailover: keepsCommands ? 100 : 0,
         // A master that hangs without closing its connections is found out only by asking who serves its slots now.
         slotsRefreshInterval: 5_000,
+        slotsRefreshTimeout: 2_000,
         redisOptions: {
           ...options,
           ...(username && { username: decodeURIComponent(username) }),
@@ -84,11 +85,24 @@ class MasterCluster extends Cluster {
     )
   }
 
+  /**
+   * A connection attempt that meets a look at the slots from before it, which ends with the connections of then, would wait
+   * for ever: it has to look for itself.
+   */
+  override refreshSlotsCache(callback?: (error?: Error | null) => void): void {
+    super.refreshSlotsCache(error => {
+      if (error?.message.startsWith("Cluster is disconnect") && this.status === "connecting")
+        setImmediate(() => this.refreshSlotsCache(callback))
+      else callback?.(error)
+    })
+  }
+
   /** With every master, so that the first commands do not meet connections that are still being made. */
   override async connect(): Promise<void> {
     await super.connect()
     // One that is away fails the commands for its slots, and only those.
-    await Promise.allSettled(this.nodes("master").map(node => (node.status === "wait" ? node.connect() : undefined)))
+    const waiting = this.nodes("master").filter(node => node.status === "wait")
+    await Promise.allSettled(waiting.map(node => node.connect()))
   }
 }
 

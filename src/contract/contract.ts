@@ -48,5 +48,6 @@ export const events = {
   MESSAGE_CREATE: messages.messageCreate,
   MESSAGE_UPDATE: messages.messageUpdate,
   MESSAGE_DELETE: messages.messageDelete,
+  MESSAGE_DELETE_BULK: messages.messageDeleteBulk,
 } satisfies Record<string, EventDefinition>
 export type EventName = keyof typeof events

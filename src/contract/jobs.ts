@@ -21,5 +21,11 @@ export const purgeMessages = defineJob({
   data: z.object({ channel_ids: z.array(Snowflake) }),
 })
 
-export const jobs = { expireInvite, expireSession, purgeMessages }
+export const deleteMessagesOf = defineJob({
+  name: "deleteMessagesOf",
+  summary: "Delete what somebody who was banned wrote in a server between two ids",
+  data: z.object({ server_id: Snowflake, user_id: Snowflake, after: Snowflake, before: Snowflake }),
+})
+
+export const jobs = { deleteMessagesOf, expireInvite, expireSession, purgeMessages }
 export type JobName = keyof typeof jobs

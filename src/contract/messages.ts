@@ -180,3 +180,15 @@ export const messageDelete = defineEvent({
     guild_id: Snowflake.nullable(),
   }),
 })
+export const messageDeleteBulk = defineEvent({
+  name: "MESSAGE_DELETE_BULK",
+  intent: messageIntent,
+  delivery: "stored",
+  summary: "Messages were deleted together",
+  data: z.object({
+    ids: z.array(Snowflake),
+    channel_id: Snowflake,
+    server_id: Snowflake.nullable(),
+    guild_id: Snowflake.nullable(),
+  }),
+})

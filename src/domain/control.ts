@@ -58,6 +58,8 @@ export type RulesChange =
       readonly type: "overrides"
       readonly server: Snowflake
       readonly channel: Snowflake
+      /** For workers that do not know of the channel: its owner may have been of an earlier version when it was made. */
+      readonly shown: Channel
       readonly before: readonly Override[]
       readonly after: readonly Override[]
     }

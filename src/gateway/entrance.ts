@@ -37,7 +37,7 @@ export interface EntranceOptions {
   readonly streams: () => Pick<WorkerStreams, "oldest" | "recentAfter">
   readonly logs: DeliveryLogs
   readonly bus: Bus
-  readonly storage: Pick<Storage, "users" | "servers">
+  readonly storage: Pick<Storage, "users" | "sessions" | "servers">
   readonly verify: (token: string) => Promise<AccessSession | string>
   readonly isLiving: (worker: string) => boolean
   readonly gatewayUrl: string
@@ -66,6 +66,9 @@ const recoversWithin = 2_000
 
 /** A place where a session cannot go on; the client is told and may identify. */
 class NotResumable extends Error {}
+
+/** The client has gone while it was served; nothing is said against its session. */
+class Left extends NotResumable {}
 
 /**
  * How sessions begin: IDENTIFY makes one, RESUME brings one back, from whichever worker it lived on. Both begin reading, and
@@ -165,13 +168,17 @@ export class Entrance {
     let counted = ""
     try {
       await registered
-      // From here on the log says when the access ends; before, only another look does.
       if (typeof (await this.#options.verify(bareToken(token))) === "string")
         throw new FrameRefused("authentication_failed")
       for (;;) {
         position = listeners.position
-        found = await storage.users.readyOf(access.user_id)
-        if (!found) throw new FrameRefused("authentication_failed")
+        // After the position the log says when the access ends. What stands before it was committed before this is asked.
+        const [known, sessions] = await Promise.all([
+          storage.users.readyOf(access.user_id),
+          storage.sessions.find([access.session_id]),
+        ])
+        found = known
+        if (!found || sessions.length === 0) throw new FrameRefused("authentication_failed")
         const missing = found.memberships.filter(({ server_id }) => !held.has(server_id))
         const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
         for (const { server_id } of missing) {
@@ -213,7 +220,8 @@ export class Entrance {
       counted = session.id
       await this.#count(session)
       await records.save(this.#recordOf(session, [...guilds.keys()]))
-      if (connection.closed || isLate()) throw new NotResumable("closed meanwhile")
+      if (connection.closed || isLate()) throw new Left()
+      if ([...guilds.values()].some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
       for (const [server, { view, roles }] of guilds) {
         held.delete(server)
         listeners.addGuild(session, view, roles, view.at(position))
@@ -268,7 +276,7 @@ export class Entrance {
     { token, session_id: id, seq }: ResumeRequest,
     access: AccessSession,
   ): Promise<void> {
-    const { listeners, self, metrics, isLiving } = this.#options
+    const { listeners, metrics } = this.#options
     const local = listeners.byId.get(id)
     if (local && local.user !== access.user_id) throw new NotResumable("another user's")
     if (local && locate(local.spans, seq) === local.spans.at(-1)) {
@@ -301,7 +309,7 @@ export class Entrance {
     access: AccessSession,
   ): Promise<void> {
     const { self, metrics, isLiving } = this.#options
-    if (connection.closed) throw new NotResumable("closed meanwhile")
+    if (connection.closed) throw new Left()
     const record = await this.#claim(id, access, seq)
     const living = isLiving(record.worker)
     // The record may be a moment behind; who holds the session is not.
@@ -319,7 +327,7 @@ export class Entrance {
     const { listeners, streams } = this.#options
     if (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor))
       throw new NotResumable("out of reach")
-    if (connection.closed) throw new NotResumable("closed meanwhile")
+    if (connection.closed) throw new Left()
     this.#leaveSocket(session)
     session.accessSession = access.session_id
     session.foreign = undefined
@@ -365,8 +373,9 @@ export class Entrance {
     const walk = legsFrom(spans, from, position, new Map())
     // Positions of ours for what the other logs hold, above everything the client has seen.
     const joined: Span[] = []
-    // An old `seq` may name less than the session has been given: no position of any of its logs is given twice.
-    const given = await Promise.all(walk.map(({ log }) => foreign.ends(log)))
+    // An old `seq` may name less than the session has been given: no position of any of its logs is given twice. A dead
+    // worker gives nothing more: a join that was made after its death is above all that it gave.
+    const given = await Promise.all(walk.filter(({ log }) => isLiving(log)).map(({ log }) => foreign.ends(log)))
     let floor = Math.max(seq, ...given.map(({ last }) => last))
     for (const { log, start, after } of walk) {
       const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
@@ -433,7 +442,9 @@ export class Entrance {
       )
       const joinedServers = session.foreign.flatMap(({ joined }) => joined)
       session.hidden = joinedServers.length > 0 ? new Set(joinedServers) : undefined
-      if (connection.closed) throw new NotResumable("closed meanwhile")
+      if (connection.closed) throw new Left()
+      if (memberships.some(({ server_id }) => !homes.view(server_id) && !homes.isGone(server_id)))
+        throw new OutOfReach("a gap lies between")
       for (const { server_id, roles } of memberships) {
         const view = homes.view(server_id)
         if (!view) continue
@@ -458,8 +469,7 @@ export class Entrance {
       ])
       // Whoever has claimed it since has it; and from here on he asks this worker for it.
       if (!(await records.save(this.#recordOf(session)))) throw new NotResumable("claimed elsewhere")
-      if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session)
-        throw new NotResumable("closed meanwhile")
+      if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session) throw new Left()
       this.#attach(connection, session, seq, differences)
     } catch (error) {
       if (begun) {
@@ -637,6 +647,7 @@ export class Entrance {
       const member = view && (await storage.servers.members(server, [session.user])).get(session.user)
       const state = member && !session.guilds.has(server) ? await storage.servers.load(server) : undefined
       if (session.state === "detached" || listeners.byId.get(session.id) !== session) return
+      if (view?.isOver) return await this.#reconcile(session, server)
       const s = session.state === "live" ? listeners.position : session.cursor
       if (view && state && member && !session.guilds.has(server)) {
         kept = true

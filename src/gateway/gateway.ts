@@ -28,6 +28,7 @@ import { Stream } from "./stream.ts"
 export interface GatewayTopology {
   readonly heartbeatInterval: number
   readonly resumeWindow: number
+  readonly positionAfter: number
   readonly publishSlice: number
   readonly socketBudget: number
   readonly stuckAfter: number
@@ -370,7 +371,10 @@ export class Gateway {
     connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
     const ack = plainFrame(connection.encoding, { op: opcodes.HEARTBEAT_ACK.op })
-    if (session?.state !== "live" || this.#options.clock.monotonic() - this.#listeners.lastSentAt(session) < 30_000)
+    if (
+      session?.state !== "live" ||
+      this.#options.clock.monotonic() - this.#listeners.lastSentAt(session) < this.#options.topology.positionAfter
+    )
       return this.#listeners.sendPayload(connection, ack)
     connection.ws.cork(() => {
       this.#listeners.sendPayload(connection, ack)

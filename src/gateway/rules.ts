@@ -79,8 +79,7 @@ export class Rules implements Parts {
         return new Rules({ ...this.#parts, channels })
       }
       case "overrides": {
-        const known = this.channels.get(change.channel)
-        if (!known) return new Rules(this.#parts)
+        const known = this.channels.get(change.channel) ?? { channel: change.shown }
         const overrides = isTakenBack ? change.before : change.after
         const channels = changed(this.channels, change.channel, { ...known, overrides })
         return new Rules({ ...this.#parts, channels })

@@ -128,8 +128,24 @@ export class ServedHomes {
     return view
   }
 
-  /** The server is gone, or what is known of it is not to be relied on. */
-  forgetView(server: Snowflake): void {
+  /** The server is gone. */
+  forgetServer(server: Snowflake): void {
+    this.#gone.add(server)
+    this.#forgetView(server)
+  }
+
+  /** Rows of a shard are missing in the log: what is known of its servers may be wrong. */
+  forgetShard(shard: number): void {
+    for (const [server, view] of this.#ready) {
+      if (shardOf(server) !== shard) continue
+      view.isOver = true
+      this.#forgetView(server)
+    }
+    // What is being loaded is loaded once more.
+    for (const server of this.#early.keys()) if (shardOf(server) === shard) this.#early.delete(server)
+  }
+
+  #forgetView(server: Snowflake): void {
     this.#views.delete(server)
     this.#ready.delete(server)
   }
@@ -142,7 +158,7 @@ export class ServedHomes {
     for (const [home, held] of this.#held) {
       if (held.sessions > 0 || held.unusedSince > before) continue
       this.#held.delete(home)
-      this.forgetView(home)
+      this.#forgetView(home)
       const shard = shardOf(home)
       const homes = byShard.get(shard)
       if (homes) homes.push(home)
@@ -176,6 +192,7 @@ export class ServedHomes {
         this.#gone.add(server)
         return undefined
       }
+      if (this.#early.get(server) !== early) return await this.#load(server)
       const view = new ServerView(outline)
       for (const [change, row, at] of early) view.apply(change, row, at, 0)
       this.#ready.set(server, view)

@@ -102,7 +102,7 @@ export class Stream {
     if (control.type === "serverDeleted") {
       for (const session of listeners.byId.values())
         if (session.state === "live" && session.guilds.has(control.server)) reader.control(session, control, s)
-      homes.forgetView(control.server)
+      homes.forgetServer(control.server)
       return
     }
     // An ended access acts at once on whoever has it, wherever he reads.
@@ -136,8 +136,9 @@ export class Stream {
 
   /** Never silent: whoever listens to the shard is closed and starts anew. */
   #gap(shard: number): void {
-    const { listeners, log, metrics, giveUp } = this.#options
+    const { listeners, homes, log, metrics, giveUp } = this.#options
     metrics.gateway.gaps.inc()
+    homes.forgetShard(shard)
     let closed = 0
     for (const session of listeners.byId.values()) {
       if (shardOf(session.user) !== shard && ![...session.guilds.keys()].some(server => shardOf(server) === shard))

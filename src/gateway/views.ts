@@ -26,6 +26,8 @@ interface Version {
 export class ServerView {
   readonly id: Snowflake
   readonly name: string
+  /** The log has a gap: what is known here may be wrong, and nobody may come to it any more. */
+  isOver = false
   /** Sessions that hold this server, live or not. */
   readonly sessions = new Set<Session>()
   /** Classes of live sessions, by audience key and class key. */

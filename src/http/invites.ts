@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto"
 import { channelActor } from "../actors/channel.ts"
 import { serverActor } from "../actors/server.ts"
-import { fail } from "../contract/errors.ts"
+import { fail, Failure } from "../contract/errors.ts"
 import type { routes } from "../contract/invites.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 
@@ -30,11 +30,11 @@ export const invites = ({ ask, storage, workersOf, clock }: Http): Handlers<type
     const code = params.invite_code
     const [invite, workers] = await Promise.all([storage.invites.find(code), workersOf(caller.user_id)])
     if (!invite) throw fail("invite_not_found")
-    const { server_id } = await ask(serverActor, invite.server_id, {
-      type: "join",
-      user: actorOf(caller),
-      code,
-      workers,
+    const joining = { type: "join", user: actorOf(caller), code, workers } as const
+    const { server_id } = await ask(serverActor, invite.server_id, joining).catch((error: unknown) => {
+      // The server went after the look; its invites went with it.
+      if (error instanceof Failure && error.code === "server_not_found") throw fail("invite_not_found")
+      throw error
     })
     return { success: true, server_id }
   },

@@ -17,8 +17,9 @@ export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => (
 
   async banUser({ params: { server_id, user_id }, body, caller }) {
     const username = (await storage.users.find(user_id))?.username ?? null
-    const { reason = "" } = body
-    await ask(serverActor, server_id, { type: "ban", user: caller.user_id, target_id: user_id, username, reason })
+    const { reason = "", delete_message_days: days = 0 } = body
+    const target = { target_id: user_id, username }
+    await ask(serverActor, server_id, { type: "ban", user: caller.user_id, ...target, reason, days })
     return success
   },
 

@@ -21,4 +21,9 @@ export const channelsStorage = (sql: Sql) => ({
     const [row] = await sql<{ server_id: Snowflake }[]>`SELECT server_id FROM channels WHERE id = ${channel}`
     return row?.server_id
   },
+
+  async ofServer(server: Snowflake): Promise<Snowflake[]> {
+    const rows = await sql<{ id: Snowflake }[]>`SELECT id FROM channels WHERE server_id = ${server} ORDER BY id`
+    return rows.map(({ id }) => id)
+  },
 })

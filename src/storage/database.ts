@@ -62,9 +62,10 @@ export function openPool(options: PoolOptions): Sql {
 }
 
 /**
- * A pool whose connection was lost is replaced as a whole: postgres.js 3.4.9 leaves a connection that closes while something
- * waits to be written without ever writing again, and everything asked of it later would hang. It can stay once the
- * connection's `nextWriteTimer` is cleared where the socket closes (porsager/postgres issue 1208 and its kin).
+ * A pool whose connection was lost is replaced as a whole, at most once in so many milliseconds: a connection of postgres.js
+ * 3.4.9 that closes while something waits to be written writes nothing until a kilobyte has gathered, and then garbage, so
+ * what is asked of it hangs for many seconds. This can go once the connection forgets its `nextWriteTimer` and `chunk` where
+ * the socket closes; tests/pools.test.ts will say so.
  */
 const replaceEvery = 250
 

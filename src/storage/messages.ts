@@ -100,6 +100,18 @@ export const messagesStorage = (sql: Sql) => ({
     return row?.id
   },
 
+  /** What an author wrote in a channel between two ids, oldest first. */
+  async ofAuthor(
+    channel: Snowflake,
+    author: Snowflake,
+    { after, before, limit }: { after: Snowflake; before: Snowflake; limit: number },
+  ): Promise<Snowflake[]> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM messages WHERE channel_id = ${channel} AND id > ${after} AND id < ${before} AND author_id = ${author} AND NOT deleted
+      ORDER BY id LIMIT ${limit}`
+    return rows.map(({ id }) => id)
+  },
+
   /** Deletes some of what is left of channels that are gone. @returns how many messages it deleted */
   async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
     const rows = await sql`

@@ -1,11 +1,17 @@
 import { jobs, type JobName } from "../contract/jobs.ts"
+import { deleteMessagesOf } from "./delete-messages-of.ts"
 import { expireInvite } from "./expire-invite.ts"
 import { expireSession } from "./expire-session.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { purgeMessages } from "./purge-messages.ts"
 
 /** Who does which job; one that nobody does is missing here and does not compile. */
-const processors: { readonly [Name in JobName]: Processor<Name> } = { expireInvite, expireSession, purgeMessages }
+const processors: { readonly [Name in JobName]: Processor<Name> } = {
+  deleteMessagesOf,
+  expireInvite,
+  expireSession,
+  purgeMessages,
+}
 
 /**
  * Runs one job. A name or a payload that is not in the contract fails like any other job and is tried again: in a rolling

@@ -10,6 +10,8 @@ export interface Figures {
   p50: number
   p99: number
   slowest: number
+  /** Milliseconds that /livez took, which asks for nothing: what the machine itself cost. p95. */
+  livez: number
   events: number
   sessions: number
   resumed: number
@@ -26,6 +28,10 @@ export function figuresOf(history: History): Figures {
     .map(({ from, to }) => (to - from) / 1e6)
     .sort((a, b) => a - b)
   const at = (share: number) => waits[Math.min(waits.length - 1, Math.floor(waits.length * share))] ?? 0
+  const probes = operationsOf(history)
+    .filter(({ action, outcome }) => action.do === "livez" && outcome === "ok")
+    .map(({ from, to }) => (to - from) / 1e6)
+    .sort((a, b) => a - b)
   const closes = new Map<number, number>()
   for (const entry of history) if (entry.type === "close") closes.set(entry.code, (closes.get(entry.code) ?? 0) + 1)
   const count = (type: "event" | "ready" | "resumed" | "invalid") => history.filter(entry => entry.type === type).length
@@ -36,6 +42,7 @@ export function figuresOf(history: History): Figures {
     p50: at(0.5),
     p99: at(0.99),
     slowest: waits.at(-1) ?? 0,
+    livez: probes[Math.floor(probes.length * 0.95)] ?? 0,
     events: count("event"),
     sessions: count("ready"),
     resumed: count("resumed"),

@@ -93,6 +93,8 @@ export interface Finding {
   /** One sentence, with the ids that are needed to look it up. */
   what: string
   at?: number
+  /** It says that something took too long; on a machine that is too busy to run the test that proves nothing. */
+  timed?: true
 }
 
 export type Check = (history: History) => Finding[]

@@ -228,16 +228,26 @@ async function fillDisk(folder: string, url: string): Promise<() => Promise<void
   const path = join(folder, "ballast")
   const file = await open(path, "w")
   const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
-  const meetsTheEnd = async () => {
-    await fill(file)
-    // Each call takes another segment of the log; what a checkpoint gives back is taken away again.
-    return sql`SELECT pg_logical_emit_message(true, 'chaos', repeat('x', 8192)), pg_switch_wal()`.then(
+  const refused = (query: PromiseLike<unknown>) =>
+    query.then(
       () => false,
       () => true,
     )
+  const noticed = async () => {
+    await fill(file)
+    // Each switch takes another segment of the log, and without one nothing goes on. But what a checkpoint gives back may
+    // be enough for the next; a table that is larger than that is refused for certain.
+    for (let segment = 0; segment < 8; segment++)
+      if (await refused(sql`SELECT pg_logical_emit_message(true, 'chaos', repeat('x', 8192)), pg_switch_wal()`))
+        return true
+    await fill(file)
+    return refused(sql`CREATE TEMPORARY TABLE ballast AS SELECT repeat('x', 500) FROM generate_series(1, 100000)`)
   }
   try {
-    await until("PostgreSQL notices that its disk is full", meetsTheEnd, { patience: 15_000 })
+    await until("PostgreSQL notices that its disk is full", noticed, { patience: 15_000 })
+  } catch (error) {
+    await rm(path)
+    throw error
   } finally {
     await file.close()
     await sql.end({ timeout: 1 }).catch(() => {})

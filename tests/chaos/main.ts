@@ -43,6 +43,15 @@ const result = await runChaos({
   ...(values.heap !== undefined && { heapMegabytes: Number(values.heap) }),
   folder,
   say,
+  onStart(running) {
+    const leave = () => {
+      running.stop().then(
+        () => process.exit(130),
+        () => process.exit(130),
+      )
+    }
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, leave)
+  },
 })
 console.log(summaryOf(result))
 if (values.report !== undefined) await writeReport(result, values.report)

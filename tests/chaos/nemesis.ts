@@ -65,6 +65,8 @@ export interface Deed {
   /** Kills, signals, bytes lost, … by the fault's own count. */
   count: number
   skipped?: string
+  /** Why one of them could not be carried out. */
+  failed?: string
 }
 
 /** Carries a schedule out. Resolves with what was done, when the last fault is over. */
@@ -102,7 +104,9 @@ export async function unleash(options: {
         deed.count += times
       }
       if (!isBeside(fault)) await calm()
-      await fault.run({ system, readers, choice, hold, begin, count })
+      await fault.run({ system, readers, choice, hold, begin, count }).catch((error: Error) => {
+        deed.failed = error.message // and the run goes on: what was seen so far must be judged
+      })
       if (begun) recorder.add({ type: "fault", id, name, kind, phase: "end" })
       deed.times++
       await sleep(rest)

@@ -26,6 +26,8 @@ export interface ChaosOptions {
   /** Acts in a second. */
   rate?: number
   say?: (line: string) => void
+  /** Is handed the system as soon as it runs, to stop it should the run be broken off. */
+  onStart?: (system: System) => void
 }
 
 export interface ChaosResult {
@@ -51,7 +53,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { seed, seconds, folder, workers = 3, rate = 40, say = () => {} } = options
   const schedule = planFaults(randomFrom(seed, "faults"), seconds * 1_000 - warmUp)
   // The faults may take longer than planned; the load goes on for as long as they do.
-  const acts = planActs(randomFrom(seed, "acts"), seconds * 1_000 + 60_000, rate)
+  const acts = planActs(randomFrom(seed, "acts"), seconds * 1_000 + 600_000, rate)
   await mkdir(folder, { recursive: true })
   const historyFile = join(folder, "history.jsonl")
   const recorder = new Recorder(historyFile)
@@ -65,6 +67,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     workers,
     ...(heapMegabytes !== undefined && { heapMegabytes }),
   })
+  options.onStart?.(system)
   const readers: Reader[] = []
   const ending = new AbortController()
   const watching: Promise<void>[] = []
@@ -256,7 +259,7 @@ const shownBy: readonly (readonly [fault: RegExp, counters: readonly string[]])[
   [/^workers told to end/, ["handOvers"]],
   [/^postgres (killed|cut off|replies lost|paused)/, ["postgresErrors", "unknownOutcomes"]],
   [/^redis (killed|cut off|replies lost|out of memory|paused (5|30))/, ["redisErrors"]],
-  [/^redis (killed, nothing|replaced)/, ["newSessions"]],
+  [/^redis (killed, nothing|replaced)/, ["newSessions", "incarnationsOver", "redisErrors"]],
 ]
 
 async function conclude({
@@ -282,7 +285,9 @@ async function conclude({
   counters["newSessions"] = history.filter(({ type }) => type === "ready").length - readersAtFirst(history)
   counters["incarnationsOver"] = log.match(/this incarnation is over/g)?.length ?? 0
   const done = deeds.filter(({ skipped }) => skipped === undefined)
-  const missing = done.filter(({ count }) => count === 0).map(({ fault }) => `fault: ${fault}`)
+  const missing = done
+    .filter(({ count, failed }) => count === 0 || failed !== undefined)
+    .map(({ fault, failed }) => `fault: ${fault}${failed === undefined ? "" : `, ${failed}`}`)
   for (const [fault, names] of shownBy)
     if (done.some(deed => fault.test(deed.fault)) && names.every(name => !counters[name]))
       missing.push(`counter: ${names.join(" or ")} after ${fault.source}`)

@@ -133,21 +133,15 @@ function* afterLeaving(history: History): Iterable<Oddity> {
   }
 }
 
-const nextJoin = (changes: readonly Change[], { user, server, endedAt }: Change): number =>
-  Math.min(
-    ...changes.flatMap(change =>
-      change.type === "join" && change.user === user && change.server === server && change.invokedAt >= endedAt!
-        ? [change.invokedAt]
-        : // One that was under way may have counted after the leave.
-          change.type === "join" &&
-            change.user === user &&
-            change.server === server &&
-            (change.endedAt === undefined || change.endedAt > endedAt!)
-          ? [endedAt!]
-          : [],
-    ),
-    Infinity,
-  )
+/** When somebody may have come back: at the next join, or at once if one was under way beside the leave. */
+function nextJoin(changes: readonly Change[], leave: Change): number {
+  let next = Infinity
+  for (const { type, user, server, invokedAt, endedAt = Infinity } of changes) {
+    if (type !== "join" || user !== leave.user || server !== leave.server || endedAt < leave.invokedAt) continue
+    next = Math.min(next, Math.max(invokedAt, leave.endedAt!))
+  }
+  return next
+}
 
 function groupBy<T>(list: readonly T[], key: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()

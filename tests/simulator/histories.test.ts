@@ -23,7 +23,7 @@ test(
     expect(found.runs).toBe(runs)
     // What was meant to happen did.
     const deeds =
-      "kill,kill all,pause,drain,start,cut,slow way,pause redis,pause store,skew,slow,break off,edit,delete,join,leave,logout,create server,delete server"
+      "kill,kill all,pause,drain,start,flush redis,replace redis,fail over,cut,slow way,pause redis,pause store,skew,slow,break off,edit,delete,join,leave,logout,create server,delete server"
     const effects = ["acknowledged", "deliveries", "resumes", "sessions refused", "deaths declared by the primary"]
     for (const what of [...effects, ...deeds.split(",")])
       expect([what, found.counters.get(what) ?? 0]).toEqual([what, expect.toSatisfy((count: number) => count > 0)])

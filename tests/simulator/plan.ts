@@ -20,7 +20,9 @@ export type Deed =
   | { readonly do: "cut"; readonly worker: number; readonly way: Way; readonly lasts: number }
   | { readonly do: "slow way"; readonly worker: number; readonly way: Way; readonly by: number; readonly lasts: number }
   | { readonly do: "pause redis" | "pause store"; readonly lasts: number }
-  | { readonly do: "empty redis" }
+  | { readonly do: "flush redis" | "replace redis" }
+  /** A copy of Redis takes over that lacks the last writes. */
+  | { readonly do: "fail over"; readonly behind: number }
   | { readonly do: "skew"; readonly worker: number; readonly by: number }
   | { readonly do: "wait"; readonly lasts: number }
 
@@ -103,7 +105,11 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause redis" as const, "pause store" as const), lasts }) },
-  { weight: 0, arbitrary: one("empty redis") as fc.Arbitrary<Deed> },
+  { weight: 1, arbitrary: one("flush redis", "replace redis") as fc.Arbitrary<Deed> },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("fail over" as const), behind: fc.integer({ min: 0, max: 800 }) }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({

@@ -525,12 +525,17 @@ export class SimulatedRedis {
 
   /** Another one after each loss; connections learn it when they are made. */
   get replicationId(): string {
-    return `replication-${this.#losses}`
+    return `${String(this.#losses).padStart(12, "0")}${"0".repeat(28)}`
   }
 
   /** Forgets everything, as a Redis that was started anew. Connections stay; cut them. */
   flush(): void {
     this.#losses++
+    this.#keyspace.flush()
+  }
+
+  /** Somebody deletes everything: it is the same Redis, and it goes on. */
+  flushAll(): void {
     this.#keyspace.flush()
   }
 

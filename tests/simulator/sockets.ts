@@ -1,4 +1,4 @@
-import type { TemplatedApp, WebSocket, WebSocketBehavior } from "uWebSockets.js"
+import type { TemplatedApp } from "uWebSockets.js"
 import type { Actor, Timeline } from "./timeline.ts"
 
 /** What a client has of its socket. */
@@ -11,6 +11,15 @@ export interface ClientSocket {
 export interface ClientHandlers {
   onFrame(frame: { op: number; t?: string; s?: number; d: unknown }): void
   onClose(code: number): void
+}
+
+/** The program's handlers, as far as they are called here. They answer nothing. */
+interface Handlers {
+  readonly upgrade: (res: unknown, req: unknown, context: unknown) => void
+  readonly open: (socket: Socket) => void
+  readonly message: (socket: Socket, bytes: ArrayBuffer, isBinary: boolean) => void
+  readonly drain: (socket: Socket) => void
+  readonly close: (socket: Socket) => void
 }
 
 interface Sent {
@@ -29,7 +38,7 @@ export class SimulatedApp {
   readonly #server: Actor
   readonly #topics = new Map<string, Set<Socket>>()
   readonly sockets = new Set<Socket>()
-  #behavior: WebSocketBehavior<unknown> | undefined
+  #handlers: Handlers | undefined
   isListening = false
 
   constructor(timeline: Timeline, server: Actor) {
@@ -40,8 +49,8 @@ export class SimulatedApp {
   /** As the program takes it. */
   get app(): TemplatedApp {
     const app = {
-      ws: (_path: string, behavior: WebSocketBehavior<unknown>) => {
-        this.#behavior = behavior
+      ws: (_path: string, handlers: Handlers) => {
+        this.#handlers = handlers
         return app
       },
       publish: (topic: string, payload: string) => {
@@ -58,7 +67,8 @@ export class SimulatedApp {
     const socket = new Socket({ timeline, server: this.#server, client, handlers, app: this })
     timeline.after(timeline.between(0.1, 2), this.#server, () => {
       if (!this.isListening || socket.isCut) return socket.refused()
-      void this.#behavior!.upgrade!(
+      const { upgrade, open } = this.handlers
+      upgrade(
         {
           writeStatus: () => ({ writeHeader: () => ({ end: () => socket.refused() }), end: () => socket.refused() }),
           getRemoteAddressAsText: () => new TextEncoder().encode("127.0.0.1").buffer,
@@ -66,18 +76,18 @@ export class SimulatedApp {
           upgrade: (data: unknown) => {
             socket.data = data
             this.sockets.add(socket)
-            void this.#behavior!.open!(socket as unknown as WebSocket<unknown>)
+            open(socket)
           },
-        } as never,
-        { getHeader: () => "", getQuery: () => "" } as never,
-        undefined as never,
+        },
+        { getHeader: () => "", getQuery: () => "" },
+        undefined,
       )
     })
     return socket.ofClient
   }
 
-  get behavior(): WebSocketBehavior<unknown> {
-    return this.#behavior!
+  get handlers(): Handlers {
+    return this.#handlers!
   }
 
   subscribe(topic: string, socket: Socket): void {
@@ -206,7 +216,7 @@ class Socket {
     if (this.#closed) return
     this.#closed = true
     this.#options.app.gone(this)
-    this.#options.app.behavior.close!(this as unknown as WebSocket<unknown>, 1000, new ArrayBuffer(0))
+    this.#options.app.handlers.close(this)
   }
 
   /** The client is gone; the server hears of it soon, late, or when it writes. */
@@ -237,7 +247,7 @@ class Socket {
       this.#unsentBytes -= next.payload.length
       this.#deliver(next.payload)
       if (this.#unsent.length > 0) this.#flow()
-      if (this.getBufferedAmount() === 0) app.behavior.drain!(this as unknown as WebSocket<unknown>)
+      if (this.getBufferedAmount() === 0) app.handlers.drain(this)
     })
   }
 
@@ -255,7 +265,7 @@ class Socket {
     timeline.at(this.#leavesAt, server, () => {
       if (this.#closed || this.data === undefined || this.isCut) return
       const bytes = new TextEncoder().encode(text)
-      void app.behavior.message!(this as unknown as WebSocket<unknown>, bytes.buffer, false)
+      app.handlers.message(this, bytes.buffer, false)
     })
   }
 }

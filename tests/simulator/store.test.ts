@@ -175,7 +175,12 @@ const write: fc.Arbitrary<Write> = fc.oneof(
   fc.tuple(n, n).map(parts => newRole(...parts)),
   fc.tuple(n, fc.boolean()).map(([i, hoist]) =>
     updateRole({
-      ...{ id: role(i), name: `changed ${i}`, color: "#ffffff", position: i + 1, hoist, mentionable: true },
+      id: role(i),
+      name: `changed ${i}`,
+      color: "#ffffff",
+      position: i + 1,
+      hoist,
+      mentionable: true,
       permissions: new Set(hoist ? ["administrator"] : []),
     }),
   ),
@@ -185,8 +190,12 @@ const write: fc.Arbitrary<Write> = fc.oneof(
     .map(([of, i, roles]) => setMemberRoles({ server_id: server(of), user_id: user(i), roles: roles.map(role) })),
   fc.tuple(n, n, fc.boolean()).map(([of, i, isRole]) =>
     putOverride({
-      ...{ channel_id: channel(of), server_id: server(0), target_id: isRole ? role(i) : user(i) },
-      ...{ type: isRole ? "role" : "member", allow: isRole ? [] : ["channels.view"], deny: ["messages.send"] },
+      channel_id: channel(of),
+      server_id: server(0),
+      target_id: isRole ? role(i) : user(i),
+      type: isRole ? "role" : "member",
+      allow: isRole ? [] : ["channels.view"],
+      deny: ["messages.send"],
     }),
   ),
   fc.tuple(n, n).map(([of, i]) => deleteOverride({ channel_id: channel(of), target_id: role(i) })),

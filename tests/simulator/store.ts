@@ -343,6 +343,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 
     channels: {
       homeOf: channel => ask("channels.homeOf", () => channels.get(channel)?.server_id),
+      ofServer: unsupported("channels.ofServer"),
     },
 
     invites: {
@@ -372,6 +373,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
 
     messages: {
+      ofAuthor: unsupported("messages.ofAuthor"),
       page: unsupported("messages.page"),
       find(channel, ids) {
         const asked = [...new Set(ids)]

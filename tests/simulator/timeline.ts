@@ -128,7 +128,7 @@ export class Timeline {
           this.steps++
           step.action()
         } catch (error) {
-          return reject(error)
+          return reject(error instanceof Error ? error : new Error(String(error)))
         }
         // After the microtasks of this step, and those that they cause.
         queueMicrotask(() => process.nextTick(tick))

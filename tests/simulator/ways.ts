@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis"
 import type { Connect, Purpose } from "../../src/cluster/redis.ts"
+import { followReplication } from "../../src/cluster/replication.ts"
 import type { Flight, Link as RedisLink, SimulatedConnection, SimulatedRedis } from "./redis.ts"
 import { lostAnswer, type Link as StoreLink } from "./store.ts"
 import type { Actor, Timeline } from "./timeline.ts"
@@ -66,8 +67,16 @@ export class RedisWay {
     const limit = patience(purpose)
     const link: RedisLink = {
       send: flight => {
-        if (way.isLost()) return this.#break(connection, flight)
-        timeline.after(way.delay(), this.#network, () => flight.arrive())
+        if (way.isLost()) {
+          // Of a pipeline some may have got there; of a message to another worker, twice.
+          const pieces = Math.floor(timeline.random() * (flight.pieces + 1))
+          if (pieces > 0) timeline.after(way.delay(), this.#network, () => flight.arrive(pieces))
+          return this.#break(connection, flight)
+        }
+        timeline.after(way.delay(), this.#network, () => {
+          if (purpose === "bus" && flight.name === "xadd" && way.isLost()) this.#redis.execute(flight.commands[0]!)
+          flight.arrive()
+        })
         timeline.after(limit, this.#worker, () => {
           if (!flight.settled) flight.timeOut()
         })
@@ -86,6 +95,7 @@ export class RedisWay {
     }
     const connection = this.#redis.connect(link)
     this.#connections.push(connection)
+    followReplication(connection.redis)
     return connection.redis
   }
 
@@ -156,7 +166,7 @@ export function storeWay(options: {
             const result = execute()
             answer = () => resolve(result)
           } catch (error) {
-            answer = () => reject(error)
+            answer = () => reject(error instanceof Error ? error : new Error(String(error)))
           }
           if (way.isCut || way.isLost()) return lost()
           giveUp.stop()

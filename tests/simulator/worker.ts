@@ -1,8 +1,9 @@
 import { openNode, type ClusterNode, type NodeTopology } from "../../src/actors/runtime/node.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
-import type { RedisKeys } from "../../src/cluster/keys.ts"
+import { redisKeys } from "../../src/cluster/keys.ts"
 import type { Member } from "../../src/cluster/members.ts"
-import type { Connect } from "../../src/cluster/redis.ts"
+import type { Connect, Redis } from "../../src/cluster/redis.ts"
+import { originOf } from "../../src/cluster/replication.ts"
 import type { AccessSession } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import { Gateway, type GatewayTopology } from "../../src/gateway/gateway.ts"
@@ -15,9 +16,8 @@ import type { Actor, Timeline } from "./timeline.ts"
 export interface SimulatedWorkerOptions {
   readonly self: Member
   readonly timeline: Timeline
-  readonly keys: RedisKeys
   readonly connect: Connect
-  readonly openRecords: () => GatewaySessions
+  readonly openRecords: () => Redis
   readonly openStorage: () => Storage
   readonly addJob: (key: string) => Promise<void>
   readonly revoke: (sessions: readonly Snowflake[]) => Promise<void>
@@ -62,10 +62,13 @@ export class SimulatedWorker implements Actor {
   }
 
   async start(): Promise<void> {
-    const { self, timeline, keys, topology, log, metrics } = this.#options
+    const { self, timeline, topology, log, metrics } = this.#options
     const storage = this.#options.openStorage()
     const clock = timeline.clockOf(this, () => this.skew)
     const doors: { gateway?: Gateway } = {}
+    const remembering = this.#options.openRecords()
+    await remembering.connect()
+    const keys = redisKeys("", await originOf(remembering, redisKeys("")))
     const node = await openNode({
       self,
       connect: this.#options.connect,
@@ -79,6 +82,7 @@ export class SimulatedWorker implements Actor {
       revoke: this.#options.revoke,
       topology,
       onItems: items => doors.gateway?.takeItems(items),
+      servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
       onDeath: () => {},
       onOver: why => this.end(why),
       newShard: this.#options.newShard,
@@ -90,7 +94,7 @@ export class SimulatedWorker implements Actor {
     this.#gateway = doors.gateway = new Gateway({
       app: this.sockets.app,
       node,
-      records: this.#options.openRecords(),
+      records: new GatewaySessions(remembering, keys),
       storage,
       tokens: { verify: this.#options.verify as never },
       topology: topology.gateway,

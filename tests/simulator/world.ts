@@ -3,7 +3,6 @@ import { channelActor } from "../../src/actors/channel.ts"
 import { serverActor } from "../../src/actors/server.ts"
 import { userActor } from "../../src/actors/user.ts"
 import { isRedisAway } from "../../src/cluster/away.ts"
-import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { Failure } from "../../src/contract/errors.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
@@ -22,7 +21,7 @@ import { breaches, type Made } from "./checks.ts"
 import { SimulatedClient, type Reads } from "./client.ts"
 import { History, type Change, type Oddity, type Send } from "./history.ts"
 import type { Deed, Plan } from "./plan.ts"
-import { directLink, SimulatedRedis } from "./redis.ts"
+import { directLink, SimulatedRedis, type Snapshot } from "./redis.ts"
 import { SimulatedStore } from "./store.ts"
 import { Timeline, type Actor } from "./timeline.ts"
 import { RedisWay, storeWay, Way } from "./ways.ts"
@@ -54,6 +53,7 @@ const topology = {
   gateway: {
     heartbeatInterval: 4_000,
     resumeWindow: 12_000,
+    positionAfter: 3_000,
     publishSlice: 600,
     socketBudget: 1_200,
     stuckAfter: 8_000,
@@ -136,6 +136,7 @@ class World {
     for (let slot = 0; slot < this.#plan.workers; slot++) this.#spawn(slot)
     for (const person of this.#people) for (const client of person.clients) client.connect()
     await timeline.run(4_000)
+    if (this.#plan.steps.some(({ deed }) => deed.do === "fail over")) this.#copy()
     let at = timeline.now
     for (const { after, deed } of this.#plan.steps) {
       at += after
@@ -147,6 +148,14 @@ class World {
     const result = [...breaches(this.#history, this.#outcome()), ...this.#unrest()]
     for (const line of this.#errors) result.push({ promise: "P18", what: line })
     return { breaches: result, counters: this.#history.counters, steps: timeline.steps }
+  }
+
+  /** What a copy of Redis holds, as it follows. */
+  #copy(): void {
+    if (this.#inPeace) return
+    this.#snapshots.push({ at: this.#timeline.now, snapshot: this.#redis.snapshot() })
+    if (this.#snapshots.length > 10) this.#snapshots.shift()
+    this.#timeline.after(100, this.#outside, () => this.#copy())
   }
 
   // How it begins.
@@ -175,7 +184,7 @@ class World {
           badges: [],
           tier: "free",
           bot: false,
-        } as Parameters<typeof insertUser>[0]),
+        }),
       )
       const person: Person = { actor, clients: [], resident: i < 2 }
       this.#people.push(person)
@@ -267,7 +276,7 @@ class World {
           slowmode_seconds: 0,
           read_receipts_enabled: true,
           created_at: 0,
-        } as Parameters<typeof insertChannel>[0]),
+        }),
       )
     }
     this.#store.seed(
@@ -304,9 +313,8 @@ class World {
     const worker: SimulatedWorker = new SimulatedWorker({
       self: { id, role: "web", host: "h", slot },
       timeline,
-      keys,
       connect: purpose => ways.redis.open(purpose),
-      openRecords: () => new GatewaySessions(ways.redis.open("records"), keys),
+      openRecords: () => ways.redis.open("records"),
       openStorage: () =>
         this.#store.connect(
           storeWay({
@@ -427,7 +435,7 @@ class World {
       timeline.after(timeline.between(0.1, 2), worker, () => {
         action(worker).then(
           value => answer(() => resolve(value)),
-          (error: unknown) => answer(() => reject(error)),
+          (error: unknown) => answer(() => reject(error instanceof Error ? error : new Error(String(error)))),
         )
       })
     })
@@ -627,10 +635,23 @@ class World {
       case "pause store":
         this.#storePausedUntil = Math.max(this.#storePausedUntil, timeline.now + deed.lasts)
         return
-      case "empty redis":
+      case "flush redis":
+        this.#logsLost = true
+        this.#redis.flushAll()
+        return
+      case "replace redis":
         this.#logsLost = true
         this.#redis.flush()
+        for (const { redis } of this.#ways.values()) redis.cut(timeline.between(5, 300))
         return
+      case "fail over": {
+        const behind = this.#snapshots.findLast(({ at }) => at <= timeline.now - deed.behind)
+        if (!behind) return
+        this.#logsLost = true
+        this.#redis.rollback(behind.snapshot)
+        for (const { redis } of this.#ways.values()) redis.cut(timeline.between(5, 300))
+        return
+      }
       case "skew": {
         const worker = this.#worker(deed.worker)
         if (worker) worker.skew += deed.by
@@ -641,6 +662,7 @@ class World {
   }
 
   readonly #promisedJobs: string[] = []
+  readonly #snapshots: { at: number; snapshot: Snapshot }[] = []
   readonly #running = new Set<Promise<unknown>>()
 
   #started(what: Promise<unknown>): void {
@@ -715,7 +737,7 @@ class World {
         id: row.id,
         channel,
         content: row.content ?? "",
-        deleted: row.content === null,
+        deleted: row.deleted,
       }))
       .toSorted((a, b) => compareIds(a.id, b.id))
   }

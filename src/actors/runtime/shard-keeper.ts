@@ -1,5 +1,5 @@
 import type { Directory, ShardOwner } from "../../cluster/directory.ts"
-import type { Interest } from "../../cluster/interests.ts"
+import type { Interest, RecordedInterests } from "../../cluster/interests.ts"
 import type { Member } from "../../cluster/members.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { wantedPlace } from "../../domain/placement.ts"
@@ -23,8 +23,8 @@ export interface ShardKeeperOptions {
     readonly handOver: (shards: readonly number[], owner: string, taker: string) => Promise<readonly ShardOwner[]>
     readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
   }
-  /** Undefined for a shard of which Redis does not know everything. */
-  readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, readonly Interest[] | undefined>>
+  /** What Redis knows of some shards, and whether that is everything. */
+  readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedInterests>>
   readonly replaceInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
   /** What the living workers say themselves. */
   readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
@@ -225,13 +225,18 @@ export class ShardKeeper {
   async #interestsOf(shards: readonly number[]): Promise<Map<number, readonly Interest[]>> {
     const { loadInterests, askInterests, replaceInterests } = this.#options
     const known = await loadInterests(shards)
-    const interests = new Map([...known].map(([shard, list]) => [shard, list ?? []]))
-    const unknown = shards.filter(shard => known.get(shard) === undefined)
+    const interests = new Map([...known].map(([shard, { list }]) => [shard, list]))
+    const unknown = shards.filter(shard => !known.get(shard)!.isComplete)
     if (unknown.length === 0) return interests
-    const found = new Map<number, Interest[]>(unknown.map(shard => [shard, []]))
-    for (const interest of await askInterests(unknown)) found.get(shardOf(interest.home))!.push(interest)
-    await Promise.all([...found].map(([shard, list]) => replaceInterests(shard, list)))
-    return new Map([...interests, ...found])
+    const keyOf = ({ home, worker }: Interest) => `${home} ${worker}`
+    const found = new Map(
+      unknown.map(shard => [shard, new Map(interests.get(shard)!.map(interest => [keyOf(interest), interest]))]),
+    )
+    for (const interest of await askInterests(unknown))
+      found.get(shardOf(interest.home))!.set(keyOf(interest), interest)
+    for (const [shard, list] of found) interests.set(shard, [...list.values()])
+    await Promise.all(unknown.map(shard => replaceInterests(shard, interests.get(shard)!)))
+    return interests
   }
 
   async #giveAway(): Promise<void> {

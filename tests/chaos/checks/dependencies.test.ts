@@ -42,6 +42,17 @@ test("P11: a process that says it is dead is found", () => {
   expect(dependencies(story.history)).toHaveLength(1)
 })
 
+test("P11: one channel of two that does not heal within ten seconds is found", () => {
+  const story = away(() => {})
+    .send("3")
+    .done(sending("m2", "d"), refused)
+    .wait(10_500)
+    .send("4")
+  expect(dependencies(story.history).map(({ what }) => what)).toEqual([
+    "d accepted nothing for 10 s after postgres paused was over",
+  ])
+})
+
 test("P11: what does not heal within ten seconds is found", () => {
   const story = away(() => {})
     .done(sending("m2"), refused)

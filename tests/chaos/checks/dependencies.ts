@@ -32,6 +32,7 @@ export const dependencies: Check = history => {
           promise: "P11",
           what: `${action.do} ${op} took ${seconds(to - from).toFixed(1)} s while ${fault.name}`,
           at: from,
+          timed: true,
         })
       if (action.do === "livez" && status !== 200 && status !== 0)
         findings.push({ promise: "P11", what: `/livez answered ${status} while ${fault.name}`, at: from })
@@ -57,6 +58,7 @@ export const dependencies: Check = history => {
           promise: "P11",
           what: `${channel} accepted nothing for 10 s after ${fault.name} was over`,
           at: fault.to,
+          timed: true,
         })
   }
   return findings

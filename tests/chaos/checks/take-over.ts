@@ -1,4 +1,4 @@
-import { faultsOf, isA, operationsOf, seconds, type Check, type History } from "../history.ts"
+import { faultsOf, isA, operationsOf, seconds, type Check, type Finding, type History } from "../history.ts"
 
 const promised = 5e9
 /** A channel that accepted nothing for this long before the kill was broken by something else. */
@@ -54,7 +54,7 @@ export const takeOver: Check = history => {
     // What broke next is another story.
     const next = faults.filter(({ from, kind }) => from > fault.from && kind !== "clock" && kind !== "reader")
     const until = Math.min(ended, ...next.map(({ from }) => from))
-    return [...channels].flatMap(channel => {
+    return [...channels].flatMap((channel): Finding[] => {
       const isHealthy = acks.some(
         ({ action, to }) => action.channel === channel && to <= fault.from && to > fault.from - healthy,
       )
@@ -66,6 +66,7 @@ export const takeOver: Check = history => {
           promise: "P8",
           what: `${channel} accepted nothing for ${seconds(accepted - fault.from).toFixed(1)} s after ${fault.target} was killed`,
           at: fault.from,
+          timed: true,
         },
       ]
     })

@@ -1,0 +1,250 @@
+/**
+ * `npm run bench -- guarantees`: what the guarantees cost. The same server, and the same with one of them taken out of its
+ * text, take turns; only one runs at a time. A server without one of them is wrong: it exists for as long as it is measured.
+ */
+import { execFile } from "node:child_process"
+import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { parseArgs, promisify } from "node:util"
+import { Laboratory, type Starling } from "./laboratory.ts"
+import { commit, machine } from "./machine.ts"
+import { authors, deferredWork, idleCpu, postsInFlight } from "./posts.ts"
+import { cpuSince, readCpu } from "./processes.ts"
+import { figure, type Figure } from "./statistics.ts"
+import { newRun, pause, scale, sum } from "./trials.ts"
+
+interface Change {
+  readonly file: string
+  /** Stands once in the file. */
+  readonly find: string
+  readonly replace: string
+}
+
+interface Variant {
+  readonly name: string
+  readonly changes: readonly Change[]
+}
+
+const lanes = "src/storage/lanes.ts"
+const node = "src/actors/runtime/node.ts"
+
+const posting: readonly Variant[] = [
+  { name: "everything", changes: [] },
+  {
+    name: "without the outbox",
+    changes: [
+      {
+        file: lanes,
+        find: "kept AS (INSERT INTO outbox (shard, number, last_id, body) SELECT t.* FROM lane, ${outboxArrays(sql, outbox)} AS t)",
+        replace: "kept AS (SELECT ${outbox.length}::int)",
+      },
+      {
+        file: lanes,
+        find: "sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`",
+        replace: "sql`SELECT 1`",
+      },
+      {
+        file: "src/actors/runtime/lane-queue.ts",
+        find: "body: rowBody(items, answers)",
+        replace: 'body: rowBody === undefined ? "" : (void answers, "")',
+      },
+      { file: node, find: "sweep: rows => storage.placement.sweep(rows)", replace: "sweep: async () => {}" },
+    ],
+  },
+  {
+    name: "without the fence",
+    changes: [
+      {
+        file: lanes,
+        find: "WITH lane AS MATERIALIZED (\n             SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE),",
+        replace: "WITH lane AS MATERIALIZED (SELECT 1),",
+      },
+      {
+        file: lanes,
+        find: "sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`",
+        replace: "sql`SELECT 1`",
+      },
+    ],
+  },
+  {
+    name: "without waiting for the disk",
+    changes: [
+      { file: "src/storage/database.ts", find: 'synchronous_commit: "on"', replace: 'synchronous_commit: "off"' },
+    ],
+  },
+]
+
+/** One worker alone, with and without its log: what is committed goes straight to the sessions. */
+const delivering: readonly Variant[] = [
+  { name: "everything, one worker", changes: [] },
+  {
+    name: "without the log, one worker",
+    changes: [
+      {
+        file: node,
+        find: "  const outbox: Outbox = new Outbox({\n    logs,",
+        replace: `  let s = 0
+  const straight: Pick<DeliveryLogs, "append"> = {
+    append: async (_worker, parts) => {
+      s = Math.max(s, streams.position)
+      for (const { fields } of parts) {
+        const items: LogItem[] = []
+        for (let i = 0; i < fields.length; i += 2)
+          items.push({ s: ++s, header: JSON.parse(fields[i]!) as LogItem["header"], data: fields[i + 1]!, bytes: 0 })
+        options.onItems(items)
+      }
+      return parts.map(() => ({ is: "ok" }))
+    },
+  }
+  const outbox: Outbox = new Outbox({
+    logs: straight,`,
+      },
+    ],
+  },
+]
+
+const root = join(import.meta.dirname, "..")
+
+/** @returns the main file of the program with these changes */
+async function build({ name, changes }: Variant): Promise<string> {
+  const folder = join(root, "node_modules", ".cache", "starling-variants", name.replaceAll(/\W+/g, "-"))
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { recursive: true })
+  for (const part of ["src", "cluster.config.ts", "tsconfig.json", "tsconfig.build.json", "package.json"])
+    await cp(join(root, part), join(folder, part), { recursive: true })
+  await symlink(join(root, "node_modules"), join(folder, "node_modules"))
+  for (const { file, find, replace } of changes) {
+    const parts = (await readFile(join(folder, file), "utf8")).split(find)
+    if (parts.length !== 2) throw new Error(`${file} holds what is to be taken out ${parts.length - 1} times: ${find}`)
+    await writeFile(join(folder, file), parts.join(replace))
+  }
+  await promisify(execFile)(
+    process.execPath,
+    [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json", "--noUnusedLocals", "false"],
+    {
+      cwd: folder,
+    },
+  )
+  for (const part of ["cluster/lua", "storage/migrations"])
+    await cp(join(folder, "src", part), join(folder, "dist/src", part), { recursive: true })
+  return join(folder, "dist", "src", "main.js")
+}
+
+interface Measured {
+  readonly cpu: number
+  readonly byPart: Readonly<Record<string, number>>
+  readonly p50: number
+}
+
+async function posts(laboratory: Laboratory, starling: Starling, seconds: number): Promise<Measured> {
+  const clients = laboratory.startCrowd()
+  const { authors: posters } = laboratory.population
+  const load = (duration: number) =>
+    clients.crowd.ask("posts", {
+      url: starling.url,
+      posters,
+      inFlight: postsInFlight,
+      everyMs: 0,
+      seconds: duration,
+      run: newRun(),
+    })
+  await load(seconds)
+  await pause(17)
+  const idle = await idleCpu(starling.parts)
+  const before = readCpu(starling.parts)
+  const { posts: count, latency } = await load(seconds)
+  const cpu = cpuSince(starling.parts, before)
+  const deferred = await deferredWork(starling.parts, idle)
+  await clients.stop()
+  const byPart = Object.fromEntries(Object.entries(cpu).map(([name, used]) => [name, (used + deferred[name]!) / count]))
+  return { cpu: sum(byPart), byPart, p50: latency.p50 }
+}
+
+async function deliveries(laboratory: Laboratory, starling: Starling, seconds: number): Promise<Measured> {
+  const clients = laboratory.startCrowd()
+  const { tokens, posters } = laboratory.population.audience
+  await clients.crowd.ask("connect", {
+    url: starling.gatewayUrl,
+    tokens,
+    addresses: ["127.0.0.11", "127.0.0.12"],
+    atOnce: 64,
+  })
+  const load = (duration: number) =>
+    clients.crowd.ask("fanOut", {
+      url: starling.url,
+      posters: posters.slice(0, 1),
+      inFlight: 1,
+      everyMs: 10,
+      seconds: duration,
+      run: newRun(),
+    })
+  await load(seconds)
+  const before = readCpu(starling.parts)
+  const { posts: count, latency } = await load(seconds)
+  const byPart = scale(cpuSince(starling.parts, before), 1 / count)
+  await clients.stop()
+  return { cpu: sum(byPart), byPart, p50: latency.p50 }
+}
+
+export async function benchGuarantees(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { runs: { type: "string", default: "3" }, seconds: { type: "string", default: "5" } },
+  })
+  const runs = Number(values.runs)
+  const seconds = Number(values.seconds)
+  const say = (what: string) => process.stderr.write(`${what}\n`)
+  const sets = [
+    { unit: "post", variants: posting, measure: posts, environment: {}, sizes: { audience: 1, authors, idlers: 0 } },
+    {
+      unit: "message to 1,000 sessions",
+      variants: delivering,
+      measure: deliveries,
+      environment: { WORKERS: "1" },
+      sizes: { audience: 1_000, authors: 1, idlers: 0 },
+    },
+  ]
+  const results: {
+    unit: string
+    variant: string
+    cpu: Figure
+    p50: Figure
+    byPart: Readonly<Record<string, number>>[]
+  }[] = []
+  for (const { unit, variants, measure, environment, sizes } of sets) {
+    const mains = new Map<string, string>()
+    for (const variant of variants) mains.set(variant.name, await build(variant))
+    const measured = new Map<string, Measured[]>(variants.map(({ name }) => [name, []]))
+    for (let run = 0; run < runs; run++)
+      for (const { name } of run % 2 === 0 ? variants : variants.toReversed()) {
+        say(`run ${run + 1}: ${name}`)
+        // Each has a database of its own: what one left behind would be work for the next.
+        const laboratory = await Laboratory.open(sizes, mains.get(name)!)
+        try {
+          const starling = await laboratory.startStarling(environment)
+          measured.get(name)!.push(await measure(laboratory, starling, seconds))
+        } finally {
+          await laboratory.close()
+        }
+      }
+    for (const [variant, list] of measured)
+      results.push({
+        unit,
+        variant,
+        cpu: figure(list.map(({ cpu }) => cpu)),
+        p50: figure(list.map(({ p50 }) => p50)),
+        byPart: list.map(({ byPart }) => byPart),
+      })
+  }
+  const lines = results.map(({ unit, variant, cpu, p50 }) => {
+    const whole = results.find(other => other.unit === unit)!
+    const share = (100 * cpu.median) / whole.cpu.median
+    return `| ${variant} | ${cpu.median.toFixed(0)} µs a ${unit} | ${share.toFixed(0)} % | ${p50.median.toFixed(1)} ms |`
+  })
+  const file = join(root, "bench", "results", `${new Date().toISOString().slice(0, 10)}-guarantees.json`)
+  await writeFile(
+    file,
+    `${JSON.stringify({ commit: commit(), machine: machine(0), runs, seconds, results }, undefined, 2)}\n`,
+  )
+  process.stdout.write(`\n| | CPU | of everything | p50 |\n|---|---|---|---|\n${lines.join("\n")}\n`)
+}

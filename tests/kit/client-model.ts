@@ -1,0 +1,245 @@
+import type { ReceivedEvent } from "../../client/gateway.ts"
+import { ApiError } from "../../client/rest.ts"
+import type { EventName } from "../../src/contract/contract.ts"
+import type { Snowflake } from "../../src/contract/fields.ts"
+import type { Server } from "../../src/contract/servers.ts"
+import type { Sql } from "../../src/storage/database.ts"
+import {
+  emptyState,
+  mayBan,
+  reduce,
+  type ClientState,
+  type History,
+  type KnownMember,
+  type KnownServer,
+  type Need,
+} from "./client-state.ts"
+import type { Starling } from "./person.ts"
+import { until } from "./until.ts"
+
+const pageSize = 50
+
+/** Undefined: refused, because it is not there or not for this user (any more). */
+async function granted<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return undefined
+    throw error
+  }
+}
+
+/** What a client reads when it starts, of one user, on any worker. */
+export class Reads {
+  readonly #rest: () => Starling
+  readonly #sql: Sql
+
+  constructor(rest: () => Starling, sql: Sql) {
+    this.#rest = rest
+    this.#sql = sql
+  }
+
+  /** A whole server, unless it is refused or taken away meanwhile. */
+  async server(user: Snowflake, id: Snowflake, listed?: Server): Promise<KnownServer | undefined> {
+    const server_id = { server_id: id }
+    const [facts, channels, roles, members] = await Promise.all([
+      listed ?? granted(this.#rest().getServer(server_id)),
+      granted(this.#rest().listChannels(server_id)),
+      granted(this.#rest().listRoles(server_id)),
+      this.#members(id),
+    ])
+    if (!facts || !channels || !roles) return undefined
+    const server: KnownServer = {
+      facts,
+      channels: new Map(channels.map(channel => [channel.id, channel])),
+      roles: new Map(roles.map(role => [role.id, role])),
+      members,
+      bans: null,
+      histories: new Map(),
+    }
+    const histories = await Promise.all(
+      channels.map(async channel => [channel.id, await this.history(channel.id)] as const),
+    )
+    for (const [channel, history] of histories) if (history) server.histories.set(channel, history)
+    server.bans = mayBan(user, server) ? await this.bans(id) : null
+    return server
+  }
+
+  async bans(server_id: Snowflake): Promise<Set<Snowflake> | null> {
+    const bans = await granted(this.#rest().listBans({ server_id }))
+    return bans ? new Set(bans.map(ban => ban.user_id)) : null
+  }
+
+  async history(channel_id: Snowflake): Promise<History | undefined> {
+    const page = await granted(this.#rest().listMessages({ channel_id, limit: `${pageSize}` }))
+    return (
+      page && {
+        floor: page.length < pageSize ? 0n : BigInt(page.at(-1)!.id),
+        messages: new Map(page.map(message => [message.id, message])),
+      }
+    )
+  }
+
+  /** No route lists members yet: the tables do. */
+  async #members(server: Snowflake): Promise<Map<Snowflake, KnownMember>> {
+    const rows = await this.#sql<{ user_id: Snowflake; nickname: string | null; roles: Snowflake[] }[]>`
+      SELECT m.user_id, m.nickname, ARRAY(SELECT r.id::text FROM roles r WHERE r.id = ANY(m.roles)) AS roles
+      FROM members m WHERE m.server_id = ${server}`
+    return new Map(rows.map(row => [row.user_id, { roles: [server, ...row.roles], nickname: row.nickname }]))
+  }
+
+  /** What a client would know that starts now. */
+  async afresh(): Promise<ClientState> {
+    const [{ id, username, avatar_url, badges }, list] = await Promise.all([
+      this.#rest().getMe(),
+      this.#rest().listServers(),
+    ])
+    const servers = await Promise.all(list.map(async one => [one.id, await this.server(id, one.id, one)] as const))
+    return { ...emptyState(), user: { id, username, avatar_url, badges }, servers: new Map(servers) }
+  }
+}
+
+const serverOf = ({ data }: ReceivedEvent): Snowflake | undefined =>
+  (data as { server_id?: Snowflake | null }).server_id ?? undefined
+
+/** A client that keeps what it is told and reads what it has to, while events go on. */
+export class ModelClient {
+  readonly state: ClientState = emptyState()
+  readonly log: ReceivedEvent[] = []
+  readonly #reads: Reads
+  /** Events of this name do not reach it. */
+  readonly #deafTo: EventName | undefined
+  #needs: Need[] = []
+  #reading: Promise<void> | undefined
+  #failure: unknown
+  /** Counts READYs: what was asked for before the last one is of no use. */
+  #beginnings = 0
+
+  constructor(reads: Reads, deafTo?: EventName) {
+    this.#reads = reads
+    this.#deafTo = deafTo
+  }
+
+  receive(event: ReceivedEvent): void {
+    if (event.name === this.#deafTo) return
+    this.log.push(event)
+    if (event.name === "READY") {
+      this.#beginnings++
+      this.#needs = []
+    }
+    this.#apply(event)
+  }
+
+  /** It has read whatever it had to. */
+  async caughtUp(): Promise<void> {
+    await until("a client has read what it had to", () => this.#reading === undefined, { patience: 60_000 })
+    if (this.#failure !== undefined) throw new Error("a client could not read", { cause: this.#failure })
+  }
+
+  /** The latest events, as text. */
+  tail(count = 60): string {
+    return this.log
+      .slice(-count)
+      .map(({ s, name, data }) => `  ${s} ${name} ${JSON.stringify(data).slice(0, 200)}`)
+      .join("\n")
+  }
+
+  #apply(event: ReceivedEvent): void {
+    for (const need of reduce(this.state, event)) {
+      const isAsked = this.#needs.some(other => JSON.stringify(other) === JSON.stringify(need))
+      if (!isAsked) this.#needs.push(need)
+    }
+    if (this.#needs.length > 0) this.#reading ??= this.#readAll()
+  }
+
+  async #readAll(): Promise<void> {
+    try {
+      for (let need = this.#needs.shift(); need; need = this.#needs.shift()) await this.#read(need)
+    } catch (error) {
+      this.#failure = error
+    } finally {
+      this.#reading = undefined
+    }
+  }
+
+  /** What came of the server while it was read may be newer than the answer: it is said again. */
+  async #read(need: Need): Promise<void> {
+    const [from, beginning] = [this.log.length, this.#beginnings]
+    const put = await this.#answer(need)
+    if (beginning !== this.#beginnings) return
+    put()
+    for (const event of this.log.slice(from)) if (serverOf(event) === need.server) this.#apply(event)
+  }
+
+  async #answer(need: Need): Promise<() => void> {
+    const { servers, user } = this.state
+    if (need.part === "server") {
+      const server = await this.#reads.server(user!.id, need.server)
+      return () => {
+        if (servers.has(need.server)) servers.set(need.server, server)
+      }
+    }
+    if (need.part === "bans") {
+      const bans = await this.#reads.bans(need.server)
+      return () => {
+        const server = servers.get(need.server)
+        if (server) server.bans = mayBan(user!.id, server) ? bans : null
+      }
+    }
+    const history = await this.#reads.history(need.channel)
+    return () => {
+      const server = servers.get(need.server)
+      if (history && server?.channels.has(need.channel)) server.histories.set(need.channel, history)
+    }
+  }
+}
+
+const sorted = <K extends string, V, W>(map: ReadonlyMap<K, V>, shown: (value: V, key: K) => W): Record<string, W> =>
+  Object.fromEntries([...map].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, shown(value, key)]))
+
+/** Two states as plain values: equal if the client knows what its reads show. */
+export function compared(told: ClientState, read: ClientState): { told: unknown; read: unknown } {
+  const shown = (state: ClientState, other: ClientState) => ({
+    user: state.user,
+    servers: sorted(state.servers, (server, id) => {
+      if (!server) return "not read"
+      const { channels, roles, members, bans, histories } = server
+      const facts = state === told ? { ...server.facts, member_count: members.size } : server.facts
+      const floorOf = (channel: Snowflake) => other.servers.get(id)?.histories.get(channel)?.floor ?? 0n
+      return {
+        facts,
+        channels: sorted(channels, channel => channel),
+        roles: sorted(roles, role => role),
+        members: sorted(members, member => ({ ...member, roles: member.roles.toSorted() })),
+        bans: bans && [...bans].toSorted(),
+        // Whether the user himself has read a message no event says.
+        messages: sorted(histories, ({ messages }, channel) =>
+          sorted(new Map([...messages].filter(([message]) => BigInt(message) >= floorOf(channel))), message => ({
+            ...message,
+            read: false,
+            read_by: [],
+          })),
+        ),
+        outline: outlineOf(state, told, id),
+      }
+    }),
+  })
+  return { told: shown(told, read), read: shown(read, told) }
+}
+
+/** What the client was told by GUILD_CREATE and later events; beside it what it should have been told. */
+function outlineOf(state: ClientState, told: ClientState, id: Snowflake): unknown {
+  const outline = told.outlines.get(id)
+  if (!outline) return undefined
+  const { channels, roles } = state === told ? outline : state.servers.get(id)!
+  return {
+    channels: sorted(channels, ({ id: channel, name, type, channel_type, position }) => ({
+      id: channel,
+      name,
+      type,
+      channel_type,
+      position,
+    })),
+    roles: sorted(roles, ({ id: role, name, color, hoist, position }) => ({ id: role, name, color, hoist, position })),
+  }
+}

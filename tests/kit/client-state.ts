@@ -1,0 +1,199 @@
+import type { EventData, ReceivedEvent } from "../../client/gateway.ts"
+import type { Channel } from "../../src/contract/channels.ts"
+import type { EventName } from "../../src/contract/contract.ts"
+import type { Snowflake } from "../../src/contract/fields.ts"
+import type { Message } from "../../src/contract/messages.ts"
+import type { Role } from "../../src/contract/roles.ts"
+import type { Guild, Server } from "../../src/contract/servers.ts"
+import type { PublicUser } from "../../src/contract/users.ts"
+
+export interface KnownMember {
+  readonly roles: readonly Snowflake[]
+  readonly nickname: string | null
+}
+
+/** The newest page of a channel and what came after it. `floor`: older messages were not read. */
+export interface History {
+  readonly floor: bigint
+  readonly messages: Map<Snowflake, Message>
+}
+
+export interface KnownServer {
+  facts: Server
+  readonly channels: Map<Snowflake, Channel>
+  readonly roles: Map<Snowflake, Role>
+  readonly members: Map<Snowflake, KnownMember>
+  /** Null: the user may not ban, so he is not told. */
+  bans: Set<Snowflake> | null
+  /** By channel; a channel without one is still to be read. */
+  readonly histories: Map<Snowflake, History>
+}
+
+/** What a GUILD_CREATE said of a server, kept current by events alone. */
+export interface Outline {
+  readonly channels: Map<Snowflake, Guild["channels"][number]>
+  readonly roles: Map<Snowflake, Guild["roles"][number]>
+}
+
+/** What a client keeps: begun by READY, filled by its first reads, kept current by events. */
+export interface ClientState {
+  user: Pick<PublicUser, "id" | "username" | "avatar_url" | "badges"> | undefined
+  /** Undefined: known, and still to be read. */
+  servers: Map<Snowflake, KnownServer | undefined>
+  outlines: Map<Snowflake, Outline>
+  /** `channel user` of those who type. No read shows it. */
+  typing: Set<string>
+}
+
+export const emptyState = (): ClientState => ({
+  user: undefined,
+  servers: new Map(),
+  outlines: new Map(),
+  typing: new Set(),
+})
+
+/** What a client reads because of an event: a whole server, its bans, or the messages of a channel that it sees from now on. */
+export type Need =
+  | { readonly part: "server"; readonly server: Snowflake }
+  | { readonly part: "bans"; readonly server: Snowflake }
+  | { readonly part: "history"; readonly server: Snowflake; readonly channel: Snowflake }
+
+type Needs = readonly Need[]
+const nothing: Needs = []
+
+type Reducer<N extends EventName> = (state: ClientState, data: EventData<N>) => Needs
+
+/**
+ * What each event does to what a client keeps. A read may hold what an event says already, and events that came during a
+ * read are said again after it; so every reducer can be repeated, as long as the order is kept.
+ */
+export const reducers: { readonly [N in EventName]: Reducer<N> } = {
+  READY(state, { user: { id, username, avatar_url, badges }, guilds }) {
+    Object.assign(state, emptyState(), { user: { id, username, avatar_url, badges } })
+    for (const guild of guilds) state.servers.set(guild.id, undefined)
+    return guilds.map(guild => ({ part: "server", server: guild.id }))
+  },
+  RESUMED: () => nothing,
+  SESSION_POSITION: () => nothing,
+
+  GUILD_CREATE(state, { id, channels, roles }) {
+    state.servers.set(id, undefined)
+    state.outlines.set(id, { channels: byId(channels), roles: byId(roles) })
+    return [{ part: "server", server: id }]
+  },
+  GUILD_DELETE(state, { id }) {
+    state.servers.delete(id)
+    state.outlines.delete(id)
+    return nothing
+  },
+  GUILD_MEMBER_ADD(state, { server_id, user_id, roles, nickname }) {
+    state.servers.get(server_id)?.members.set(user_id, { roles, nickname })
+    return nothing
+  },
+  GUILD_MEMBER_REMOVE(state, { server_id, user }) {
+    state.servers.get(server_id)?.members.delete(user.id)
+    return nothing
+  },
+  GUILD_MEMBER_UPDATE(state, { server_id, user, roles, nick = null }) {
+    const server = state.servers.get(server_id)
+    if (server?.members.has(user.id)) server.members.set(user.id, { roles, nickname: nick })
+    return bansOf(state, server_id)
+  },
+  GUILD_BAN_ADD(state, { server_id, user }) {
+    state.servers.get(server_id)?.bans?.add(user.id)
+    return nothing
+  },
+  GUILD_BAN_REMOVE(state, { server_id, user }) {
+    state.servers.get(server_id)?.bans?.delete(user.id)
+    return nothing
+  },
+  GUILD_ROLE_CREATE: (state, { server_id, role }) => setRole(state, server_id, role),
+  GUILD_ROLE_UPDATE: (state, { server_id, role }) => setRole(state, server_id, role),
+  GUILD_ROLE_DELETE(state, { server_id, role_id }) {
+    const server = state.servers.get(server_id)
+    server?.roles.delete(role_id)
+    for (const [user, member] of server?.members ?? [])
+      server!.members.set(user, { ...member, roles: member.roles.filter(role => role !== role_id) })
+    state.outlines.get(server_id)?.roles.delete(role_id)
+    return bansOf(state, server_id)
+  },
+  CHANNEL_CREATE(state, channel) {
+    const { id, server_id, name, type, channel_type, position } = channel
+    state.outlines.get(server_id)?.channels.set(id, { id, name, type, channel_type, position })
+    const server = state.servers.get(server_id)
+    if (!server) return nothing
+    server.channels.set(id, channel)
+    return server.histories.has(id) ? nothing : [{ part: "history", server: server_id, channel: id }]
+  },
+  CHANNEL_UPDATE(state, channel) {
+    const { id, server_id, name, type, channel_type, position } = channel
+    const server = state.servers.get(server_id)
+    const outline = state.outlines.get(server_id)
+    if (outline?.channels.has(id)) outline.channels.set(id, { id, name, type, channel_type, position })
+    if (server?.channels.has(id)) server.channels.set(id, channel)
+    return nothing
+  },
+  CHANNEL_DELETE(state, { id, server_id }) {
+    const server = state.servers.get(server_id)
+    server?.channels.delete(id)
+    server?.histories.delete(id)
+    state.outlines.get(server_id)?.channels.delete(id)
+    return nothing
+  },
+  TYPING_START(state, { channel_id, user_id }) {
+    state.typing.add(`${channel_id} ${user_id}`)
+    return nothing
+  },
+  MESSAGE_CREATE(state, message) {
+    state.typing.delete(`${message.channel_id} ${message.author_id}`)
+    return setMessage(state, message)
+  },
+  MESSAGE_UPDATE: (state, message) => setMessage(state, message),
+  MESSAGE_DELETE: (state, { id, ...where }) => deleteMessages(state, { ids: [id], ...where }),
+  MESSAGE_DELETE_BULK: (state, data) => deleteMessages(state, data),
+}
+
+/** What the client has to read because of an event. */
+export const reduce = (state: ClientState, { name, data }: ReceivedEvent): Needs =>
+  (reducers[name] as (state: ClientState, data: never) => Needs)(state, data as never)
+
+const byId = <T extends { id: Snowflake }>(list: readonly T[]) => new Map(list.map(one => [one.id, one]))
+
+function setRole(state: ClientState, server_id: Snowflake, role: Role): Needs {
+  const { id, name, color, hoist, position } = role
+  state.servers.get(server_id)?.roles.set(id, role)
+  state.outlines.get(server_id)?.roles.set(id, { id, name, color, hoist, position })
+  return bansOf(state, server_id)
+}
+
+function setMessage(state: ClientState, message: Message): Needs {
+  const history = state.servers.get(message.server_id!)?.histories.get(message.channel_id)
+  if (history && BigInt(message.id) >= history.floor) history.messages.set(message.id, message)
+  return nothing
+}
+
+function deleteMessages(
+  state: ClientState,
+  { ids, channel_id, server_id }: { ids: Snowflake[]; channel_id: Snowflake; server_id: Snowflake | null },
+): Needs {
+  const history = state.servers.get(server_id!)?.histories.get(channel_id)
+  for (const id of ids) history?.messages.delete(id)
+  return nothing
+}
+
+export function mayBan(user: Snowflake, { facts, roles, members }: KnownServer): boolean {
+  if (facts.owner_id === user) return true
+  return (members.get(user)?.roles ?? []).some(id => {
+    const granted = roles.get(id)?.permissions
+    return granted?.["members.ban"] === true || granted?.["administrator"] === true
+  })
+}
+
+/** Whoever may ban from now on reads whom he missed. */
+function bansOf(state: ClientState, server_id: Snowflake): Needs {
+  const server = state.servers.get(server_id)
+  if (!server) return nothing
+  if (!mayBan(state.user!.id, server)) server.bans = null
+  else if (server.bans === null) return [{ part: "bans", server: server_id }]
+  return nothing
+}

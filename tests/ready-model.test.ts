@@ -1,0 +1,371 @@
+/** P5: READY, the first reads and the events that follow are as good as the same reads made afresh, for every kind of event. */
+import { randomInt } from "node:crypto"
+import { setTimeout as sleep } from "node:timers/promises"
+import { ApiError } from "../client/rest.ts"
+import { events, routes, type EventName, type Routes } from "../src/contract/contract.ts"
+import type { Route } from "../src/contract/registry.ts"
+import { randomFrom, type Random } from "./chaos/random.ts"
+import { acts, World, type Act } from "./kit/acts.ts"
+import { compared, ModelClient, Reads } from "./kit/client-model.ts"
+import { reducers } from "./kit/client-state.ts"
+import type { Listener, Person } from "./kit/person.ts"
+import { sharedServer } from "./kit/seeds.ts"
+import { expect, test, type SharedCluster } from "./kit/test.ts"
+
+const names = Object.keys(events) as EventName[]
+
+/** Without READY nothing begins. */
+const later = names.filter(name => name !== "READY")
+
+/** Events after which a client's reads show the same as before. Whoever misses one is none the worse. */
+const silent: ReadonlyMap<EventName, string> = new Map([
+  ["RESUMED", "what was missed follows"],
+  ["SESSION_POSITION", "moves nothing but the position"],
+  ["TYPING_START", "may be lost, and no read shows it"],
+  ["CHANNEL_UPDATE", "is told of overrides, which no list shows; nothing else of a channel can be changed yet"],
+])
+/** Events that no request and no client can bring about. */
+const unprovoked: ReadonlyMap<EventName, string> = new Map()
+
+/** Routes that change nothing though they are no GET. */
+const harmless: readonly string[] = ["negotiateVersion"]
+
+test("every event has its model, and every route that changes something somebody who uses it", () => {
+  expect(Object.keys(reducers).toSorted()).toEqual(names.toSorted())
+  const changing = Object.entries<Route>(routes).flatMap(([name, { method }]) => (method === "GET" ? [] : [name]))
+  expect([...Object.keys(acts), ...harmless].toSorted()).toEqual(changing.toSorted())
+})
+
+const readsOf = (shared: SharedCluster, person: Person, random: Random) =>
+  new Reads(() => person.on(random.pick([shared.east, shared.west])), shared.sql)
+
+test("P5: a client that misses one kind of event knows less than one that reads afresh", async ({ shared }) => {
+  const { east, west } = shared
+  const random = randomFrom(1, "deaf")
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const [mo, eve] = [await shared.person("mo"), await shared.person("eve")]
+  const rest = ada.on(east)
+  const server_id = server.id
+  const { code } = await rest.createInvite({ channel_id: channel.id })
+  for (const person of [mo, eve]) await person.on(west).joinByInvite({ invite_code: code })
+  const outlaw = await shared.person("outlaw")
+  await rest.banUser({ server_id, user_id: outlaw.id })
+  const guard = await rest.createRole({ server_id, name: "Guard", permissions: { "members.ban": true } })
+  const [renamed, doomed] = [
+    await rest.createRole({ server_id, name: "Crew" }),
+    await rest.createRole({ server_id, name: "Doomed" }),
+  ]
+  await rest.giveRole({ server_id, member_id: lin.id, role_id: guard.id })
+  const hidden = await rest.createChannel({ server_id, name: "hidden" })
+  const channel_id = channel.id
+  const [edited, deleted] = [
+    await rest.createMessage({ channel_id, content: "first" }),
+    await rest.createMessage({ channel_id, content: "second" }),
+  ]
+  await eve.on(west).createMessage({ channel_id, content: "from Eve" })
+  const ending = await rest.createServer({ name: "Ending" })
+  const [lobby] = await rest.listChannels({ server_id: ending.id })
+  const way = await rest.createInvite({ channel_id: lobby!.id })
+  await lin.on(west).joinByInvite({ invite_code: way.code })
+  const coming = await rest.createServer({ name: "Coming" })
+  const [hall] = await rest.listChannels({ server_id: coming.id })
+  const invitation = await rest.createInvite({ channel_id: hall!.id })
+
+  await shared.bootJobWorker()
+  const client = lin.gateway(east)
+  const whole = new ModelClient(readsOf(shared, lin, random))
+  const deaf = new Map(later.map(name => [name, new ModelClient(readsOf(shared, lin, random), name)]))
+  const models = [whole, ...deaf.values()]
+  client.on("dispatch", event => {
+    for (const model of models) model.receive(event)
+  })
+  await client.connect()
+  for (const model of models) await model.caughtUp()
+
+  await lin.on(west).joinByInvite({ invite_code: invitation.code })
+  await rest.deleteServer({ server_id: ending.id })
+  await rest.createMessage({ channel_id, content: "third" })
+  await rest.editMessage({ channel_id, message_id: edited.id, content: "first, again" })
+  await rest.deleteMessage({ channel_id, message_id: deleted.id })
+  await rest.startTyping({ channel_id })
+  await rest.createRole({ server_id, name: "New" })
+  await rest.editRole({ server_id, role_id: renamed.id, name: "Sailors" })
+  await rest.deleteRole({ server_id, role_id: doomed.id })
+  await rest.giveRole({ server_id, member_id: mo.id, role_id: renamed.id })
+  await rest.createChannel({ server_id, name: "new" })
+  await rest.setOverride({ channel_id, target_id: mo.id, type: "member", allow: [], deny: ["messages.send"] })
+  await rest.setOverride({
+    channel_id: hidden.id,
+    target_id: server_id,
+    type: "role",
+    allow: [],
+    deny: ["channels.view"],
+  })
+  await rest.unbanUser({ server_id, user_id: outlaw.id })
+  await rest.banUser({ server_id, user_id: eve.id, delete_message_days: 1 })
+  await client.next("MESSAGE_DELETE_BULK", { timeoutMs: 20_000 })
+  const late = await shared.person("late")
+  await late.on(west).joinByInvite({ invite_code: code })
+  client.drop()
+  await client.reconnect(west.url)
+  await shared.settle()
+  for (const model of models) await model.caughtUp()
+
+  const fresh = await readsOf(shared, lin, random).afresh()
+  const { told, read } = compared(whole.state, fresh)
+  expect(told, whole.tail()).toEqual(read)
+  const seen = new Set(whole.log.map(({ name }) => name))
+  expect(names.filter(name => !seen.has(name))).toEqual([...unprovoked.keys()])
+  // The check can fail: for each kind it does.
+  const unharmed = [...deaf].flatMap(([name, { state }]) => {
+    const { told, read } = compared(state, fresh)
+    return JSON.stringify(told) === JSON.stringify(read) ? [name] : []
+  })
+  expect(unharmed.toSorted()).toEqual([...silent.keys()].toSorted())
+})
+
+/** What a client knows is what one knows who reads afresh. */
+async function agree(shared: SharedCluster, person: Person, model: ModelClient, random: Random, what: string) {
+  await model.caughtUp()
+  const { told, read } = compared(model.state, await readsOf(shared, person, random).afresh())
+  expect(told, `${what} was told:\n${model.tail()}`).toEqual(read)
+}
+
+/** `READY_SEED` in the environment repeats a run's choices. */
+const newSeed = () => Number(process.env["READY_SEED"] ?? randomInt(2 ** 31))
+
+const bursts = 25
+
+test(
+  "P5: whoever identifies or resumes in the moment in which his access changes is told all of it",
+  { timeout: 180_000 },
+  async ({ shared }) => {
+    const seed = newSeed()
+    const random = randomFrom(seed, "bursts")
+    const { ada, lin, server, channel } = await shared.seed(sharedServer)
+    const [mo, eve] = [await shared.person("mo"), await shared.person("eve")]
+    const owner = () => ada.on(random.pick([shared.east, shared.west]))
+    const server_id = server.id
+    const { id: role_id } = await owner().createRole({ server_id, name: "Crew", permissions: { "members.ban": true } })
+    const secret = await owner().createChannel({ server_id, name: "secret" })
+    const { code } = await owner().createInvite({ channel_id: channel.id })
+    const isMember = new Map([lin, mo, eve].map(person => [person, person === lin]))
+
+    const comeOrGo = async (person: Person) => {
+      const rest = person.on(random.pick([shared.east, shared.west]))
+      if (isMember.get(person)) await rest.leaveServer({ server_id })
+      else await rest.joinByInvite({ invite_code: code })
+      isMember.set(person, !isMember.get(person))
+    }
+    const rule = async (person: Person) => {
+      const target = random.pick([
+        { target_id: server_id, type: "role" as const },
+        { target_id: role_id, type: "role" as const },
+      ])
+      const says = random.next() < 0.5 ? { allow: ["channels.view"], deny: [] } : { allow: [], deny: ["channels.view"] }
+      if (random.next() < 0.4) await owner().setOverride({ channel_id: secret.id, ...target, ...says })
+      else if (isMember.get(person))
+        await owner()[random.next() < 0.5 ? "giveRole" : "takeRole"]({ server_id, member_id: person.id, role_id })
+      await owner().createMessage({ channel_id: secret.id, content: "for those who see it" })
+    }
+
+    let resuming: { person: Person; client: Listener; model: ModelClient }[] = []
+    for (let burst = 1; burst <= bursts; burst++) {
+      const beginning = [lin, mo, eve].flatMap(person =>
+        [shared.east, shared.west].map(place => {
+          const model = new ModelClient(readsOf(shared, person, random))
+          const client = person.gateway(place)
+          client.on("dispatch", event => model.receive(event))
+          return { person, client, model }
+        }),
+      )
+      const pause = () => sleep(random.below(12))
+      await Promise.all([
+        ...[lin, mo, eve].map(person => pause().then(() => (random.next() < 0.6 ? comeOrGo(person) : rule(person)))),
+        ...beginning.map(({ client }) => pause().then(() => client.connect())),
+        ...resuming.map(({ client }) =>
+          pause().then(() => client.reconnect(random.pick([shared.east, shared.west]).url)),
+        ),
+      ])
+      await shared.settle()
+      for (const [i, { person, client, model }] of [...beginning, ...resuming].entries()) {
+        const how = i < beginning.length ? "identified" : "resumed"
+        await agree(shared, person, model, random, `seed ${seed}, burst ${burst}, ${person.username}, who ${how},`)
+        if (i < beginning.length) client.drop()
+        else client.close()
+      }
+      resuming = beginning.filter((_, i) => i % 2 === burst % 2)
+    }
+  },
+)
+
+/** How often each is tried; signing in costs a password's hash, so it happens once. */
+const deck = (
+  Object.entries({
+    createMessage: 8,
+    editMessage: 3,
+    deleteMessage: 3,
+    startTyping: 1,
+    createChannel: 2,
+    setOverride: 6,
+    deleteOverride: 2,
+    createRole: 3,
+    editRole: 5,
+    deleteRole: 2,
+    giveRole: 5,
+    takeRole: 3,
+    createInvite: 1,
+    joinByInvite: 8,
+    leaveServer: 2,
+    kickMember: 2,
+    banUser: 2,
+    unbanUser: 3,
+    createServer: 2,
+    deleteServer: 1,
+  } satisfies { [Name in keyof Routes]?: number }) as [keyof Routes, number][]
+).flatMap(([name, weight]) => Array.from({ length: weight }, () => name))
+
+/** Somebody's client, which comes and goes as it likes. */
+class Wanderer {
+  readonly #shared: SharedCluster
+  readonly #random: Random
+  readonly name: string
+  readonly person: Person
+  readonly counts: Record<"identified" | "resumed" | "resumedElsewhere" | "begunAgain", number>
+  readonly seen: Map<EventName, number>
+  #client: Listener | undefined
+  #url = ""
+  #model: ModelClient | undefined
+
+  constructor(
+    shared: SharedCluster,
+    person: Person,
+    { seed, name, seen, counts }: { seed: number; name: string } & Pick<Wanderer, "seen" | "counts">,
+  ) {
+    this.#shared = shared
+    this.#random = randomFrom(seed, name)
+    this.name = name
+    this.person = person
+    this.seen = seen
+    this.counts = counts
+  }
+
+  get model(): ModelClient {
+    return this.#model!
+  }
+
+  async step(): Promise<void> {
+    const random = this.#random
+    if (!this.#client || random.next() < 0.3) return this.#identify()
+    if (random.next() < 0.4) return this.#resume()
+    await sleep(random.below(80))
+  }
+
+  async #identify(): Promise<void> {
+    const random = this.#random
+    this.#client?.close()
+    const place = random.pick(this.#shared.workers)
+    const model = new ModelClient(readsOf(this.#shared, this.person, random))
+    const client = this.person.gateway(place, {
+      encoding: random.pick(["json", "msgpack"]),
+      backoff: { firstMs: 10, maxMs: 100 },
+    })
+    client.on("dispatch", event => {
+      this.seen.set(event.name, (this.seen.get(event.name) ?? 0) + 1)
+      model.receive(event)
+    })
+    client.on("invalid_session", () => this.counts.begunAgain++)
+    ;[this.#client, this.#model, this.#url] = [client, model, place.url]
+    await client.connect()
+    this.counts.identified++
+  }
+
+  async #resume(): Promise<void> {
+    const { url } = this.#random.pick(this.#shared.workers)
+    this.#client!.drop()
+    await sleep(this.#random.below(60))
+    await this.#client!.reconnect(url)
+    this.counts[url === this.#url ? "resumed" : "resumedElsewhere"]++
+    this.#url = url
+  }
+}
+
+const rounds = 3
+const actsPerRound = 80
+
+test(
+  "P5: whoever comes and goes while everything changes knows what one knows who reads afresh",
+  { timeout: 180_000 },
+  async ({ shared }) => {
+    const seed = newSeed()
+    const random = randomFrom(seed, "acts")
+    await shared.bootJobWorker()
+    const people = await Promise.all(["ada", "lin", "mo", "eve"].map(name => shared.person(name)))
+    const world = new World(shared, random, people)
+    const done = new Map<string, number>()
+    const refused = new Map<string, number>()
+    const act = async (name: keyof Routes) => {
+      try {
+        if ((await (acts[name] as Act)(world)) !== false) done.set(name, (done.get(name) ?? 0) + 1)
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status >= 500)
+          throw new Error(`seed ${seed}: ${name}`, { cause: error })
+        refused.set(name, (refused.get(name) ?? 0) + 1)
+      }
+    }
+    for (const name of ["createServer", "createServer", "createServer", "joinByInvite", "joinByInvite"] as const)
+      await act(name)
+
+    const seen = new Map<EventName, number>()
+    const counts = { identified: 0, resumed: 0, resumedElsewhere: 0, begunAgain: 0 }
+    const wanderers = people.flatMap((person, i) =>
+      Array.from(
+        { length: i < 2 ? 2 : 1 },
+        (_, n) => new Wanderer(shared, person, { seed, name: `${person.username} ${n}`, seen, counts }),
+      ),
+    )
+    const allAgree = async (when: string) => {
+      await shared.settle()
+      for (const { person, name, model } of wanderers)
+        await agree(shared, person, model, random, `seed ${seed}, ${when}, ${name}`)
+    }
+    for (let round = 1; round <= rounds; round++) {
+      let left = actsPerRound
+      const doers = Array.from({ length: 3 }, async () => {
+        while (left-- > 0) await act(random.pick(deck))
+      })
+      const isOver = () => left <= 0
+      await Promise.all([
+        ...doers,
+        ...(round === 1
+          ? [
+              act("register")
+                .then(() => act("login"))
+                .then(() => act("logout")),
+            ]
+          : []),
+        ...wanderers.map(async wanderer => {
+          do await wanderer.step()
+          while (!isOver())
+        }),
+      ])
+      await allAgree(`round ${round}`)
+    }
+    // Whatever chance has left out.
+    const missing = () => names.filter(name => !seen.has(name) && !silent.has(name) && !unprovoked.has(name))
+    const undone = () => (Object.keys(acts) as (keyof Routes)[]).filter(name => !done.has(name))
+    for (let n = 0; n < 300 && missing().length + undone().length > 0; n++) {
+      await act(random.pick([...undone(), ...deck]))
+      if (n % 20 === 19) await shared.settle()
+    }
+    await allAgree("the end")
+    const report = `seed ${seed}: ${JSON.stringify({ ...counts, done: Object.fromEntries(done), refused: Object.fromEntries(refused) })}`
+    console.info(report, Object.fromEntries(seen))
+    expect({ undone: undone(), missing: missing() }, report).toEqual({ undone: [], missing: [] })
+    expect(
+      [...unprovoked.keys()].filter(name => seen.has(name)),
+      report,
+    ).toEqual([])
+    expect(Math.min(counts.identified, counts.resumed, counts.resumedElsewhere), report).toBeGreaterThan(0)
+  },
+)
