@@ -54,7 +54,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     self,
     predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
-    keys: redisKeys(redisPrefix, await originOf(adding, redisKeys(redisPrefix))),
+    keys: redisKeys(redisPrefix, await originOf(adding, storage.placement.redisOrigin)),
     storage,
     jobs: queue,
     // Only turns revoke, and turns happen where shards are.

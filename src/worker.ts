@@ -76,7 +76,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
   const connections = [admitting, remembering, queueing]
   await Promise.all(connections.map(connection => connection.connect()))
-  const keys = redisKeys(options.redisPrefix, await originOf(admitting, redisKeys(options.redisPrefix)))
+  const keys = redisKeys(options.redisPrefix, await originOf(admitting, storage.placement.redisOrigin))
 
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
   const tokens = createTokens({

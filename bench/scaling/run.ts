@@ -36,8 +36,8 @@ const people = {
 }
 const sizes = [
   { sessions: 1e4, largest: 2_000, seconds: 20 },
-  { sessions: 1e6, largest: 50_000, seconds: 2 },
-  { sessions: 1e8, largest: 1e6, seconds: 0.1 },
+  { sessions: 1e6, largest: 50_000, seconds: 0.5 },
+  { sessions: 1e8, largest: 1e6, seconds: 0.02 },
 ] as const
 
 interface Row {
@@ -126,6 +126,7 @@ function worldsOf(costs: Costs, { sessions, largest, seconds }: (typeof sizes)[n
     rate: size => Math.min((size * people.posts) / people.serversOfASession, people.readable),
   })
   const messages = kinds.reduce((sum, { count, rate }) => sum + count * rate, 0)
+  // Without the signs of life, which more masters do not share.
   const need = (workers: number): Cost => {
     const sum = { node: 0, postgres: 0, redis: 0 }
     for (const { count, size, rate } of kinds) {
@@ -137,7 +138,6 @@ function worldsOf(costs: Costs, { sessions, largest, seconds }: (typeof sizes)[n
       sum[part] += messages * own + workers * costs.idle[part] + sessions * costs.session[part]
       sum[part] /= 1e6
     }
-    sum.redis += (costs.pair * workers * workers) / 1e6
     return sum
   }
   let workers = 2

@@ -9,14 +9,14 @@
 export const redisKeys = (prefix: string, origin = "") => {
   const here = (at: string) => (origin === "" || at === origin ? prefix : `${prefix}${at.slice(0, 12)}:`)
   return {
+    /** Whether it is no longer the Redis in which the cluster began, as its first workers found it. */
+    isLater: (at: string) => origin !== "" && at !== origin,
     /** Hash: incarnation → counter and address; each member changes its own field to show that it lives. */
     members: `${prefix}members`,
     /** String: made once per Redis; when it is gone or another, Redis lost what it knew. */
     identity: `${prefix}identity`,
     /** The same for a part of a Redis Cluster. */
     identityPart: (tag: string) => `${prefix}identity:{${tag}}`,
-    /** String: the replication id of the Redis in which the cluster's first worker started. */
-    origin: `${prefix}origin`,
     /** Stream: what others ask of a worker and answer to it. Its delivery log is in the same slot. */
     inbox: (worker: string, at = origin) => `${here(at)}inbox:{${worker}}`,
     /** Stream: the events that a worker sends out. */

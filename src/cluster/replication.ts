@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { Cluster, type Redis as Server } from "ioredis"
 import { slotOf } from "./identity.ts"
-import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 
 /** What each connection was told when it was made; before that nothing is known. */
@@ -71,10 +70,7 @@ export function onNewReplication(redis: Redis, act: () => void): void {
 
 /**
  * The replication id under which keys bear no mark of it. It is that of the Redis in which the first worker of the cluster
- * started; with a Redis Cluster there is none.
+ * started, which PostgreSQL remembers; with a Redis Cluster there is none.
  */
-export async function originOf(redis: Redis, keys: RedisKeys): Promise<string> {
-  if (redis instanceof Cluster) return "-"
-  await redis.set(keys.origin, replicationsOf(redis), "NX")
-  return (await redis.get(keys.origin)) ?? ""
-}
+export const originOf = (redis: Redis, remembered: (first: string) => Promise<string>): Promise<string> =>
+  redis instanceof Cluster ? Promise.resolve("-") : remembered(replicationsOf(redis))

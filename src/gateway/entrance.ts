@@ -350,7 +350,7 @@ export class Entrance {
     const { listeners, homes } = this.#options
     const known = knownAt(seq, session.guilds.keys(), session.changes)
     const unsure = session.changes.flatMap(change => (change.s > seq && change.isLookedUp ? [change.server] : []))
-    for (const server of [...session.guilds.keys()]) {
+    for (const server of session.guilds.keys()) {
       if (known.has(server)) continue
       listeners.removeGuild(session, server)
       homes.release(server)

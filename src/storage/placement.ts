@@ -73,6 +73,14 @@ export const placementStorage = (sql: Sql) => ({
     return row?.lives
   },
 
+  /** Web workers that died within the last hour, more than any session can be resumed after. */
+  async diedLately(): Promise<string[]> {
+    const rows = await sql<
+      { id: string }[]
+    >`SELECT id FROM incarnations WHERE role = 'web' AND died_at > now() - interval '1 hour'`
+    return rows.map(row => row.id)
+  },
+
   /** Incarnations that died long ago, with their lanes. Nobody of theirs can be writing any more. */
   async forgetDead(): Promise<void> {
     await sql`
@@ -127,6 +135,13 @@ export const placementStorage = (sql: Sql) => ({
   },
 
   /** Whether it answers and takes writes. */
+  /** @returns the replication id of the Redis in which the cluster's first worker started: this one, if it is the first */
+  async redisOrigin(id: string): Promise<string> {
+    await sql`INSERT INTO redis_origin (id) VALUES (${id}) ON CONFLICT DO NOTHING`
+    const [row] = await sql<{ id: string }[]>`SELECT id FROM redis_origin`
+    return row!.id
+  },
+
   async ping(): Promise<void> {
     const [row] = await sql<{ setting: string }[]>`SELECT current_setting('transaction_read_only') AS setting`
     if (row!.setting === "on") throw new Error("PostgreSQL is read-only")

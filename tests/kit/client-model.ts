@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import type { ReceivedEvent } from "../../client/gateway.ts"
 import { ApiError } from "../../client/rest.ts"
 import type { EventName } from "../../src/contract/contract.ts"
@@ -32,11 +33,11 @@ async function granted<T>(read: Promise<T>): Promise<T | undefined> {
 /** What a client reads when it starts, of one user, on any worker. */
 export class Reads {
   readonly #rest: () => Starling
-  readonly #sql: Sql
+  readonly #tables: { readonly sql: Sql }
 
-  constructor(rest: () => Starling, sql: Sql) {
+  constructor(rest: () => Starling, tables: { readonly sql: Sql }) {
     this.#rest = rest
-    this.#sql = sql
+    this.#tables = tables
   }
 
   /** A whole server, unless it is refused or taken away meanwhile. */
@@ -82,7 +83,8 @@ export class Reads {
 
   /** No route lists members yet: the tables do. */
   async #members(server: Snowflake): Promise<Map<Snowflake, KnownMember>> {
-    const rows = await this.#sql<{ user_id: Snowflake; nickname: string | null; roles: Snowflake[] }[]>`
+    const { sql } = this.#tables
+    const rows = await sql<{ user_id: Snowflake; nickname: string | null; roles: Snowflake[] }[]>`
       SELECT m.user_id, m.nickname, ARRAY(SELECT r.id::text FROM roles r WHERE r.id = ANY(m.roles)) AS roles
       FROM members m WHERE m.server_id = ${server}`
     return new Map(rows.map(row => [row.user_id, { roles: [server, ...row.roles], nickname: row.nickname }]))
@@ -136,11 +138,12 @@ export class ModelClient {
     if (this.#failure !== undefined) throw new Error("a client could not read", { cause: this.#failure })
   }
 
-  /** The latest events, as text. */
-  tail(count = 60): string {
+  /** The latest events, as text; of one server and of the session only, if it is named. */
+  tail(server?: Snowflake, count = 40): string {
     return this.log
+      .filter(event => server === undefined || (serverOf(event) ?? server) === server)
       .slice(-count)
-      .map(({ s, name, data }) => `  ${s} ${name} ${JSON.stringify(data).slice(0, 200)}`)
+      .map(({ s, name, data }) => `  ${s} ${name} ${JSON.stringify(data).slice(0, 160)}`)
       .join("\n")
   }
 
@@ -196,6 +199,18 @@ export class ModelClient {
 
 const sorted = <K extends string, V, W>(map: ReadonlyMap<K, V>, shown: (value: V, key: K) => W): Record<string, W> =>
   Object.fromEntries([...map].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, shown(value, key)]))
+
+/** Where two plain values differ, as text. */
+export function differences(told: unknown, read: unknown, path = ""): string[] {
+  if (isDeepStrictEqual(told, read)) return []
+  if (!isRecord(told) || !isRecord(read)) {
+    const shown = (value: unknown) => (value === undefined ? "nothing" : JSON.stringify(value).slice(0, 200))
+    return [`${path}: told ${shown(told)}, read ${shown(read)}`]
+  }
+  const keys = new Set([...Object.keys(told), ...Object.keys(read)])
+  return [...keys].flatMap(key => differences(told[key], read[key], `${path}/${key}`))
+}
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
 
 /** Two states as plain values: equal if the client knows what its reads show. */
 export function compared(told: ClientState, read: ClientState): { told: unknown; read: unknown } {

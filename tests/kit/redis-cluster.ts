@@ -131,17 +131,26 @@ async function startMaster(
     }
     return connection.call(String(words[0]), ...words.slice(1))
   }
+  const settings: Record<string, string> = {
+    port: String(port),
+    bind: "127.0.0.1",
+    dir: folder,
+    save: "",
+    appendonly: "yes",
+    appendfsync: "everysec",
+    "maxmemory-policy": "noeviction",
+    "cluster-enabled": "yes",
+    "cluster-port": String(bus),
+    "cluster-node-timeout": "2000",
+    // A master that is away takes its slots along, and no others.
+    "cluster-require-full-coverage": "no",
+    "cluster-announce-ip": "127.0.0.1",
+    "cluster-announce-port": String(told),
+  }
   const launch = async () => {
     server = await spawnServer({
       command,
-      args: [
-        ...["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""],
-        ...["--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction"],
-        ...["--cluster-enabled", "yes", "--cluster-port", String(bus), "--cluster-node-timeout", "2000"],
-        // A master that is away takes its slots along, and no others.
-        ...["--cluster-require-full-coverage", "no"],
-        ...["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", String(told)],
-      ],
+      args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
       logFile: `${folder}.log`,
       account: undefined,
       farewell: [

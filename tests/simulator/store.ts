@@ -453,6 +453,12 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           incarnations.update(incarnation, { lives: row.lives + 1 })
           return row.lives + 1
         }),
+      diedLately: () =>
+        ask("placement.diedLately", () =>
+          [...incarnations.values()].flatMap(({ id, role, died_at }) =>
+            role === "web" && died_at !== null && died_at > tables.now() - 3_600_000 ? [id] : [],
+          ),
+        ),
       forgetDead: () =>
         ask("placement.forgetDead", () => {
           const owners = new Set([...shards.values()].map(({ owner }) => owner))
@@ -505,6 +511,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           for (const key of asked) outbox.delete(key)
         })
       },
+      redisOrigin: id => ask("placement.redisOrigin", () => (tables.redisOrigin ??= id)),
       ping: () => ask("placement.ping", () => undefined),
     },
 

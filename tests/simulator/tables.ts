@@ -290,6 +290,7 @@ export class Tables {
     },
     groups: { channel: row => row.channel_id, author: row => pair(row.channel_id, row.author_id) },
   })
+  redisOrigin: string | undefined
   readonly now: () => number
 
   constructor(now: () => number) {

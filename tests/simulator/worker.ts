@@ -68,7 +68,7 @@ export class SimulatedWorker implements Actor {
     const doors: { gateway?: Gateway } = {}
     const remembering = this.#options.openRecords()
     await remembering.connect()
-    const keys = redisKeys("", await originOf(remembering, redisKeys("")))
+    const keys = redisKeys("", await originOf(remembering, storage.placement.redisOrigin))
     const node = await openNode({
       self,
       connect: this.#options.connect,

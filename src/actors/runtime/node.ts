@@ -11,7 +11,7 @@ import type { Connect } from "../../cluster/redis.ts"
 import { onNewReplication, replicationsOf } from "../../cluster/replication.ts"
 import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
-import type { LogItem } from "../../domain/log-entry.ts"
+import type { LogHeader, LogItem } from "../../domain/log-entry.ts"
 import { epochMs, idOf, shardCount } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -244,6 +244,16 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     askInterests: async shards => (await Promise.all(webWorkers().map(id => askInterests(id, shards)))).flat(),
     removeInterest: (shard, list) => interests.remove(shard, list),
     logPositions: worker => logs.positions(worker),
+    doubtfulLogs: async () => {
+      const dead = await storage.placement.diedLately()
+      const later = dead.filter(worker => keys.isLater(logs.at(worker)))
+      const exist = await Promise.all(later.map(worker => logs.exists(worker)))
+      return later.filter((_, i) => exist[i])
+    },
+    declareGap: async (worker, { shard, epoch, number }) => {
+      const gap: LogHeader = ["g", shard, number]
+      await logs.append(worker, [{ shard, epoch, number, before: null, fields: [JSON.stringify(gap), ""] }])
+    },
     dropLog: worker => logs.drop(worker),
     announce,
     places: () => membership.places(),

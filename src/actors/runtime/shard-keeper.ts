@@ -30,6 +30,10 @@ export interface ShardKeeperOptions {
   readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
   readonly removeInterest: (shard: number, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
   readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
+  /** Dead workers with a log that nobody can say all of: who took what was known to a Redis that is no longer there. */
+  readonly doubtfulLogs: () => Promise<readonly string[]>
+  /** Tells a log that it lacks everything of a shard up to a row. */
+  readonly declareGap: (worker: string, gap: { shard: number; epoch: number; number: number }) => Promise<void>
   readonly dropLog: (worker: string) => Promise<void>
   /** Tells every other member who owns what now. */
   readonly announce: (rows: readonly ShardOwner[]) => void
@@ -53,6 +57,7 @@ const takerPatience = 500
  *   K1  A shard without a living owner is taken by compare-and-set; a living owner alone decides to release.
  *   K2  A new owner first reads where the logs stand, then publishes what it inherits, then decides anything of its own.
  *   K3  A shard is handed over with nothing of it unfinished.
+ *   K4  Where nobody knows any more what a dead worker took, its log is told that it lacks it.
  */
 export class ShardKeeper {
   readonly #options: ShardKeeperOptions
@@ -183,7 +188,7 @@ export class ShardKeeper {
   async #open(owned: readonly ShardOwner[]): Promise<void> {
     const { store, logPositions, host, outbox, isLiving, clock, log } = this.#options
     const numbers = owned.map(row => row.shard)
-    const [rows, interests] = await Promise.all([store.outbox(numbers), this.#interestsOf(numbers)])
+    const [rows, { interests, unknown }] = await Promise.all([store.outbox(numbers), this.#interestsOf(numbers)])
     const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
     const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
     for (const worker of workers) {
@@ -199,6 +204,13 @@ export class ShardKeeper {
 
     const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
     for (const row of rows) rowsOf.get(row.shard)!.push(row)
+    // K4
+    const doubtful = unknown.size > 0 ? await this.#options.doubtfulLogs() : []
+    for (const worker of doubtful)
+      for (const { shard, epoch } of owned) {
+        const number = rowsOf.get(shard)!.at(-1)?.number ?? 0
+        if (number > 0 && unknown.has(shard)) await this.#options.declareGap(worker, { shard, epoch, number })
+      }
     for (const { shard: number, epoch } of owned) {
       const mine = rowsOf.get(number)!
       const newest = mine.at(-1)
@@ -222,12 +234,14 @@ export class ShardKeeper {
   }
 
   /** Where Redis does not know, because nobody had a shard before or because it has failed over, the workers are asked. */
-  async #interestsOf(shards: readonly number[]): Promise<Map<number, readonly Interest[]>> {
+  async #interestsOf(
+    shards: readonly number[],
+  ): Promise<{ interests: ReadonlyMap<number, readonly Interest[]>; unknown: ReadonlySet<number> }> {
     const { loadInterests, askInterests, replaceInterests } = this.#options
     const known = await loadInterests(shards)
     const interests = new Map([...known].map(([shard, { list }]) => [shard, list]))
     const unknown = shards.filter(shard => !known.get(shard)!.isComplete)
-    if (unknown.length === 0) return interests
+    if (unknown.length === 0) return { interests, unknown: new Set() }
     const keyOf = ({ home, worker }: Interest) => `${home} ${worker}`
     const found = new Map(
       unknown.map(shard => [shard, new Map(interests.get(shard)!.map(interest => [keyOf(interest), interest]))]),
@@ -236,7 +250,7 @@ export class ShardKeeper {
       found.get(shardOf(interest.home))!.set(keyOf(interest), interest)
     for (const [shard, list] of found) interests.set(shard, [...list.values()])
     await Promise.all(unknown.map(shard => replaceInterests(shard, interests.get(shard)!)))
-    return interests
+    return { interests, unknown: new Set(unknown) }
   }
 
   async #giveAway(): Promise<void> {
