@@ -10,8 +10,13 @@ export const clusterConfig = {
     /** Web workers per host; null: one per core, at least two. `WORKERS` overrides it. */
     web: null as number | null,
     job: 1,
-    /** Restarting a worker that died: first wait, growth per death in a row, ceiling. */
-    restart: { first: 100, factor: 2, max: 5_000, forgiveAfter: 60_000 },
+    /**
+     * Restarting a worker that died: first wait, growth per death in a row, ceiling; the lower ceiling is for one that had
+     * become ready, because all that start-up needs is there and a longer wait only keeps clients out. Who killed it tells
+     * nothing: a kernel that is out of memory sends the same signal as a person. One that was ready for `forgiveAfter`
+     * begins a new row.
+     */
+    restart: { first: 100, factor: 2, max: 5_000, maxOnceReady: 1_000, forgiveAfter: 10_000 },
     /** From SIGTERM to SIGKILL of a worker. */
     drainTimeout: 20_000,
     /**

@@ -43,7 +43,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     metrics.pools.redisErrors.of("jobs").inc()
     log.debug({ err: error, connection: "jobs" }, "redis trouble")
   }
-  const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}` })
+  const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}`, metrics })
   await storage.migrations.require()
   const adding = openRedis(redisUrl, `${self.id} jobs`, trouble)
   const taking = openJobConnection(redisUrl, `${self.id} jobs taken`, trouble)

@@ -69,7 +69,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     metrics.pools.redisErrors.of(name).inc()
     log.debug({ err: error, connection: name }, "redis trouble")
   }
-  const storage = openStorage({ url: options.databaseUrl, name: self.id, ...topology.storage })
+  const storage = openStorage({ ...topology.storage, url: options.databaseUrl, name: self.id, metrics })
   await storage.migrations.require()
   const admitting = openRedis(options.redisUrl, `${self.id} admission`, trouble("admission"))
   const remembering = openRedis(options.redisUrl, `${self.id} sessions`, trouble("sessions"))

@@ -3,6 +3,7 @@ import { refusal } from "./kit/conformance.ts"
 import { send } from "./kit/exchange.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
+import { until } from "./kit/until.ts"
 
 test("P12: after a logout no worker takes the token, not even from its cache", async ({ shared }) => {
   const { channel, lin } = await shared.seed(sharedServer)
@@ -37,6 +38,31 @@ test("P12: a logout closes the session's gateway connections with 4004 on every 
   expect((await kept.next("MESSAGE_CREATE")).id).toBe(sent.id)
   expect([...east.rest(), ...west.rest()]).toEqual([])
   await expect(lin.listen(shared.east)).rejects.toMatchObject({ code: 4004 })
+})
+
+test("P12: an IDENTIFY whose token was good when it began gets no session when the logout was answered before READY", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1)
+  const { lin } = await cluster.seed(sharedServer)
+  // The token has been verified, and READY stands still where it reads what its server looks like.
+  const held = await cluster.sql.reserve()
+  await held`BEGIN`
+  await held`LOCK TABLE channel_overrides`
+  const late = lin.listen(worker!).then(
+    () => "READY",
+    (error: { code?: number }) => error.code,
+  )
+  await until(
+    "READY stands still",
+    async () =>
+      (await held`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+        .length > 0,
+  )
+  await lin.on(worker!).logout()
+  await held`COMMIT`
+  held.release()
+  expect(await late).toBe(4004)
 })
 
 test("writes in flight when their token is revoked are answered or refused, and none is accepted afterwards", async ({

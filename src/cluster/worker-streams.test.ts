@@ -38,6 +38,7 @@ async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: 
     markEvery: 5,
     clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
     reserved: () => 0,
+    noteLog: async () => true,
     onOver: () => {},
     onMessage: fields => messages.push([...fields]),
     onItems: items => taken.push(...items),

@@ -19,6 +19,8 @@ export interface WorkerStreamsOptions {
   readonly clock: Clock
   /** No position up to this one may be given out again. */
   readonly reserved: () => number
+  /** The log was made anew in the Redis with this replication id; false when the worker was declared dead before. */
+  readonly noteLog: (at: string) => Promise<boolean>
   /** The streams cannot be gone on with. */
   readonly onOver: (why: string) => void
   readonly onMessage: (fields: readonly string[]) => void
@@ -174,7 +176,11 @@ export class WorkerStreams {
           .hset(place, "s", next, ...rows),
       )
     }
-    const { trouble } = this.#options
+    const { trouble, noteLog } = this.#options
+    if (!(await noteLog(at))) {
+      this.#stopped = true
+      return onOver("declared dead")
+    }
     blocking
       .unlink(keys.log(worker, this.#at), keys.logPosition(worker, this.#at), keys.inbox(worker, this.#at))
       .catch(trouble)

@@ -355,7 +355,7 @@ export class Entrance {
       listeners.removeGuild(session, server)
       homes.release(server)
     }
-    session.changes = session.changes.filter(change => change.s <= seq)
+    // The changes stay: until they are read again they say what the client still knows, wherever it resumes next.
     return unsure
   }
 

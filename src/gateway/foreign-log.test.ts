@@ -48,7 +48,7 @@ async function open(maxBytes = 1_000_000) {
   const clock = { ...systemClock, now: () => now, monotonic: () => now }
   await logs.create("a", 5000)
   await logs.create("b", 1000)
-  const foreign = new ForeignLogs({ logs, self: "b", maxBytes, keep: 60_000, clock, metrics })
+  const foreign = new ForeignLogs({ logs, isReal: async () => true, self: "b", maxBytes, keep: 60_000, clock, metrics })
   let number = 0
   const append = async (count: number, data = "x") => {
     const fields = Array.from({ length: count }, () => [`["e",1,${number + 1},"home"]`, data]).flat()

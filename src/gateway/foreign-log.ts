@@ -43,6 +43,8 @@ export class OutOfReach extends Error {}
 
 export interface ForeignLogOptions {
   readonly logs: DeliveryLogs
+  /** Whether what stands in a worker's log can be relied on. */
+  readonly isReal: (worker: string) => Promise<boolean>
   readonly self: string
   readonly maxBytes: number
   readonly keep: number
@@ -199,8 +201,9 @@ export class ForeignLogs {
 
   /** A log as far as it reaches now, from a position on or from an earlier one. */
   async #upToEnd(log: string, position: number): Promise<Held> {
-    const { logs, clock, maxBytes } = this.#options
-    const { oldest, last } = await this.ends(log)
+    const { logs, clock, maxBytes, isReal } = this.#options
+    const [{ oldest, last }, real] = await Promise.all([this.ends(log), isReal(log)])
+    if (!real) throw new OutOfReach("the log was made by a worker that was dead")
     // What was sent just before the first position that is still there is known to be whole.
     if (position < oldest - 1) throw new OutOfReach("the log does not reach back")
     const at = logs.at(log)

@@ -122,6 +122,7 @@ export class Gateway {
     })
     this.#foreign = new ForeignLogs({
       logs: node.logs,
+      isReal: worker => node.isRealLog(worker),
       self,
       maxBytes: topology.resumeReplayBytes,
       keep: topology.resumeWindow,

@@ -223,7 +223,7 @@ export class Reader {
         if (control.user === session.user) this.#lose(session, control.server, s, s <= session.repeatedUntil)
         return
       case "serverDeleted":
-        this.#lose(session, control.server, s, false)
+        this.#lose(session, control.server, s, wasTold(session, control.server, s))
         return
       case "membershipsChanged":
         if (control.user === session.user && session.guilds.has(control.server) !== control.member)
@@ -358,6 +358,10 @@ const isCut = (session: Session, home: Snowflake, number: number): boolean => {
   const cut = session.foreign ? undefined : session.cuts?.get(home)
   return cut !== undefined && number <= cut
 }
+
+/** Whether the session lost a server at this place, when it read it before. */
+const wasTold = ({ changes, repeatedUntil }: Session, server: Snowflake, at: number): boolean =>
+  at <= repeatedUntil && changes.some(change => change.server === server && change.s === at && !change.isMember)
 
 export function noteChange(session: Session, change: GuildChange): void {
   session.changes = [...session.changes.slice(1 - changesKept), change]

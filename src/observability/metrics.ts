@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
+import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
 import type { ErrorCode } from "../contract/errors.ts"
 import { closeCodes, opcodes } from "../contract/gateway-codes.ts"
@@ -145,7 +146,7 @@ export function createMetrics() {
     pools: {
       queries: declare.counters(
         "starling_postgres_queries_total",
-        "Queries sent to PostgreSQL, by pool",
+        "Queries sent to PostgreSQL, by pool; a batch of a lane is one",
         "pool",
         pools,
       ),
@@ -193,8 +194,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 
 type Declare = ReturnType<typeof declareIn>
 
-/** Plain reads, transactions, and the lanes' own connections. */
-const pools = ["read", "transaction", "lane"] as const
+/** Plain statements, and the lanes' own connections. */
+const pools = ["read", "lane"] as const
 
 /** What the http room keeps beside each of its routes. */
 export interface RouteMetrics {
@@ -348,8 +349,17 @@ function processMetrics(declare: Declare, loop: ReturnType<typeof watchEventLoop
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   })
+  let resident = 0
+  declare.gauge("starling_process_resident_memory_bytes", "Resident memory of the process").from(() => {
+    try {
+      resident = process.memoryUsage.rss()
+    } catch (error) {
+      // Node opens a file for it; with no descriptor left the number of last time has to do.
+      if (!["EMFILE", "ENFILE"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error
+    }
+    return resident
+  })
   declare
-    .gauge("starling_process_resident_memory_bytes", "Resident memory of the process")
-    .from(() => process.memoryUsage.rss())
-  declare.gauge("starling_process_heap_used_bytes", "JavaScript heap in use").from(() => process.memoryUsage().heapUsed)
+    .gauge("starling_process_heap_used_bytes", "JavaScript heap in use")
+    .from(() => getHeapStatistics().used_heap_size)
 }

@@ -183,7 +183,7 @@ export class Processes {
 
   async #mourn(place: Place, process: Process, how: string): Promise<void> {
     const { topology, log, graves, ending } = this.#options
-    const { first, factor, max, forgiveAfter } = topology.processes.restart
+    const { first, factor, max, maxOnceReady, forgiveAfter } = topology.processes.restart
     const { id, readyAt } = process
     place.processes.delete(process)
     // Told to by a person's signal, or not.
@@ -191,7 +191,7 @@ export class Processes {
     if (!this.#ending && !staying(place)) {
       const lived = readyAt === undefined ? 0 : performance.now() - readyAt
       place.deaths = lived >= forgiveAfter ? 1 : place.deaths + 1
-      const wait = Math.min(first * factor ** (place.deaths - 1), max)
+      const wait = Math.min(first * factor ** (place.deaths - 1), readyAt === undefined ? max : maxOnceReady)
       log[level]({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
       if (!this.#everReady && place.deaths >= vainStarts)
         this.#started.reject(new Error(`${place.name} ended ${vainStarts} times before it was ready (${how})`))

@@ -1,4 +1,5 @@
 import postgres from "postgres"
+import type { Metrics } from "../observability/metrics.ts"
 
 export type Sql = postgres.Sql
 /** What a statement can be built on: the pool, or the transaction that is open. */
@@ -136,10 +137,33 @@ export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: s
   })
 }
 
-/** The same functions, each with a deadline. */
-export function bounded<Group extends object>(group: Group, milliseconds: number): Group {
+/** Counts one query, from here to its end. */
+export type Observe = <T>(query: Promise<T>) => Promise<T>
+
+/** @param isFailure what counts as one, of all that a query may end with */
+export const observing =
+  (
+    { pools }: Pick<Metrics, "pools">,
+    pool: keyof Metrics["pools"]["queries"],
+    isFailure: (error: unknown) => boolean,
+  ): Observe =>
+  async query => {
+    pools.queries[pool].inc()
+    pools.inFlight[pool].inc()
+    try {
+      return await query
+    } catch (error) {
+      if (isFailure(error)) pools.errors[pool].inc()
+      throw error
+    } finally {
+      pools.inFlight[pool].dec()
+    }
+  }
+
+/** The same functions, each with a deadline and counted. */
+export function bounded<Group extends object>(group: Group, milliseconds: number, observe: Observe): Group {
   const entries = Object.entries(group) as [string, (...args: unknown[]) => Promise<unknown>][]
   return Object.fromEntries(
-    entries.map(([name, ask]) => [name, (...args: unknown[]) => within(ask(...args), milliseconds, name)]),
+    entries.map(([name, ask]) => [name, (...args: unknown[]) => observe(within(ask(...args), milliseconds, name))]),
   ) as Group
 }

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
-import { isSessionOver, openPool, within, type PoolOptions, type Sql } from "./database.ts"
+import { isSessionOver, openPool, within, type Observe, type PoolOptions, type Sql } from "./database.ts"
 import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
 import { groupWrites, type Write } from "./write.ts"
 
@@ -34,6 +34,13 @@ const insertMessageKind = insertMessage({
   nonce: null,
 }).kind
 
+export interface LaneOptions extends Omit<PoolOptions, "connections"> {
+  incarnation: string
+  lane: number
+  generation: number
+  observe: Observe
+}
+
 /**
  * One connection on which a worker's batches are committed, one at a time. It keeps:
  *   L1  A batch is written whole or not at all.
@@ -42,6 +49,7 @@ const insertMessageKind = insertMessage({
  */
 export class Lane {
   readonly #open: () => Sql
+  readonly #observe: Observe
   readonly #patience: number
   #sql: Sql
   readonly #incarnation: string
@@ -49,8 +57,9 @@ export class Lane {
   #generation: number
   #drawn: number | undefined
 
-  constructor(options: PoolOptions & { incarnation: string; lane: number; generation: number }) {
+  constructor({ observe, ...options }: LaneOptions) {
     this.#open = () => openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
+    this.#observe = observe
     this.#sql = this.#open()
     this.#patience = options.connectTimeout + options.statementTimeout
     this.#incarnation = options.incarnation
@@ -60,7 +69,7 @@ export class Lane {
 
   /** Rejects with `Fenced`, with what PostgreSQL refused, or, after a bounded time, without anybody knowing the outcome. */
   commit(batch: Batch): Promise<void> {
-    return within(this.#commit(batch), this.#patience, "commit")
+    return this.#observe(within(this.#commit(batch), this.#patience, "commit"))
   }
 
   async #commit(batch: Batch): Promise<void> {
@@ -99,7 +108,7 @@ export class Lane {
     // A connection of its own: one that was lost in the middle may keep what is asked of it waiting for ever.
     this.#sql.end({ timeout: 0 }).catch(() => {})
     this.#sql = this.#open()
-    await within(this.#raise(), this.#patience, "raising the generation")
+    await this.#observe(within(this.#raise(), this.#patience, "raising the generation"))
   }
 
   async #raise(): Promise<void> {

@@ -73,6 +73,19 @@ export const placementStorage = (sql: Sql) => ({
     return row?.lives
   },
 
+  /** A worker has made its log anew in the Redis with this replication id. @returns false when it was declared dead meanwhile */
+  async noteLog(incarnation: string, at: string): Promise<boolean> {
+    const rows = await sql`
+      UPDATE incarnations SET log_at = ${at} WHERE id = ${incarnation} AND died_at IS NULL RETURNING 1`
+    return rows.length > 0
+  },
+
+  /** Whether a worker made its log anew in that Redis while it lived. */
+  async hasLog(incarnation: string, at: string): Promise<boolean> {
+    const rows = await sql`SELECT 1 FROM incarnations WHERE id = ${incarnation} AND log_at = ${at}`
+    return rows.length > 0
+  },
+
   /** Web workers that died within the last hour, more than any session can be resumed after. */
   async diedLately(): Promise<string[]> {
     const rows = await sql<

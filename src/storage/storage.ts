@@ -1,8 +1,9 @@
 import { bansStorage } from "./bans.ts"
 import { channelsStorage } from "./channels.ts"
-import { bounded, openPool, type PoolOptions } from "./database.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { bounded, observing, openPool, type Observe, type PoolOptions } from "./database.ts"
 import { invitesStorage } from "./invites.ts"
-import { Lane } from "./lanes.ts"
+import { Fenced, Lane } from "./lanes.ts"
 import { messagesStorage } from "./messages.ts"
 import { migrationsStorage } from "./migrate.ts"
 import { placementStorage } from "./placement.ts"
@@ -11,24 +12,34 @@ import { sessionsStorage } from "./sessions.ts"
 import { tellsStorage } from "./tells.ts"
 import { usersStorage } from "./users.ts"
 
-export type StorageOptions = Omit<PoolOptions, "connections"> & { readConnections: number }
+export type StorageOptions = Omit<PoolOptions, "connections"> & {
+  readConnections: number
+  /** Nothing is counted without. */
+  metrics?: Pick<Metrics, "pools">
+}
 
 /** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
 export function openStorage(options: StorageOptions) {
-  const sql = openPool({ ...options, connections: options.readConnections })
+  const { readConnections, metrics, ...pool } = options
+  const sql = openPool({ ...pool, connections: readConnections })
+  const observe: Observe = metrics ? observing(metrics, "read", () => true) : query => query
+  const observeLane: Observe = metrics
+    ? observing(metrics, "lane", error => !(error instanceof Fenced))
+    : query => query
+  const asked = <Group extends object>(group: Group) => bounded(group, options.statementTimeout, observe)
   return {
-    users: bounded(usersStorage(sql), options.statementTimeout),
-    sessions: bounded(sessionsStorage(sql), options.statementTimeout),
-    servers: bounded(serversStorage(sql), options.statementTimeout),
-    bans: bounded(bansStorage(sql), options.statementTimeout),
-    channels: bounded(channelsStorage(sql), options.statementTimeout),
-    invites: bounded(invitesStorage(sql), options.statementTimeout),
-    messages: bounded(messagesStorage(sql), options.statementTimeout),
-    placement: bounded(placementStorage(sql), options.statementTimeout),
-    migrations: bounded(migrationsStorage(sql), options.statementTimeout),
-    tells: bounded(tellsStorage(sql), options.statementTimeout),
+    users: asked(usersStorage(sql)),
+    sessions: asked(sessionsStorage(sql)),
+    servers: asked(serversStorage(sql)),
+    bans: asked(bansStorage(sql)),
+    channels: asked(channelsStorage(sql)),
+    invites: asked(invitesStorage(sql)),
+    messages: asked(messagesStorage(sql)),
+    placement: asked(placementStorage(sql)),
+    migrations: asked(migrationsStorage(sql)),
+    tells: asked(tellsStorage(sql)),
     openLane: (incarnation: string, lane: number, generation: number) =>
-      new Lane({ ...options, connections: 1, incarnation, lane, generation, name: `${options.name} lane ${lane}` }),
+      new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
     close: () => sql.end({ timeout: 1 }),
   }
 }

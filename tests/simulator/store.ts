@@ -417,7 +417,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     placement: {
       enrol({ id, host, slot, role }, count) {
         return ask("placement.enrol", () => {
-          incarnations.insert([{ id, host, slot, role, died_at: null, lives: 0 }])
+          incarnations.insert([{ id, host, slot, role, died_at: null, lives: 0, log_at: null }])
           lanes.insert(Array.from({ length: count }, (_, lane) => ({ incarnation: id, lane, generation: 1 })))
         })
       },
@@ -453,6 +453,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           incarnations.update(incarnation, { lives: row.lives + 1 })
           return row.lives + 1
         }),
+      noteLog: (incarnation, at) =>
+        ask("placement.noteLog", () => {
+          if (!isLiving(incarnation)) return false
+          incarnations.update(incarnation, { log_at: at })
+          return true
+        }),
+      hasLog: (incarnation, at) => ask("placement.hasLog", () => incarnations.get(incarnation)?.log_at === at),
       diedLately: () =>
         ask("placement.diedLately", () =>
           [...incarnations.values()].flatMap(({ id, role, died_at }) =>

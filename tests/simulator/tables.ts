@@ -194,7 +194,9 @@ export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">)
 export class Tables {
   readonly #journal = new Journal()
 
-  readonly incarnations = this.#table<IncarnationRow & { died_at: number | null; lives: number }>({
+  readonly incarnations = this.#table<
+    IncarnationRow & { died_at: number | null; lives: number; log_at: string | null }
+  >({
     primary: { constraint: "incarnations_pkey", key: row => row.id },
     cascade: ({ id }) => {
       for (const { lane } of this.lanes.of("incarnation", id)) this.lanes.delete(pair(id, lane))

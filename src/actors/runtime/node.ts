@@ -87,6 +87,8 @@ export interface ClusterNode {
   readonly logs: DeliveryLogs
   readonly streams: WorkerStreams
   readonly membership: Membership
+  /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
+  readonly isRealLog: (worker: string) => Promise<boolean>
   /** Takes part: reads its streams, shows itself, takes its shards. */
   start(): Promise<void>
   /** Whether it shows itself and its log is being read. */
@@ -141,6 +143,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     ...topology.log,
     clock,
     reserved: () => logs.reserved(self.id),
+    noteLog: at => storage.placement.noteLog(self.id, at),
     onOver: over,
     onMessage: fields => bus.receive(fields),
     onItems: items => {
@@ -179,6 +182,9 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     dropInterest: (shard, worker) => keeper.dropInterest(shard, worker),
     isForgotten: worker => keeper.isForgotten(worker),
     isDead: worker => membership.isDead(worker) || keeper.isMourned(worker),
+    learnDeath: async worker => {
+      if (!membership.isLiving(worker) && (await storage.placement.isDead(worker))) keeper.noteDeath(worker)
+    },
     tell: tell => router.tell(tell),
     addJob: job => options.jobs.add(job),
     revoke: options.revoke,
@@ -209,6 +215,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     clock,
     metrics,
   })
+  /** Of dead workers; nothing about them changes any more. */
+  const realLogs = new Map<string, string>()
   const others = () => membership.members().filter(member => member.id !== self.id)
   const announce = (rows: readonly ShardOwner[]) => {
     for (const member of others()) bus.notify(member.id, "owners", rows)
@@ -310,6 +318,13 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     logs,
     streams,
     membership,
+    isRealLog: async worker => {
+      const at = logs.at(worker)
+      if (!keys.isLater(at) || membership.isLiving(worker) || realLogs.get(worker) === at) return true
+      const isReal = await storage.placement.hasLog(worker, at)
+      if (isReal) realLogs.set(worker, at)
+      return isReal
+    },
     async start() {
       // Whoever had this place before is over: its successor has come.
       for (const { id, host, slot, role } of await storage.placement.living())

@@ -42,6 +42,8 @@ export interface OutboxOptions {
   readonly isForgotten: (worker: string) => boolean
   /** Whether a worker is dead, so that it makes no log any more. */
   readonly isDead: (worker: string) => boolean
+  /** Has PostgreSQL say whether a worker that nobody sees is dead; then `isDead` knows. */
+  readonly learnDeath: (worker: string) => Promise<void>
   /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
   readonly tell: (tell: SentTell) => Promise<void>
   readonly addJob: (job: JobRequest) => Promise<void>
@@ -285,6 +287,8 @@ export class Outbox implements Publisher {
     let left = parts
     for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
       if (isForgotten(worker)) return
+      // Known before the attempt: one that died may have made its log just before.
+      const wasDead = isDead(worker)
       let answers: AppendAnswer[]
       try {
         answers = await logs.append(
@@ -305,7 +309,7 @@ export class Outbox implements Publisher {
         if (answer.is === "ok") metrics.log.appendedEvents.inc(part.fields.length / 2)
         else if (answer.is === "nolog") {
           // A living worker makes it anew, or ends.
-          if (isDead(worker)) dropInterest(shard, worker)
+          if (wasDead) dropInterest(shard, worker)
           else again.push(left[i]!)
         } else if (answer.is === "stale") onStale(shard)
         else if (answer.is === "link") {
@@ -313,7 +317,11 @@ export class Outbox implements Publisher {
           again.push(left[i]!)
         }
       }
-      if (answers.some(({ is }) => is === "nolog")) await clock.sleep(20)
+      if (answers.some(({ is }) => is === "nolog")) {
+        // Whoever named it may have known it before it died; this worker may never have heard of it.
+        if (!wasDead) await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
+        await clock.sleep(20)
+      }
       for (const [shard, position] of broken) again.unshift(...(await this.#mend(worker, shard, position, again)))
       left = again
     }
