@@ -191,6 +191,10 @@ test(
         )
       }, 100)
       await until("everybody has heard something", () => guests.every(({ heard }) => heard.length > 0))
+      // What the posting and the program itself ask PostgreSQL is no part of the storm; the longer that lasts, the more it is.
+      const quietBefore = await transactions()
+      await sleep(2_000)
+      const quietStatements = ((await transactions()) - quietBefore) / 2
 
       const web = (await starling.workers()).filter(({ place }) => place.startsWith("web"))
       const statementsBefore = await transactions()
@@ -250,6 +254,7 @@ test(
         awayP50: Math.round(quantile(away, 0.5)),
         awayP99: Math.round(quantile(away, 0.99)),
         statements,
+        quietStatements,
         mostConnections,
         reads: sum(series, "starling_gateway_replay_reads_total"),
         joins: sum(series, "starling_gateway_joins_total"),
@@ -261,7 +266,7 @@ test(
       expect(resumed).toBeGreaterThanOrEqual(sessions / 4)
       expect(figures.fromDead).toBeGreaterThan(0)
       // Not one statement a session. A log is read once for all who come from it to a worker, and on as it grows; it is joined once.
-      expect(statements).toBeLessThan(resumed / 2)
+      expect(statements - quietStatements * seconds).toBeLessThan(resumed / 2)
       expect(figures.membershipQueries).toBeLessThan(resumed / 10)
       expect(figures.reads).toBeLessThan(resumed / 20)
       expect(figures.joins).toBeLessThan(20)

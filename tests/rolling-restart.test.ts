@@ -1,7 +1,7 @@
 /** P17: the program replaces its processes one after another while clients are at work. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { expect, test } from "./kit/test.ts"
-import { aSecond, check, impatient, load, quantile, rooms, watch } from "./kit/load.ts"
+import { check, impatient, load, machineBounds, quantile, rooms, watch } from "./kit/load.ts"
 import type { Processes } from "./kit/processes.ts"
 import { until } from "./kit/until.ts"
 
@@ -54,7 +54,7 @@ test(
     const places = before.map(({ place }) => place).toSorted()
     expect(places).toEqual(["job 0", "web 0", "web 1", "web 2"])
 
-    const second = aSecond()
+    const bound = machineBounds()
     const startedAt = performance.now()
     processes.kill(processes.pid, "SIGUSR2")
     // At most one more than usual, and never one less.
@@ -71,7 +71,7 @@ test(
     expect(replaced(), processes.stderr()).toBe(true)
     const took = performance.now() - startedAt
     await sending.goesOn(10)
-    const allowed = second()
+    const allowed = bound(1_000)
     await sending.end()
     await simple.end()
 

@@ -3,7 +3,7 @@ import { clusterConfig } from "../cluster.config.ts"
 import { commandLine } from "../src/child-server.ts"
 import { shardOf } from "../src/domain/snowflake.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
-import { aSecond, check, impatient, load, quantile, rooms, watch } from "./kit/load.ts"
+import { check, impatient, load, machineBounds, quantile, rooms, watch } from "./kit/load.ts"
 import { startProcesses, type Processes } from "./kit/processes.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
@@ -68,6 +68,7 @@ test(
     const processes = await cluster.processes(3)
     const run = await underLoad(cluster, processes, 12)
     const waits: number[] = []
+    const bound = machineBounds()
     for (let kill = 0; kill < 6; kill++) {
       await allOwn(cluster, 3)
       const victims = await webOf(processes)
@@ -78,7 +79,10 @@ test(
       waits.push(...run.sending.firstAfter(killedAt))
     }
     expect(waits).toHaveLength(6 * 8)
-    expect(quantile(waits, 0.99)).toBeLessThan(5_000) // P8
+    console.log(
+      `first success after kill -9: p50 ${Math.round(quantile(waits, 0.5))} ms, p99 ${Math.round(quantile(waits, 0.99))} ms`,
+    )
+    expect(quantile(waits, 0.99)).toBeLessThan(bound(5_000)) // P8
     const metrics = await processes.metrics()
     expect(series(metrics, "starling_shards_take_overs_total")).toBeGreaterThan(0)
     expect(series(metrics, 'starling_gateway_resumes_total{outcome="invalid"')).toBe(0)
@@ -279,7 +283,7 @@ test(
       inbox.on("close", () => back.push(inbox.reconnect(living[i % living.length]!.url)))
     const sending = load(ada, list, n => living[n % living.length]!)
     await sending.goesOn()
-    const second = aSecond()
+    const bound = machineBounds()
     const startedAt = performance.now()
     for (const old of living.slice()) {
       const [next] = await cluster.boot(1, { unbalanced: true })
@@ -288,7 +292,7 @@ test(
       await sending.goesOn()
     }
     await Promise.all(back)
-    expect(sending.longestGap(startedAt)).toBeLessThan(second())
+    expect(sending.longestGap(startedAt)).toBeLessThan(bound(1_000))
     await sending.end()
     await cluster.settle()
     expect(back.length).toBeGreaterThanOrEqual(6)

@@ -152,16 +152,16 @@ export async function check(
 }
 
 /**
- * A second, as it is on this machine while something happens. Where other work keeps a process from its turn for longer than
- * a tenth of it, as many such turns are added as there are processes on the way of a message.
+ * Bounds on times, as they are on this machine from now on: on a quiet one they are what they say. Where other work keeps
+ * this process from its turn for longer than a tenth of a second, as many such turns are added as there are processes on
+ * the way of a message.
  */
-export function aSecond(): () => number {
+export function machineBounds(): (milliseconds: number) => number {
   const delays = monitorEventLoopDelay({ resolution: 10 })
   delays.enable()
-  return () => {
-    delays.disable()
+  return milliseconds => {
     const longestMs = delays.max / 1e6
-    return longestMs < 100 ? 1_000 : 1_000 + 5 * longestMs
+    return longestMs < 100 ? milliseconds : milliseconds + 5 * longestMs
   }
 }
 

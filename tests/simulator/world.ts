@@ -717,6 +717,9 @@ class World {
   }
 
   #allLive(since: number): boolean {
+    // One that was declared dead answers until it hears of it.
+    const { incarnations } = this.#store.tables
+    if (this.#workers.some(({ id }) => incarnations.get(id)?.died_at !== null)) return false
     return this.#people.every(({ clients }) => clients.every(client => !client.isWanted || client.isLiveSince(since)))
   }
 

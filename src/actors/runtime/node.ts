@@ -215,7 +215,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     clock,
     metrics,
   })
-  /** Of dead workers; nothing about them changes any more. */
+  /** Where workers made their logs anew: what was true once stays so. */
   const realLogs = new Map<string, string>()
   const others = () => membership.members().filter(member => member.id !== self.id)
   const announce = (rows: readonly ShardOwner[]) => {
@@ -320,9 +320,14 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     membership,
     isRealLog: async worker => {
       const at = logs.at(worker)
-      if (!keys.isLater(at) || membership.isLiving(worker) || realLogs.get(worker) === at) return true
-      const isReal = await storage.placement.hasLog(worker, at)
+      if (!keys.isLater(at) || realLogs.get(worker) === at) return true
+      const [isReal, isDead] = await Promise.all([
+        storage.placement.hasLog(worker, at),
+        storage.placement.isDead(worker),
+      ])
       if (isReal) realLogs.set(worker, at)
+      // What it shows in Redis is no proof of life; and who lives is about to make it.
+      else if (!isDead) throw unavailable("log not made anew yet")
       return isReal
     },
     async start() {

@@ -208,8 +208,10 @@ export class ShardKeeper {
     const doubtful = unknown.size > 0 ? await this.#options.doubtfulLogs() : []
     for (const worker of doubtful)
       for (const { shard, epoch } of owned) {
-        const number = rowsOf.get(shard)!.at(-1)?.number ?? 0
-        if (number > 0 && unknown.has(shard)) await this.#options.declareGap(worker, { shard, epoch, number })
+        if (!unknown.has(shard)) continue
+        // Also of what is still to come: none of it will be sent there.
+        const next = (rowsOf.get(shard)!.at(-1)?.number ?? 0) + 1
+        await this.#options.declareGap(worker, { shard, epoch, number: next })
       }
     for (const { shard: number, epoch } of owned) {
       const mine = rowsOf.get(number)!
