@@ -24,14 +24,9 @@ test(
     // Kept where something was found: the history tells what happened.
     const isClean = result.findings.length + result.missing.length === 0
     if (isClean) await rm(folder, { recursive: true, force: true })
-    const { acked, resumed, livez } = figuresOf(result.history)
-    // Where even /livez has to wait, the machine is too busy to prove that something else was slow.
-    const isBusy = livez > 60
-    expect(
-      result.findings.filter(({ timed }) => !(timed && isBusy)),
-      summary,
-    ).toEqual([])
+    expect(result.findings, summary).toEqual([])
     expect(result.missing, summary).toEqual([])
+    const { acked, resumed } = figuresOf(result.history)
     expect(acked, summary).toBeGreaterThan(500)
     expect(resumed, summary).toBeGreaterThan(0)
   },

@@ -107,7 +107,7 @@ class NoAnswer extends Error {
 
 /** 25006: it takes no writes; 53: no memory, disk or connection is left; 58: its disk fails it. */
 const awayCodes =
-  /^(08...|25006|53...|57014|57P0.|58...|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/
+  /^(08...|25006|53...|57014|57P0.|58...|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|EMFILE|ENFILE|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/
 
 /** Whether PostgreSQL or the way to it is gone, cannot serve now, or took too long: nothing is wrong with what was asked. */
 export function isAway(error: unknown): boolean {

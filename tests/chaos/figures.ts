@@ -1,6 +1,7 @@
 /** The numbers of a run, out of its history. */
 import { gapsOf, type Gap } from "./checks/take-over.ts"
 import { isA, operationsOf, type History } from "./history.ts"
+import { slownessOf } from "./machine.ts"
 
 export interface Figures {
   acked: number
@@ -10,8 +11,10 @@ export interface Figures {
   p50: number
   p99: number
   slowest: number
-  /** Milliseconds that /livez took, which asks for nothing: what the machine itself cost. p95. */
+  /** Milliseconds that /livez took, which asks for nothing. p95. */
   livez: number
+  /** How much slower than alone the machine made the run, as a whole and in its worst five seconds. */
+  slowness: { mean: number; worst: number }
   events: number
   sessions: number
   resumed: number
@@ -42,6 +45,7 @@ export function figuresOf(history: History): Figures {
     p50: at(0.5),
     p99: at(0.99),
     slowest: waits.at(-1) ?? 0,
+    slowness: slownessFigures(history),
     livez: probes[Math.floor(probes.length * 0.95)] ?? 0,
     events: count("event"),
     sessions: count("ready"),
@@ -50,6 +54,13 @@ export function figuresOf(history: History): Figures {
     closes,
     gaps: longestGaps(gapsOf(history)),
   }
+}
+
+function slownessFigures(history: History): Figures["slowness"] {
+  const slowness = slownessOf(history)
+  const end = history.at(-1)?.at ?? 0
+  const spans = Array.from({ length: Math.ceil(end / 5e9) }, (_, i) => slowness(i * 5e9, Math.min(end, (i + 1) * 5e9)))
+  return { mean: slowness(0, end), worst: Math.max(1, ...spans) }
 }
 
 function longestGaps(gaps: readonly Gap[]): Figures["gaps"] {

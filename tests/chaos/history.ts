@@ -83,6 +83,8 @@ export type Entry =
   | FaultEntry
   /** Counters of all hosts together; they never fall. */
   | { at: number; type: "counters"; values: Record<string, number> }
+  /** Of the run's own process since it began, in nanoseconds: what it ran, and what it waited for a core. */
+  | { at: number; type: "machine"; ran: number; waited: number }
   /** The whole channel, oldest first. */
   | { at: number; type: "final"; channel: string; messages: Stored[] }
 
@@ -93,8 +95,6 @@ export interface Finding {
   /** One sentence, with the ids that are needed to look it up. */
   what: string
   at?: number
-  /** It says that something took too long; on a machine that is too busy to run the test that proves nothing. */
-  timed?: true
 }
 
 export type Check = (history: History) => Finding[]

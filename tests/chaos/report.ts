@@ -11,7 +11,7 @@ const shown = 40
 /** What a terminal is told in the end. */
 export function summaryOf(result: ChaosResult): string {
   const { seed, seconds, schedule, deeds, counters, missing, findings, historyFile, history } = result
-  const { acked, refused, unknown, p50, p99, slowest, livez, events, sessions, gaps } = figuresOf(history)
+  const { acked, refused, unknown, p50, p99, slowest, livez, slowness, events, sessions, gaps } = figuresOf(history)
   const of = (promise: string) => findings.filter(finding => finding.promise === promise).length
   const longest = gaps.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, 5)
   return [
@@ -21,7 +21,7 @@ export function summaryOf(result: ChaosResult): string {
     ...(schedule.left.length > 0 ? [`no room in so short a run: ${schedule.left.join(", ")}`] : []),
     `faults: ${deeds.map(({ fault, times, count, skipped }) => `${fault} ${skipped === undefined ? `${times}x (${count})` : `skipped: ${skipped}`}`).join("; ")}`,
     `sends: ${acked} acknowledged, ${refused} refused, ${unknown} unknown; p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(0)} ms, slowest ${slowest.toFixed(0)} ms`,
-    `machine: /livez p95 ${livez.toFixed(0)} ms`,
+    `machine: /livez p95 ${livez.toFixed(0)} ms, ${slowness.mean.toFixed(1)} times slower than alone, ${slowness.worst.toFixed(1)} at worst`,
     `readers: ${events} events, ${sessions} sessions`,
     `counters: ${Object.entries(counters)
       .map(([name, value]) => `${name} ${value}`)
@@ -87,7 +87,11 @@ function markdown(result: ChaosResult, title: string, picture: string): string {
       ["Sends refused (4xx, as they should be)", figures.refused],
       ["Sends with an unknown outcome, tried again with the same nonce", figures.unknown],
       ["Time to the acknowledgement", `p50 ${figures.p50.toFixed(1)} ms, p99 ${figures.p99.toFixed(0)} ms`],
-      ["/livez meanwhile, p95: what the machine itself cost", `${figures.livez.toFixed(0)} ms`],
+      ["/livez meanwhile, p95", `${figures.livez.toFixed(0)} ms`],
+      [
+        "How much slower than alone the machine made the run: mean, worst five seconds",
+        `${figures.slowness.mean.toFixed(1)}, ${figures.slowness.worst.toFixed(1)}`,
+      ],
       ["Events to readers", figures.events],
       ["Resumes", figures.resumed],
       ["INVALID_SESSION", figures.invalidated],

@@ -7,6 +7,7 @@ import { compareIds } from "../../src/domain/snowflake.ts"
 import { until } from "../kit/until.ts"
 import { checks } from "./checks/checks.ts"
 import { Recorder, type Finding, type History, type Stored } from "./history.ts"
+import { watchMachine } from "./machine.ts"
 import { planFaults, unleash, type Deed, type Schedule } from "./nemesis.ts"
 import { populate, type Population } from "./people.ts"
 import { randomFrom } from "./random.ts"
@@ -77,7 +78,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     readers.push(...readersOf(population, system, { recorder, rest, random: () => random.next() }))
     for (const reader of readers) reader.start()
     await until("every reader is live", () => readers.every(reader => reader.isLive), { patience: 20_000 })
-    watching.push(sampleCounters(system, recorder, ending.signal), probe(system, rest, ending.signal))
+    watching.push(
+      watchMachine(recorder, ending.signal),
+      sampleCounters(system, recorder, ending.signal),
+      probe(system, rest, ending.signal),
+    )
 
     say("warming up")
     const workload = new Workload({

@@ -186,7 +186,7 @@ export class Workload {
     if (this.#own.length === 0) return
     const [own] = this.#own.splice(act.choice % this.#own.length, 1)
     const { person, room, id } = own!
-    const { run, rest } = this.#surroundings
+    const { run, rest, population } = this.#surroundings
     const body = `${run}:edited:${++this.#bodies}`
     const { outcome } = await rest.call({
       client: person.name,
@@ -201,7 +201,9 @@ export class Workload {
       ...(how === "edit" && { body: { content: body } }),
       fresh: act.fresh,
     })
-    if (how === "edit" && outcome === "ok" && act.verify) await this.#get(person, room, id, act.choice + 1)
+    // A wanderer may have left by then; a writer never does.
+    const witness = population.writers.includes(person) ? person : population.writers[0]!
+    if (how === "edit" && outcome === "ok" && act.verify) await this.#get(witness, room, id, act.choice + 1)
   }
 
   /** Joins, writes, leaves, and tries to write once more, which must be refused. */

@@ -339,7 +339,9 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       const now = Math.max(0, clock.now() - epochMs) * 4096
       const inboxId = await bus.open()
       await logs.create(self.id, now)
-      streams.start(inboxId, now, logs.at(self.id))
+      const at = logs.at(self.id)
+      await storage.placement.noteLog(self.id, at)
+      streams.start(inboxId, now, at)
       commits = storage.openLane(self.id, 0, 1)
       lane = new LaneQueue({
         lane: commits,

@@ -12,6 +12,9 @@ import type { Publisher } from "./lane-queue.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 
+/** Shards whose interests are written at once. */
+const savedTogether = 128
+
 /** The delivery logs of all workers, as the outbox writes to them. */
 export interface LogAppends {
   append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]>
@@ -168,13 +171,17 @@ export class Outbox implements Publisher {
   async #sendAgain(): Promise<void> {
     const { shards, replaceInterests, addJob, revoke, wellFor, metrics, log } = this.#options
     const owned = [...shards()]
-    await Promise.all(
-      owned.map(shard => {
-        shard.takeUnsaved()
-        const interests = shard.allInterests()
-        return this.#untilDone("saving interest", () => replaceInterests(shard.number, interests))
-      }),
-    )
+    // Together, so that while Redis is away one attempt is made and one line is written for many shards.
+    for (let i = 0; i < owned.length; i += savedTogether)
+      await this.#untilDone("saving interest", async () => {
+        const answers = await Promise.allSettled(
+          owned.slice(i, i + savedTogether).map(shard => {
+            shard.takeUnsaved()
+            return replaceInterests(shard.number, shard.allInterests())
+          }),
+        )
+        for (const answer of answers) if (answer.status === "rejected") throw answer.reason
+      })
     const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
     await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
 

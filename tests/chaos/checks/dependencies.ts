@@ -1,4 +1,5 @@
 import { faultsOf, operationsOf, seconds, type Check, type Finding } from "../history.ts"
+import { stretchOf } from "../machine.ts"
 
 const promised = 5e9
 const healing = 10e9
@@ -11,6 +12,7 @@ const echo = 4e9
  */
 export const dependencies: Check = history => {
   const findings: Finding[] = []
+  const stretch = stretchOf(history)
   const operations = operationsOf(history)
   const faults = faultsOf(history)
   for (const { op, action, status, retryAfter, to } of operations) {
@@ -27,12 +29,11 @@ export const dependencies: Check = history => {
       from >= fault.from && from <= fault.to && !others.some(other => other.from < to && other.to + echo > from)
     for (const { op, action, from, to, status } of operations) {
       if (!isOurs(from, to)) continue
-      if (to - from > promised)
+      if (to - from > promised * stretch(from, to))
         findings.push({
           promise: "P11",
           what: `${action.do} ${op} took ${seconds(to - from).toFixed(1)} s while ${fault.name}`,
           at: from,
-          timed: true,
         })
       if (action.do === "livez" && status !== 200 && status !== 0)
         findings.push({ promise: "P11", what: `/livez answered ${status} while ${fault.name}`, at: from })
@@ -43,7 +44,7 @@ export const dependencies: Check = history => {
         .filter(({ from, kind }) => from > fault.from && kind !== "clock" && kind !== "reader")
         .map(({ from }) => from),
     )
-    const healed = fault.to + healing
+    const healed = fault.to + healing * stretch(fault.to, fault.to + healing)
     if (next < healed) continue
     const accepted = new Set<string>()
     const tried = new Set<string>()
@@ -56,9 +57,8 @@ export const dependencies: Check = history => {
       if (!accepted.has(channel))
         findings.push({
           promise: "P11",
-          what: `${channel} accepted nothing for 10 s after ${fault.name} was over`,
+          what: `${channel} accepted nothing for ${seconds(healed - fault.to).toFixed(1)} s after ${fault.name} was over`,
           at: fault.to,
-          timed: true,
         })
   }
   return findings

@@ -1,4 +1,5 @@
 import { faultsOf, isA, operationsOf, seconds, type Check, type Finding, type History } from "../history.ts"
+import { stretchOf } from "../machine.ts"
 
 const promised = 5e9
 /** A channel that accepted nothing for this long before the kill was broken by something else. */
@@ -49,6 +50,7 @@ export const takeOver: Check = history => {
   const channels = new Set(acks.map(({ action }) => action.channel))
   const faults = faultsOf(history)
   const ended = history.at(-1)?.at ?? 0
+  const stretch = stretchOf(history)
   return faults.flatMap(fault => {
     if (fault.kind !== "worker" || !fault.name.includes("killed")) return []
     // What broke next is another story.
@@ -60,13 +62,13 @@ export const takeOver: Check = history => {
       )
       if (!isHealthy) return []
       const accepted = acks.find(({ action, to }) => action.channel === channel && to > fault.from)?.to ?? ended
-      if (Math.min(accepted, until) - fault.from <= promised) return []
+      const gap = Math.min(accepted, until) - fault.from
+      if (gap <= promised * stretch(fault.from, fault.from + gap)) return []
       return [
         {
           promise: "P8",
           what: `${channel} accepted nothing for ${seconds(accepted - fault.from).toFixed(1)} s after ${fault.target} was killed`,
           at: fault.from,
-          timed: true,
         },
       ]
     })
