@@ -1,12 +1,30 @@
 import { defineConfig } from "vitest/config"
 
+const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts"]
+
 export default defineConfig({
   test: {
-    include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
-    globalSetup: "tests/kit/global-setup.ts",
     pool: "forks", // uWebSockets.js and sharp are native modules
-    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "stories",
+          include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
+          exclude: chaos,
+          globalSetup: "tests/kit/global-setup.ts",
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        // One after the other when everything else is done: they kill and pause processes, fill disks, and measure how long
+        // clients wait. They start servers of their own.
+        test: { name: "chaos", include: chaos, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 })

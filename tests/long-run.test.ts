@@ -58,7 +58,7 @@ test(
       const visitor = await lin.listen(workers[0]!)
       visitor.close()
       const { code } = await ada.on(workers[0]!).createInvite({ channel_id: channel.id })
-      const guest = await cluster.person("guest", workers[0]!)
+      const guest = await cluster.person("guest", workers[0])
       await guest.on(workers[1]!).joinByInvite({ invite_code: code })
       await guest.on(workers[0]!).leaveServer({ server_id: server.id })
       await until("everything was heard", () => heard === sent)

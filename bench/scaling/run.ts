@@ -13,7 +13,7 @@ import { parts, type Cost, type Costs } from "./costs.ts"
 import { measure, type Measured, type Point } from "./measure.ts"
 import { simulate, zipfServers, type Outcome, type World } from "./simulate.ts"
 
-export const usage = `npm run bench -- scaling [--runs 3] [--quick] [--main FILE] [--from FILE]
+const usage = `npm run bench -- scaling [--runs 3] [--quick] [--main FILE] [--from FILE]
 
 --runs   how often each is measured; medians are used
 --quick  short and once: shows that all works, not what it costs

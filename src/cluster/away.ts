@@ -3,7 +3,8 @@ const notNow = /^(LOADING|OOM|READONLY|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISC
 /** What ioredis says of a connection, or of a cluster, that is not there; it gives these errors no code. */
 const notThere =
   /^(Connection is closed|Command timed out|Stream isn't writeable|Cluster isn't ready|None of startup nodes is available|Failed to refresh slots cache|Cluster is ended)/
-const notReached = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EMFILE|ENFILE)$/
+const notReached =
+  /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EMFILE|ENFILE)$/
 
 /** Whether Redis or the way to it is gone, or takes too long, or it cannot serve now: nothing is wrong with what was asked. */
 export function isRedisAway(error: unknown): boolean {

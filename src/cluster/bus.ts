@@ -28,6 +28,16 @@ type Wire =
   | ["moved", id: string]
   | ["notice", from: string, kind: string, body: unknown]
 
+interface Outgoing {
+  readonly message: Wire
+  /** Monotonic milliseconds after which nobody waits for it. */
+  readonly until: number
+}
+
+/** Milliseconds: longer than anybody waits for an answer; between two attempts to send one. */
+const answerPatience = 5_000
+const resendAfter = 100
+
 interface Pending {
   readonly worker: string
   readonly expiresAt: number
@@ -55,7 +65,7 @@ export class Bus {
   readonly #handlers = new Map<string, Handler>()
   readonly #notices = new Map<string, (body: never, from: string) => void>()
   readonly #pending = new Map<string, Pending>()
-  readonly #outgoing = new Map<string, Wire[]>()
+  readonly #outgoing = new Map<string, Outgoing[]>()
   readonly #sweeper: Timer
   #ids = 0
 
@@ -170,21 +180,22 @@ export class Bus {
   }
 
   /** All that goes to one worker in one turn of the loop is one entry. */
-  #send(worker: string, message: Wire): void {
+  #send(worker: string, message: Wire, until = this.#options.clock.monotonic() + answerPatience): void {
     const waiting = this.#outgoing.get(worker)
     if (waiting) {
-      waiting.push(message)
+      waiting.push({ message, until })
       return
     }
-    const messages = [message]
-    this.#outgoing.set(worker, messages)
+    const outgoing = [{ message, until }]
+    this.#outgoing.set(worker, outgoing)
     this.#options.clock.soon(() => {
       this.#outgoing.delete(worker)
-      this.#options.redis.xadd(this.#inboxOf(worker), "NOMKSTREAM", "*", "m", JSON.stringify(messages)).then(
+      const messages = JSON.stringify(outgoing.map(({ message }) => message))
+      this.#options.redis.xadd(this.#inboxOf(worker), "NOMKSTREAM", "*", "m", messages).then(
         id => {
-          if (id === null) this.#unsent(worker, messages)
+          if (id === null) this.#unsent(worker, outgoing)
         },
-        (error: unknown) => this.#unsent(worker, messages, error),
+        (error: unknown) => this.#unsent(worker, outgoing, error),
       )
     })
   }
@@ -194,10 +205,14 @@ export class Bus {
     return keys.inbox(worker, replicationOf(redis, worker))
   }
 
-  #unsent(worker: string, messages: readonly Wire[], cause?: unknown): void {
-    if (cause !== undefined) this.#options.trouble(cause)
-    for (const message of messages)
+  /** Whoever asked asks again; whoever waits for an answer is sent it again, because he cannot know that it was lost. */
+  #unsent(worker: string, outgoing: readonly Outgoing[], cause?: unknown): void {
+    const { clock, trouble } = this.#options
+    if (cause !== undefined) trouble(cause)
+    for (const { message, until } of outgoing)
       if (message[0] === "ask") this.#settle(message[1])?.reject(new Gone(worker, { cause }))
+      else if (message[0] !== "notice" && cause !== undefined && clock.monotonic() < until)
+        clock.after(resendAfter, () => this.#send(worker, message, until))
   }
 
   #sweep(): void {

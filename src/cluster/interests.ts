@@ -1,5 +1,5 @@
 import type { RedisKeys } from "./keys.ts"
-import type { Redis } from "./redis.ts"
+import { defineScript, type Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"
 
 /** One worker takes one home's events, from a number of the home's shard on. */
@@ -14,7 +14,16 @@ export interface RecordedInterests {
   readonly isComplete: boolean
 }
 
-/** Which workers take which homes' events, kept beside the shards so that it survives their owners. */
+/** A shard in the hands of one owner. */
+export interface OwnedShard {
+  readonly number: number
+  readonly epoch: number
+}
+
+/**
+ * Which workers take which homes' events, kept beside the shards so that it survives their owners. It keeps:
+ *   I1  An owner that was replaced, and does not know it yet, changes nothing that the next one has written.
+ */
 export class Interests {
   readonly #redis: Redis
   readonly #keys: RedisKeys
@@ -22,6 +31,7 @@ export class Interests {
   constructor(redis: Redis, keys: RedisKeys) {
     this.#redis = redis
     this.#keys = keys
+    defineScript(redis, "save-interests", 1)
   }
 
   /**
@@ -40,24 +50,23 @@ export class Interests {
   }
 
   /** Writes all of a shard's interests; with them the Redis knows everything. */
-  async replace(shard: number, interests: readonly Interest[]): Promise<void> {
-    const place = this.#place(shard)
-    const chunks: Record<string, number>[] = []
-    for (let i = 0; i < interests.length; i += 1_000) chunks.push(fieldsOf(interests.slice(i, i + 1_000)))
-    const transaction = this.#redis.multi().del(place)
-    for (const fields of chunks) transaction.hset(place, fields)
-    const answers = await transaction.hset(place, complete, 1).exec()
-    for (const [error] of answers ?? []) if (error) throw error
+  replace(shard: OwnedShard, interests: readonly Interest[]): Promise<void> {
+    return this.#change(shard, "replace", fieldsOf(interests))
   }
 
-  async add(shard: number, interests: readonly Interest[]): Promise<void> {
-    if (interests.length === 0) return
-    await this.#redis.hset(this.#place(shard), fieldsOf(interests))
+  async add(shard: OwnedShard, interests: readonly Interest[]): Promise<void> {
+    if (interests.length > 0) await this.#change(shard, "add", fieldsOf(interests))
   }
 
-  async remove(shard: number, interests: readonly Pick<Interest, "home" | "worker">[]): Promise<void> {
-    if (interests.length === 0) return
-    await this.#redis.hdel(this.#place(shard), ...interests.map(({ home, worker }) => `${home} ${worker}`))
+  async remove(shard: OwnedShard, interests: readonly Pick<Interest, "home" | "worker">[]): Promise<void> {
+    const fields = interests.map(({ home, worker }) => `${home} ${worker}`)
+    if (fields.length > 0) await this.#change(shard, "remove", fields)
+  }
+
+  /** I1. A later owner of the shard knows better, and need not be told. */
+  async #change({ number, epoch }: OwnedShard, deed: string, fields: readonly (string | number)[]): Promise<void> {
+    const redis = this.#redis as unknown as Record<"save-interests", (...args: (string | number)[]) => Promise<number>>
+    await redis["save-interests"](this.#place(number), epoch, deed, ...fields)
   }
 
   #place(shard: number): string {
@@ -65,11 +74,11 @@ export class Interests {
   }
 }
 
-/** The field that says that nothing is missing beside it. */
+/** The field that says that nothing is missing beside it; its value is the epoch of whoever wrote last. */
 const complete = "-"
 
-const fieldsOf = (interests: readonly Interest[]): Record<string, number> =>
-  Object.fromEntries(interests.map(({ home, worker, from }) => [`${home} ${worker}`, from]))
+const fieldsOf = (interests: readonly Interest[]): (string | number)[] =>
+  interests.flatMap(({ home, worker, from }) => [`${home} ${worker}`, from])
 
 function split(field: string): { home: string; worker: string } {
   const space = field.indexOf(" ")

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises"
-import { afterEach, expect, test } from "vitest"
+import { afterEach, expect, onTestFinished, test, vi } from "vitest"
 import { errors, type ErrorCode } from "../contract/errors.ts"
 import { createMetrics, type Metrics } from "./metrics.ts"
 
@@ -117,4 +117,16 @@ test("a blocked event loop shows in the delay, once", async () => {
   expect(blocked).toBeGreaterThan(0.2)
   await wait(60)
   expect(await max()).toBeLessThan(blocked)
+})
+
+test("memory that cannot be read, because no descriptor is left, does not fail the scrape", async () => {
+  const metrics = create()
+  const shown = () => lines(metrics, "starling_process_resident_memory_bytes")
+  const before = await shown()
+  const full = Object.assign(new Error("EMFILE: too many open files, uv_resident_set_memory"), { code: "EMFILE" })
+  const read = vi.spyOn(process.memoryUsage, "rss").mockImplementation(() => {
+    throw full
+  })
+  onTestFinished(() => read.mockRestore())
+  expect(await shown()).toEqual(before)
 })

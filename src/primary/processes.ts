@@ -8,6 +8,7 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Ending } from "./ending.ts"
 import type { Graves } from "./graves.ts"
+import { afterDeath } from "./restarts.ts"
 import { redisPrefix, signOfLifeEvery, type Order, type Report } from "./orders.ts"
 
 /** Without PostgreSQL or Redis nothing can be handed over: a drain would only wait. */
@@ -183,15 +184,14 @@ export class Processes {
 
   async #mourn(place: Place, process: Process, how: string): Promise<void> {
     const { topology, log, graves, ending } = this.#options
-    const { first, factor, max, maxOnceReady, forgiveAfter } = topology.processes.restart
     const { id, readyAt } = process
     place.processes.delete(process)
     // Told to by a person's signal, or not.
     const level = how === "code 0" ? "info" : "error"
     if (!this.#ending && !staying(place)) {
-      const lived = readyAt === undefined ? 0 : performance.now() - readyAt
-      place.deaths = lived >= forgiveAfter ? 1 : place.deaths + 1
-      const wait = Math.min(first * factor ** (place.deaths - 1), readyAt === undefined ? max : maxOnceReady)
+      const lived = readyAt === undefined ? undefined : performance.now() - readyAt
+      const { deaths, wait } = afterDeath({ lived, before: place.deaths }, topology.processes.restart)
+      place.deaths = deaths
       log[level]({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
       if (!this.#everReady && place.deaths >= vainStarts)
         this.#started.reject(new Error(`${place.name} ended ${vainStarts} times before it was ready (${how})`))

@@ -1,6 +1,6 @@
 /** Everything that is done to the system. A fault says when it begins and when it is over, and counts what it did. */
 import { execFile } from "node:child_process"
-import { readdir } from "node:fs/promises"
+import { readdir, readFile, readlink } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
 import { until } from "../kit/until.ts"
@@ -83,6 +83,41 @@ async function killed(scene: Scene, targets: readonly Target[]): Promise<void> {
   scene.begin(targets.map(({ name }) => name).join(", "))
   for (const { host, worker } of targets) host.signal(worker.pid, "SIGKILL")
   scene.count(targets.length)
+}
+
+/** The ports from which a process has connected; what the kernel tells of it. */
+async function portsOf(pid: number): Promise<Set<number>> {
+  const open = await readdir(`/proc/${pid}/fd`)
+  const places = await Promise.all(open.map(fd => readlink(`/proc/${pid}/fd/${fd}`).catch(() => "")))
+  const inodes = new Set(places.flatMap(place => /^socket:\[(\d+)\]$/.exec(place)?.[1] ?? []))
+  const table = await readFile(`/proc/${pid}/net/tcp`, "utf8")
+  const rows = table.trim().split("\n").slice(1)
+  return new Set(
+    rows.flatMap(row => {
+      const columns = row.trim().split(/\s+/)
+      return inodes.has(columns[9] ?? "") ? [Number.parseInt(columns[1]!.split(":")[1]!, 16)] : []
+    }),
+  )
+}
+
+/** A batch of it is on its way to PostgreSQL and arrives when its shards have other owners: the fence must refuse it. */
+async function pausedInCommit(scene: Scene): Promise<void> {
+  const { host, worker, name } = await oneWorker(scene)
+  const ports = await portsOf(worker.pid)
+  const lanes = scene.system.links.postgres.map(link =>
+    link.hold(({ from, hello }) => ports.has(from) && hello.includes(" lane ")),
+  )
+  scene.begin(name)
+  try {
+    await until("a batch is on its way", () => lanes.some(({ bytes }) => bytes > 0), { patience: 5_000 })
+    host.signal(worker.pid, "SIGSTOP")
+    await sleep(scene.hold)
+  } finally {
+    for (const lane of lanes) lane.release()
+    await sleep(200) // PostgreSQL answers before the owner can think it over
+    host.signal(worker.pid, "SIGCONT")
+  }
+  scene.count()
 }
 
 /** One after the other, each when the one before has been replaced. */
@@ -182,8 +217,17 @@ export const faults: readonly Fault[] = [
     kind: "worker",
     hold: 5_500,
     rest: 2_000,
+    long: true, // the next one is this and more
     weight: 2,
     run: async scene => paused(scene, [await oneWorker(scene)], scene.hold),
+  },
+  {
+    name: "worker paused in the middle of a commit",
+    kind: "worker",
+    hold: 5_000,
+    rest: 2_000,
+    weight: 2,
+    run: pausedInCommit,
   },
   {
     name: "event loop stalled",

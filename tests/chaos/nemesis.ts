@@ -25,8 +25,9 @@ export interface Schedule {
 }
 
 const isBeside = ({ kind }: Fault) => kind === "clock" || kind === "reader"
-/** From here on a run has time for the long ones, and for rest between two. */
-const longRun = 150_000
+/** From here on a run has time for the long ones, and from there on for rest between two. */
+const longRun = 100_000
+const calmRun = 300_000
 
 /** The same seed and length make the same schedule. */
 export function planFaults(random: Random, milliseconds: number): Schedule {
@@ -42,7 +43,7 @@ export function planFaults(random: Random, milliseconds: number): Schedule {
       let fits = false
       for (const { name, hold, rest: least } of round) {
         const choice = random.below(1 << 16)
-        const rest = isLong ? least + Math.round(random.next() * 9_000) : least
+        const rest = milliseconds >= calmRun ? least + Math.round(random.next() * 9_000) : least
         if (at + hold + rest > milliseconds) continue
         fits = true
         seen.add(name)

@@ -92,3 +92,18 @@ test("a narrow way passes no more than it may", async () => {
   await until("all passed", () => received().length === 40_000)
   expect(performance.now() - began).toBeGreaterThan(350)
 })
+
+test("held requests of one connection wait for their release, in order; others go on", async () => {
+  const { link, open } = await echo()
+  const [first, second] = [await open(), await open()]
+  for (const { socket } of [first, second]) socket.write(socket === first.socket ? "one" : "two")
+  await until("both answered", () => first.received() === "one" && second.received() === "two")
+  const hold = link.hold(({ from, hello }) => from === first.socket.localPort && hello === "one")
+  first.socket.write("a")
+  second.socket.write("c")
+  await until("kept", () => hold.bytes === 1 && second.received() === "twoc")
+  expect(first.received()).toBe("one")
+  hold.release()
+  first.socket.write("b")
+  await until("released", () => first.received() === "oneab")
+})

@@ -28,9 +28,24 @@ export interface Link {
   readonly port: number
   readonly counts: Readonly<LinkCounts>
   set(weather: Weather): void
+  /** Keeps the requests of some connections back until they are released. */
+  hold(which: (connection: Connection) => boolean): Hold
   /** Ends every connection with a reset; new ones are welcome. */
   reset(): void
   close(): Promise<void>
+}
+
+export interface Connection {
+  /** The port from which it came. */
+  readonly from: number
+  /** The first bytes that came, as Latin-1. */
+  readonly hello: string
+}
+
+export interface Hold {
+  /** What is kept back now. */
+  readonly bytes: number
+  release(): void
 }
 
 export interface Target {
@@ -43,6 +58,7 @@ export async function openLink(name: string, target: () => Target, host = "127.0
   const counts: LinkCounts = { connections: 0, cut: 0, lostBytes: 0, delayedPieces: 0, throttledPieces: 0 }
   const pipes = new Set<[Socket, Socket]>()
   let weather: Weather = {}
+  const holds = new Set<{ which: (connection: Connection) => boolean; kept: (() => void)[]; bytes: number }>()
 
   const server = createServer({ allowHalfOpen: true }, near => {
     near.on("error", () => {})
@@ -56,7 +72,9 @@ export async function openLink(name: string, target: () => Target, host = "127.0
     far.on("error", () => {})
     const pair: [Socket, Socket] = [near, far]
     pipes.add(pair)
-    carry(near, far, "requests")
+    const connection = { from: near.remotePort ?? 0, hello: "" }
+    near.once("data", (piece: Buffer) => (connection.hello = piece.toString("latin1")))
+    carry(near, far, "requests", connection)
     carry(far, near, "replies")
     for (const socket of pair)
       socket.on("close", () => {
@@ -66,7 +84,7 @@ export async function openLink(name: string, target: () => Target, host = "127.0
   })
   server.on("error", () => {}) // out of descriptors: the one who connects is refused
 
-  function carry(from: Socket, to: Socket, way: "requests" | "replies"): void {
+  function carry(from: Socket, to: Socket, way: "requests" | "replies", connection?: Connection): void {
     from.setNoDelay(true)
     /** When the last piece that is under way may leave; pieces keep their order. */
     let free = 0
@@ -77,6 +95,12 @@ export async function openLink(name: string, target: () => Target, host = "127.0
       if (ended && underWay.length === 0 && !hole()) to.end()
     }
     const deliver = (piece: Buffer) => {
+      for (const hold of holds)
+        if (connection && hold.which(connection)) {
+          hold.bytes += piece.length
+          hold.kept.push(() => deliver(piece))
+          return
+        }
       if (hole()) counts.lostBytes += piece.length
       else if (!to.destroyed && !to.write(piece) && !from.destroyed) {
         from.pause()
@@ -120,6 +144,19 @@ export async function openLink(name: string, target: () => Target, host = "127.0
       if (next.cut) counts.cut += pipes.size
       // A connection that lost bytes is of no use: TCP would have ended it.
       if (next.cut || lifted) reset()
+    },
+    hold(which) {
+      const hold = { which, kept: [] as (() => void)[], bytes: 0 }
+      holds.add(hold)
+      return {
+        get bytes() {
+          return hold.bytes
+        },
+        release() {
+          holds.delete(hold)
+          for (const deliver of hold.kept.splice(0)) deliver()
+        },
+      }
     },
     reset,
     async close() {

@@ -6,7 +6,7 @@ import postgres from "postgres"
 import { compareIds } from "../../src/domain/snowflake.ts"
 import { until } from "../kit/until.ts"
 import { checks } from "./checks/checks.ts"
-import { Recorder, type Finding, type History, type Stored } from "./history.ts"
+import { operationsOf, Recorder, type Finding, type History, type Stored } from "./history.ts"
 import { watchMachine } from "./machine.ts"
 import { planFaults, unleash, type Deed, type Schedule } from "./nemesis.ts"
 import { populate, type Population } from "./people.ts"
@@ -258,11 +258,15 @@ async function readAll(system: System, { writers, rooms }: Population, recorder:
 /** Which counters show that a fault had its effect on the program. */
 const shownBy: readonly (readonly [fault: RegExp, counters: readonly string[]])[] = [
   [/^(worker killed|worker paused|all workers killed)/, ["takeOvers"]],
-  [/^worker paused/, ["refusedWrites", "staleAppends", "incarnationsOver"]],
-  [/^(worker killed|all workers killed)/, ["resumesDeadWorker"]],
+  [/^worker paused for/, ["refusedWrites", "staleAppends", "incarnationsOver"]],
+  [/^worker paused in the middle/, ["refusedWrites"]],
+  // Clients may be faster than the news of the death: then the worker counts as one that lives.
+  [/^(worker killed|all workers killed)/, ["resumesDeadWorker", "resumesOtherWorker"]],
   [/^clients (reset|cut off)/, ["resumesSameWorker", "resumesOtherWorker"]],
   [/^workers told to end/, ["handOvers"]],
-  [/^postgres (killed|cut off|replies lost|paused)/, ["postgresErrors", "unknownOutcomes"]],
+  [/^postgres (killed|cut off|replies lost|out of connections|disk full)/, ["postgresErrors", "unknownOutcomes"]],
+  // So short a pause makes nothing fail; but /readyz notices.
+  [/^(postgres paused|postgres 2 s late|redis paused)/, ["unready"]],
   [/^redis (killed|cut off|replies lost|out of memory|paused (5|30))/, ["redisErrors"]],
   [/^redis (killed, nothing|replaced)/, ["newSessions", "incarnationsOver", "redisErrors"]],
 ]
@@ -286,6 +290,9 @@ async function conclude({
   const samples = history.filter(entry => entry.type === "counters")
   const counters: Record<string, number> = { ...samples.at(-1)?.values }
   counters["resumed"] = history.filter(({ type }) => type === "resumed").length
+  counters["unready"] = operationsOf(history).filter(
+    ({ action, status }) => action.do === "readyz" && status === 503,
+  ).length
   counters["invalidated"] = history.filter(({ type }) => type === "invalid").length
   counters["newSessions"] = history.filter(({ type }) => type === "ready").length - readersAtFirst(history)
   counters["incarnationsOver"] = log.match(/this incarnation is over/g)?.length ?? 0

@@ -1,11 +1,21 @@
 /** A run as a picture: what was done to it, and what clients saw, second by second. */
 import { faultsOf, isA, operationsOf, type FaultKind, type History } from "./history.ts"
 
-const left = 190
+const left = 240
 const right = 20
 const row = 13
-const curve = 70
-const between = 26
+const curve = 56
+const between = 22
+
+const meanings: Record<FaultKind, string> = {
+  worker: "one worker",
+  all: "all workers",
+  rolling: "restart in turn",
+  dependency: "PostgreSQL, Redis",
+  public: "the clients' way in",
+  clock: "clocks",
+  reader: "readers",
+}
 
 const colours: Record<FaultKind, string> = {
   worker: "#c2410c",
@@ -37,6 +47,19 @@ export function drawTimeline(history: History, title: string): string {
     parts.push(`<text x="${round(at)}" y="${round(y)}" ${more}>${escaped(words)}</text>`)
 
   text(16, 24, title, 'font-size="15" font-weight="600"')
+  for (const [at, kind] of [...new Set(faults.map(({ kind }) => kind))].toReversed().entries()) {
+    const place = width - right - (at + 1) * 118
+    parts.push(`<rect x="${place}" y="15" width="10" height="10" rx="2" fill="${colours[kind]}"/>`)
+    text(place + 15, 24, meanings[kind])
+  }
+  // What was broken when, behind what clients saw of it.
+  for (const { from, to, kind } of faults)
+    if (kind !== "clock" && kind !== "reader") {
+      const span = Math.max(1, x(Math.min(to, length * 1e9)) - x(from))
+      parts.push(
+        `<rect x="${round(x(from))}" y="${top}" width="${round(span)}" height="${height - 30 - top}" fill="${colours[kind]}" opacity="0.09"/>`,
+      )
+    }
   const step = length > 200 ? 30 : length > 90 ? 10 : 5
   for (let second = 0; second <= length; second += step) {
     const at = round(x(second * 1e9))

@@ -123,6 +123,20 @@ function saveSession(keyspace: Keyspace, args: string[]): 0 | 1 {
   return 1
 }
 
+function saveInterests(keyspace: Keyspace, args: string[]): 0 | 1 {
+  const [key, epoch, deed, ...fields] = args as [string, string, string, ...string[]]
+  const known = luaNumber(keyspace.hash(key)?.fields.get("-"))
+  if (known !== undefined && known > numberOf(epoch)) return 0
+  if (deed === "replace") keyspace.delete(key)
+  if (deed === "remove") {
+    const hash = keyspace.hash(key)
+    for (const field of fields) hash?.fields.delete(field)
+    if (hash?.fields.size === 0) keyspace.delete(key)
+  } else for (let i = 0; i < fields.length; i += 2) keyspace.setField(key, fields[i]!, fields[i + 1]!)
+  if (known !== undefined || deed === "replace") keyspace.setField(key, "-", epoch)
+  return 1
+}
+
 /** Where tokens.ts keeps a session's last activity. */
 const activityAt = 65
 
@@ -146,6 +160,7 @@ const scripts: Readonly<Record<string, Execute>> = {
   mark,
   "claim-session": claimSession,
   "save-session": saveSession,
+  "save-interests": saveInterests,
   "amend-session": amendSession,
 }
 

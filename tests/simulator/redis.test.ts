@@ -4,7 +4,7 @@ import fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest"
 import { DeliveryLogs, type LogPart } from "../../src/cluster/delivery-log.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
-import { Interests, type Interest } from "../../src/cluster/interests.ts"
+import { Interests, type Interest, type OwnedShard } from "../../src/cluster/interests.ts"
 import { redisKeys, type RedisKeys } from "../../src/cluster/keys.ts"
 import { defineScript, openBlockingRedis, openRedis, type Redis } from "../../src/cluster/redis.ts"
 import { epochMs } from "../../src/domain/snowflake.ts"
@@ -56,6 +56,7 @@ const part: fc.Arbitrary<LogPart> = fc.record({
   before: fc.option(small),
   fields: fc.array(fc.tuple(fc.constantFrom('["e",1]', '["x",2]'), text), { maxLength: 3 }).map(pairs => pairs.flat()),
 })
+const owned: fc.Arbitrary<OwnedShard> = fc.record({ number: shard, epoch: fc.integer({ min: 1, max: 3 }) })
 const interest: fc.Arbitrary<Interest> = fc.record({
   home: fc.constantFrom("7", "h", "__proto__", "constructor"),
   worker,
@@ -139,10 +140,13 @@ const operations: fc.Arbitrary<Operation>[] = [
   operation("drop", [worker], ({ logs }, worker) => logs.drop(worker)),
   operation("exists", [worker], ({ logs }, worker) => logs.exists(worker)),
 
-  operation("interests add", [shard, fc.array(interest, { maxLength: 3 })], ({ interests }, shard, added) =>
+  operation("interests replace", [owned, fc.array(interest, { maxLength: 3 })], ({ interests }, shard, all) =>
+    interests.replace(shard, all),
+  ),
+  operation("interests add", [owned, fc.array(interest, { maxLength: 3 })], ({ interests }, shard, added) =>
     interests.add(shard, added),
   ),
-  operation("interests remove", [shard, fc.array(interest, { maxLength: 3 })], ({ interests }, shard, removed) =>
+  operation("interests remove", [owned, fc.array(interest, { maxLength: 3 })], ({ interests }, shard, removed) =>
     interests.remove(shard, removed),
   ),
   operation("interests load", [fc.subarray([1, 2])], ({ interests }, shards) => interests.load(shards)),

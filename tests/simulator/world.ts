@@ -712,8 +712,11 @@ class World {
     if (acknowledged < wanted)
       this.#history.note("P8", `only ${acknowledged} of ${wanted} channels take messages in peace`)
     const postedAt = timeline.now
-    await timeline.run(postedAt + 30_000, () => this.#allLive(postedAt))
-    await timeline.run(timeline.now + 700)
+    // Twice: who has just lost its worker does not know it yet.
+    do {
+      await timeline.run(postedAt + 30_000, () => this.#allLive(postedAt))
+      await timeline.run(timeline.now + 700)
+    } while (!this.#allLive(postedAt) && timeline.now < postedAt + 30_000)
   }
 
   #allLive(since: number): boolean {

@@ -42,7 +42,7 @@ export interface HostOptions {
   readonly outbox: () => Outbox
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
-  readonly removeInterest: (shard: number, interests: readonly { home: Snowflake; worker: string }[]) => void
+  readonly removeInterest: (shard: Shard, interests: readonly { home: Snowflake; worker: string }[]) => void
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
   readonly bounds: {
@@ -324,7 +324,7 @@ export class Host {
     const shard = this.#shards.get(number)
     if (!shard || shard.closing) return
     this.#options.removeInterest(
-      shard.number,
+      shard,
       homes.filter(home => shard.removeInterest(home, worker)).map(home => ({ home, worker })),
     )
   }

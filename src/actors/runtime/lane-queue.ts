@@ -228,19 +228,24 @@ export class LaneQueue {
           ? [turns.filter(turn => half.has(turn.home)), turns.filter(turn => !half.has(turn.home))]
           : [turns.slice(0, Math.ceil(turns.length / 2)), turns.slice(Math.ceil(turns.length / 2))]
       for (const part of parts) await this.#commit(part)
-      return this.#commit(batch.filter(isBarrier))
-    }
-    const [guilty] = turns
-    const conflict = guilty!.writes
+    } else this.#refuse(turns[0]!, error)
+    // Whatever became of the turns, who waits for their end must not wait for ever.
+    const barriers = batch.filter(isBarrier)
+    if (barriers.length > 0) await this.#commit(barriers)
+  }
+
+  /** The database will not have this turn: its home is loaded anew. */
+  #refuse(guilty: Decided, error: Error & { constraint_name?: string | undefined }): void {
+    const conflict = guilty.writes
       .map(({ kind }) => kind.conflicts[error.constraint_name ?? ""])
       .find(code => code !== undefined)
-    this.#options.dropHome(guilty!.home)
-    if (conflict === "done") return guilty!.resolve(undefined)
-    if (conflict === "again") return guilty!.reject(new Again(true))
+    this.#options.dropHome(guilty.home)
+    if (conflict === "done") return guilty.resolve(undefined)
+    if (conflict === "again") return guilty.reject(new Again(true))
     this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)
-      this.#options.log.error({ err: error, home: guilty!.home.id }, "turn refused by the database")
-    guilty!.reject(
+      this.#options.log.error({ err: error, home: guilty.home.id }, "turn refused by the database")
+    guilty.reject(
       conflict === undefined ? fail("internal", {}, { cause: error }) : fail(conflict, {}, { cause: error }),
     )
   }

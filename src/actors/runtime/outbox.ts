@@ -1,7 +1,7 @@
 import type { JobRequest } from "../../contract/registry.ts"
 import { Failure } from "../../contract/errors.ts"
 import type { AppendAnswer, LogPart } from "../../cluster/delivery-log.ts"
-import type { Interest } from "../../cluster/interests.ts"
+import type { Interest, OwnedShard } from "../../cluster/interests.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
 import { shardOf } from "../../domain/snowflake.ts"
@@ -35,9 +35,9 @@ export interface SentTell {
 
 export interface OutboxOptions {
   readonly logs: LogAppends
-  readonly saveInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  readonly saveInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** All of a shard's interests, whatever was saved before. */
-  readonly replaceInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** The shards of this worker. */
   readonly shards: () => Iterable<Shard>
   readonly dropInterest: (shard: Shard, worker: string) => void
@@ -177,7 +177,7 @@ export class Outbox implements Publisher {
         const answers = await Promise.allSettled(
           owned.slice(i, i + savedTogether).map(shard => {
             shard.takeUnsaved()
-            return replaceInterests(shard.number, shard.allInterests())
+            return replaceInterests(shard, shard.allInterests())
           }),
         )
         for (const answer of answers) if (answer.status === "rejected") throw answer.reason
@@ -249,7 +249,7 @@ export class Outbox implements Publisher {
     for (const shard of shards) {
       const unsaved = shard.takeUnsaved()
       if (unsaved.length > 0)
-        await this.#untilDone("saving interest", () => this.#options.saveInterests(shard.number, unsaved))
+        await this.#untilDone("saving interest", () => this.#options.saveInterests(shard, unsaved))
     }
   }
 

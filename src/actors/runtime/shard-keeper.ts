@@ -1,5 +1,5 @@
 import type { Directory, ShardOwner } from "../../cluster/directory.ts"
-import type { Interest, RecordedInterests } from "../../cluster/interests.ts"
+import type { Interest, OwnedShard, RecordedInterests } from "../../cluster/interests.ts"
 import type { Member } from "../../cluster/members.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { wantedPlace } from "../../domain/placement.ts"
@@ -25,10 +25,10 @@ export interface ShardKeeperOptions {
   }
   /** What Redis knows of some shards, and whether that is everything. */
   readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedInterests>>
-  readonly replaceInterests: (shard: number, interests: readonly Interest[]) => Promise<void>
+  readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** What the living workers say themselves. */
   readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
-  readonly removeInterest: (shard: number, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
+  readonly removeInterest: (shard: OwnedShard, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
   readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
   /** Dead workers with a log that nobody can say all of: who took what was known to a Redis that is no longer there. */
   readonly doubtfulLogs: () => Promise<readonly string[]>
@@ -135,7 +135,7 @@ export class ShardKeeper {
     const dropped: { home: string; worker: string }[] = []
     for (const home of shard.interests.keys()) if (shard.removeInterest(home, worker)) dropped.push({ home, worker })
     this.#options
-      .removeInterest(shard.number, dropped)
+      .removeInterest(shard, dropped)
       .catch((error: unknown) => this.#options.log.warn({ err: error, shard: shard.number }, "interest not removed"))
   }
 
@@ -188,7 +188,7 @@ export class ShardKeeper {
   async #open(owned: readonly ShardOwner[]): Promise<void> {
     const { store, logPositions, host, outbox, isLiving, clock, log } = this.#options
     const numbers = owned.map(row => row.shard)
-    const [rows, { interests, unknown }] = await Promise.all([store.outbox(numbers), this.#interestsOf(numbers)])
+    const [rows, { interests, unknown }] = await Promise.all([store.outbox(numbers), this.#interestsOf(owned)])
     const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
     const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
     for (const worker of workers) {
@@ -237,9 +237,10 @@ export class ShardKeeper {
 
   /** Where Redis does not know, because nobody had a shard before or because it has failed over, the workers are asked. */
   async #interestsOf(
-    shards: readonly number[],
+    owned: readonly ShardOwner[],
   ): Promise<{ interests: ReadonlyMap<number, readonly Interest[]>; unknown: ReadonlySet<number> }> {
     const { loadInterests, askInterests, replaceInterests } = this.#options
+    const shards = owned.map(({ shard }) => shard)
     const known = await loadInterests(shards)
     const interests = new Map([...known].map(([shard, { list }]) => [shard, list]))
     const unknown = shards.filter(shard => !known.get(shard)!.isComplete)
@@ -251,7 +252,11 @@ export class ShardKeeper {
     for (const interest of await askInterests(unknown))
       found.get(shardOf(interest.home))!.set(keyOf(interest), interest)
     for (const [shard, list] of found) interests.set(shard, [...list.values()])
-    await Promise.all(unknown.map(shard => replaceInterests(shard, interests.get(shard)!)))
+    await Promise.all(
+      owned.flatMap(({ shard, epoch }) =>
+        found.has(shard) ? [replaceInterests({ number: shard, epoch }, interests.get(shard)!)] : [],
+      ),
+    )
     return { interests, unknown: new Set(unknown) }
   }
 

@@ -57,7 +57,7 @@ export const dependencies: Check = history => {
       if (!accepted.has(channel))
         findings.push({
           promise: "P11",
-          what: `${channel} accepted nothing for ${seconds(healed - fault.to).toFixed(1)} s after ${fault.name} was over`,
+          what: `${channel} accepted nothing for ${Math.round(seconds(healed - fault.to))} s after ${fault.name} was over`,
           at: fault.to,
         })
   }
