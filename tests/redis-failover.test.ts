@@ -290,6 +290,39 @@ test(
 )
 
 test(
+  "P5: a worker that began after the fail-over leaves a log from which its sessions go on",
+  {
+    timeout: 60_000,
+  },
+  async ({ cluster }) => {
+    const redis = await ownRedis()
+    try {
+      const [east] = await cluster.boot(1, { redisUrl: redis.url })
+      await redis.kill()
+      await redis.start()
+      await recovered([east!])
+      const [west] = await cluster.boot(1, { redisUrl: redis.url })
+      const { ada, lin, channel } = await cluster.seed(() => sharedServer(cluster, east))
+      const inbox = await lin.listen(west!)
+      const { sessionId } = inbox
+      const said = [await post(ada, east!, channel.id, "before")]
+      await cluster.settle()
+      inbox.drop()
+      await west!.stop()
+      said.push(await post(ada, east!, channel.id, "missed"))
+      await inbox.reconnect(east!.url)
+      expect(inbox.sessionId).toBe(sessionId)
+      await cluster.settle()
+      expect(heard(inbox)).toEqual(said)
+    } finally {
+      cluster.errors.splice(0)
+      await cluster.close()
+      await redis.close()
+    }
+  },
+)
+
+test(
   "P12: a session that was ended stays ended, though the copy has it in its cache and not its end",
   {
     timeout: 180_000,

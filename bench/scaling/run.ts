@@ -13,14 +13,6 @@ import { parts, type Cost, type Costs } from "./costs.ts"
 import { measure, type Measured, type Point } from "./measure.ts"
 import { simulate, zipfServers, type Outcome, type World } from "./simulate.ts"
 
-const usage = `npm run bench -- scaling [--runs 3] [--quick] [--main FILE] [--from FILE]
-
---runs   how often each is measured; medians are used
---quick  short and once: shows that all works, not what it costs
---main   the server to run; left out, dist/ of this checkout
---write  puts the tables into docs/scaling.md
---from   measures nothing and takes the constants from a result of before`
-
 const root = join(import.meta.dirname, "..", "..")
 /** No part should be busy for a larger share of the time: queues grow fast above it. */
 const aim = 0.6
