@@ -84,7 +84,8 @@ const delivering: readonly Variant[] = [
         file: node,
         find: "  const outbox: Outbox = new Outbox({\n    logs,",
         replace: `  let s = 0
-  const straight: Pick<DeliveryLogs, "append"> = {
+  const straight: Pick<DeliveryLogs, "append" | "positions"> = {
+    positions: worker => logs.positions(worker),
     append: async (_worker, parts) => {
       s = Math.max(s, streams.position)
       for (const { fields } of parts) {

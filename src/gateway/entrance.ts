@@ -468,7 +468,7 @@ export class Entrance {
         this.#options.verify(bareToken(token)),
       ])
       // Whoever has claimed it since has it; and from here on he asks this worker for it.
-      if (!(await records.save(this.#recordOf(session)))) throw new NotResumable("claimed elsewhere")
+      if (!(await records.save(this.#recordOf(session)))) throw new FrameRefused("try_again_later")
       if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session) throw new Left()
       this.#attach(connection, session, seq, differences)
     } catch (error) {
@@ -552,7 +552,7 @@ export class Entrance {
       await this.#requireReach(record.spans as readonly Span[], seq)
       if (await records.claim(id, record.worker, self)) return record
     }
-    throw new NotResumable("claimed elsewhere")
+    throw new FrameRefused("try_again_later")
   }
 
   /** The worker that holds it closes its socket and lets go. */

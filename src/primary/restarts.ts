@@ -3,7 +3,7 @@ import type { ClusterConfig } from "../../cluster.config.ts"
 type Restart = ClusterConfig["processes"]["restart"]
 
 /** A death: `lived` is for how long it had been ready, undefined when it never was. */
-export interface Death {
+interface Death {
   readonly lived: number | undefined
   /** Deaths in this place before it, in a row. */
   readonly before: number

@@ -34,7 +34,7 @@ const insertMessageKind = insertMessage({
   nonce: null,
 }).kind
 
-export interface LaneOptions extends Omit<PoolOptions, "connections"> {
+interface LaneOptions extends Omit<PoolOptions, "connections"> {
   incarnation: string
   lane: number
   generation: number

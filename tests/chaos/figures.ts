@@ -1,6 +1,6 @@
 /** The numbers of a run, out of its history. */
 import { gapsOf, type Gap } from "./checks/take-over.ts"
-import { isA, operationsOf, type History } from "./history.ts"
+import { faultsOf, isA, isBeside, operationsOf, type History } from "./history.ts"
 import { slownessOf } from "./machine.ts"
 
 export interface Figures {
@@ -20,7 +20,7 @@ export interface Figures {
   resumed: number
   invalidated: number
   closes: ReadonlyMap<number, number>
-  /** The longest of any channel, by fault. */
+  /** The longest of any channel, by fault; without what goes on beside the others, whose gaps are theirs. */
   gaps: readonly { fault: string; times: number; milliseconds: number }[]
 }
 
@@ -52,7 +52,10 @@ export function figuresOf(history: History): Figures {
     resumed: count("resumed"),
     invalidated: count("invalid"),
     closes,
-    gaps: longestGaps(gapsOf(history)),
+    gaps: longestGaps(
+      gapsOf(history),
+      new Set(faultsOf(history).flatMap(fault => (isBeside(fault) ? [] : [fault.name]))),
+    ),
   }
 }
 
@@ -63,9 +66,10 @@ function slownessFigures(history: History): Figures["slowness"] {
   return { mean: slowness(0, end), worst: Math.max(1, ...spans) }
 }
 
-function longestGaps(gaps: readonly Gap[]): Figures["gaps"] {
+function longestGaps(gaps: readonly Gap[], faults: ReadonlySet<string>): Figures["gaps"] {
   const byFault = new Map<string, { times: Set<number>; longest: number }>()
   for (const { fault, at, nanoseconds } of gaps) {
+    if (!faults.has(fault)) continue
     const known = byFault.get(fault) ?? { times: new Set(), longest: 0 }
     byFault.set(fault, known)
     known.times.add(at)

@@ -66,6 +66,9 @@ export type ReaderEntry = { at: number; reader: string; client: string; session:
 /** `worker`, `all` and `rolling` are about processes; `public` about the clients' way in; `dependency` about the rest. */
 export type FaultKind = "worker" | "all" | "rolling" | "dependency" | "public" | "clock" | "reader"
 
+/** What goes on beside the others, because it should harm nobody at all. */
+export const isBeside = ({ kind }: { kind: FaultKind }): boolean => kind === "clock" || kind === "reader"
+
 export interface FaultEntry {
   at: number
   type: "fault"

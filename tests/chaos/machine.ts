@@ -30,7 +30,7 @@ export async function watchMachine(recorder: Recorder, ended: AbortSignal): Prom
 }
 
 /** 1: whenever the run could have gone on, it had a core; 2: half of the time it had to wait for one. */
-export type Slowness = (from: number, to: number) => number
+type Slowness = (from: number, to: number) => number
 
 export function slownessOf(history: History): Slowness {
   const samples = history.filter(entry => entry.type === "machine")

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { faults, type Fault } from "./faults.ts"
-import type { Recorder } from "./history.ts"
+import { isBeside, type Recorder } from "./history.ts"
 import type { Random } from "./random.ts"
 import type { Reader } from "./reader.ts"
 import type { System } from "./system.ts"
@@ -24,7 +24,6 @@ export interface Schedule {
   left: string[]
 }
 
-const isBeside = ({ kind }: Fault) => kind === "clock" || kind === "reader"
 /** From here on a run has time for the long ones, and from there on for rest between two. */
 const longRun = 100_000
 const calmRun = 300_000

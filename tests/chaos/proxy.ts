@@ -35,14 +35,14 @@ export interface Link {
   close(): Promise<void>
 }
 
-export interface Connection {
+interface Connection {
   /** The port from which it came. */
   readonly from: number
   /** The first bytes that came, as Latin-1. */
   readonly hello: string
 }
 
-export interface Hold {
+interface Hold {
   /** What is kept back now. */
   readonly bytes: number
   release(): void

@@ -115,7 +115,7 @@ function markdown(result: ChaosResult, title: string, picture: string): string {
       ["Outbox rows published again", total("republished")],
     ]),
     "",
-    "What a worker counted in its last second before `kill -9` is lost with it.",
+    "Clocks and readers have no time in the next table: they go on beside the others. What a worker counted in its last second before `kill -9` is lost with it.",
     "",
     "| What was done to it | Times | Of whom | Longest time without an acknowledgement in any channel |",
     "|---|---|---|---|",

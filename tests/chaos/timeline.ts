@@ -1,5 +1,5 @@
 /** A run as a picture: what was done to it, and what clients saw, second by second. */
-import { faultsOf, isA, operationsOf, type FaultKind, type History } from "./history.ts"
+import { faultsOf, isA, isBeside, operationsOf, type FaultKind, type History } from "./history.ts"
 
 const left = 240
 const right = 20
@@ -35,7 +35,7 @@ interface Curve {
 
 export function drawTimeline(history: History, title: string): string {
   const length = Math.ceil((history.at(-1)?.at ?? 0) / 1e9) + 1
-  const width = Math.max(900, Math.min(2_400, left + right + length * 12))
+  const width = Math.max(1_100, Math.min(1_600, left + right + length * 12))
   const x = (nanoseconds: number) => left + ((width - left - right) * Math.min(nanoseconds / 1e9, length)) / length
   const faults = faultsOf(history)
   const names = [...new Set(faults.map(({ name }) => name))]
@@ -54,7 +54,7 @@ export function drawTimeline(history: History, title: string): string {
   }
   // What was broken when, behind what clients saw of it.
   for (const { from, to, kind } of faults)
-    if (kind !== "clock" && kind !== "reader") {
+    if (!isBeside({ kind })) {
       const span = Math.max(1, x(Math.min(to, length * 1e9)) - x(from))
       parts.push(
         `<rect x="${round(x(from))}" y="${top}" width="${round(span)}" height="${height - 30 - top}" fill="${colours[kind]}" opacity="0.09"/>`,
