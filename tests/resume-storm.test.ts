@@ -7,7 +7,7 @@ import { allIntents } from "../src/contract/intents.ts"
 import { grantedAtCreation } from "../src/domain/permissions.ts"
 import { shardCount } from "../src/domain/snowflake.ts"
 import type { Cluster } from "./kit/cluster.ts"
-import { quantile } from "./kit/load.ts"
+import { machineBounds, quantile } from "./kit/load.ts"
 import type { Person } from "./kit/person.ts"
 import { plantedId } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
@@ -131,7 +131,7 @@ class Guest {
 test(
   `P5, P10: ${sessions} sessions, their worker killed and another drained meanwhile: all go on, once and in order`,
   {
-    timeout: 240_000,
+    timeout: 400_000,
   },
   async ({ cluster }) => {
     const starling = await cluster.processes(2)
@@ -156,7 +156,7 @@ test(
       for (let i = 0; i < guests.length; i += 250) {
         const wave = guests.slice(i, i + 250)
         for (const guest of wave) guest.connect()
-        await until("a wave has READY", () => wave.every(({ live }) => live), { patience: 60_000 })
+        await until("a wave has READY", () => wave.every(({ live }) => live), { patience: 120_000 })
       }
 
       const over = new AbortController()
@@ -198,12 +198,13 @@ test(
 
       const web = (await starling.workers()).filter(({ place }) => place.startsWith("web"))
       const statementsBefore = await transactions()
+      const bound = machineBounds()
       const startedAt = performance.now()
       starling.kill(web[0]!.pid, "SIGKILL")
       await until("the storm has begun", () => guests.some(({ live }) => !live))
       const victims = guests.filter(({ live }) => !live).length
       await until("half of them are back", () => guests.filter(({ live }) => !live).length < victims / 2, {
-        patience: 60_000,
+        patience: 120_000,
       })
       starling.kill(web[1]!.pid, "SIGTERM")
       await until(
@@ -211,9 +212,9 @@ test(
         async () => {
           return !(await starling.workers()).some(({ pid }) => pid === web[1]!.pid)
         },
-        { patience: 60_000, every: 100 },
+        { patience: 120_000, every: 100 },
       )
-      await until("all are back", isAllLive, { patience: 60_000, every: 20 })
+      await until("all are back", isAllLive, { patience: 120_000, every: 20 })
       const seconds = (performance.now() - startedAt) / 1_000
       const statements = (await transactions()) - statementsBefore
       clearInterval(watching)
@@ -231,7 +232,7 @@ test(
         expect(acked[room]!, "P1, P3").toEqual(history.get(room))
       }
       const isWhole = (guest: Guest, i: number) => guest.heard.at(-1) === history.get(i % rooms)!.at(-1)
-      await until("everybody has the last of it", () => guests.every(isWhole), { patience: 60_000, every: 20 })
+      await until("everybody has the last of it", () => guests.every(isWhole), { patience: 120_000, every: 20 })
       const broken = guests.flatMap(({ heard }, i) => {
         // Whoever came later than the first messages has all from then on.
         const all = history.get(i % rooms)!
@@ -272,7 +273,7 @@ test(
       expect(figures.joins).toBeLessThan(20)
       // Six to read with, one lane and its like, for each process, and as many more while one replaces another.
       expect(mostConnections).toBeLessThanOrEqual(60)
-      expect(seconds).toBeLessThan(60)
+      expect(seconds * 1_000).toBeLessThan(bound(60_000))
     } finally {
       clearInterval(beating)
       for (const guest of guests) guest.leave()

@@ -157,6 +157,8 @@ export class WorkerStreams {
       this.#stopped = true
       return onOver("Redis is one of before again")
     }
+    // From here on nothing before it can be had.
+    this.#oldest = Math.max(this.#oldest, this.#recentFrom)
     if (!isDone) {
       const from = this.#recentFrom
       // A stream of its own: nobody finds what was asked before, and does it once more.
@@ -184,7 +186,6 @@ export class WorkerStreams {
     blocking
       .unlink(keys.log(worker, this.#at), keys.logPosition(worker, this.#at), keys.inbox(worker, this.#at))
       .catch(trouble)
-    this.#oldest = Math.max(this.#oldest, this.#recentFrom)
     this.#inboxId = "0-0"
     this.#left.add(this.#at)
     this.#at = at

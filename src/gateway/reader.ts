@@ -19,8 +19,8 @@ import { changesKept, type Guild, type GuildChange, type Session } from "./sessi
 export interface ReaderOptions {
   readonly listeners: Listeners
   readonly homes: ServedHomes
-  readonly streams: () => Pick<WorkerStreams, "recentAfter" | "oldest">
-  readonly logs: Pick<DeliveryLogs, "read">
+  readonly streams: () => Pick<WorkerStreams, "recentAfter" | "oldest" | "at">
+  readonly logs: Pick<DeliveryLogs, "read" | "at">
   readonly self: string
   /** Unsent bytes of a socket above which no more is given to it. */
   readonly budget: number
@@ -142,8 +142,13 @@ export class Reader {
     if (session.cursor < streams().oldest) return listeners.close(session.connection!, "rate_limited")
     session.waiting = true
     const { connection } = session
-    logs.read(self, session.cursor, 100).then(
-      items => {
+    const { at } = streams()
+    // After a fail-over of Redis the log is another's or nobody's until it was made anew.
+    const isSettled = () => logs.at(self) === at && streams().at === at
+    const read = isSettled() ? logs.read(self, session.cursor, 100) : Promise.reject(new Error("log is made anew"))
+    read
+      .then(items => {
+        if (!isSettled()) throw new Error("log was made anew")
         // Resumed meanwhile, from another position: what was read is not what comes next.
         if (session.connection !== connection) return
         session.waiting = false
@@ -154,16 +159,15 @@ export class Reader {
           this.#sendOwn(session, items)
           this.#pump(session)
         })
-      },
-      (error: unknown) => {
+      })
+      .catch((error: unknown) => {
         log.warn({ err: error }, "delivery log not readable")
         clock.after(200, () => {
           if (session.connection !== connection) return
           session.waiting = false
           this.pump(session)
         })
-      },
-    )
+      })
   }
 
   #sendForeign(session: Session): void {

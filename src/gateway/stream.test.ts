@@ -93,12 +93,12 @@ async function worker(count: number, costMs: number) {
     log,
   })
   const listeners = new Listeners({ app, view: server => homes.view(server), classesPerAudience: 16, clock, metrics })
-  const streams = { recentAfter: () => [], oldest: 0 }
+  const streams = { recentAfter: () => [], oldest: 0, at: "" }
   const options = { listeners, homes, self: "a", budget: 1e6, clock, log, metrics }
   const reader = new Reader({
     ...options,
     streams: () => streams,
-    logs: { read: () => Promise.resolve([]) },
+    logs: { read: () => Promise.resolve([]), at: () => "" },
     stuckAfter: 1e6,
     reconcile: () => {},
     changed: () => {},
