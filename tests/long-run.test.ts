@@ -13,7 +13,7 @@ const topology = {
   log: { keep: 1_000, markEvery: 100, memoryBytes: 200_000 },
   gateway: { resumeWindow: 1_500, positionAfter: 500 },
 }
-const rounds = 6
+const rounds = 3
 const messagesARound = 1_500
 /** What V8 and its caches come and go by; one leaked object of 100 bytes a message would be ten times as much. */
 const noiseBytes = 6_000_000

@@ -5,8 +5,6 @@ import { machineBounds } from "./kit/load.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const topology = { gateway: { socketBudget: 64 * 1024, publishSlice: 32 * 1024, stuckAfter: 1_500 } }
-
 async function counted({ metrics }: Worker, name: string, label?: string | number): Promise<number> {
   const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as {
     values: { value: number; labels: Record<string, unknown> }[]
@@ -20,7 +18,9 @@ const fallen = (worker: Worker) => counted(worker, "starling_gateway_fallen_to_r
 /** 12 kB each: the kernel's buffers on both sides are full after some megabytes. */
 const large = (n: number) => `${n} ${"漢".repeat(3_990)}`
 
-async function seeded(cluster: Cluster) {
+/** @param stuckAfter milliseconds without progress after which a reader is closed */
+async function seeded(cluster: Cluster, stuckAfter: number) {
+  const topology = { gateway: { socketBudget: 64 * 1024, publishSlice: 32 * 1024, stuckAfter } }
   const [worker] = await cluster.boot(1, { topology })
   const seed = await cluster.seed(sharedServer)
   let sent = 0
@@ -53,7 +53,7 @@ test(
   "P9: one who pauses and goes on gets everything once and in order; the others wait for nothing",
   { timeout: 60_000 },
   async ({ cluster }) => {
-    const { worker, ada, lin, channel, flood, history } = await seeded(cluster)
+    const { worker, ada, lin, channel, flood, history } = await seeded(cluster, 60_000)
     const [slow, packed, quick] = await Promise.all([
       lin.listen(worker),
       lin.listen(worker, { encoding: "msgpack" }),
@@ -92,7 +92,7 @@ test(
   "P9: one who stops for good is closed, and resumes with everything when he comes back",
   { timeout: 60_000 },
   async ({ cluster }) => {
-    const { worker, ada, lin, flood, history } = await seeded(cluster)
+    const { worker, ada, lin, flood, history } = await seeded(cluster, 1_500)
     const [stopped, quick] = await Promise.all([lin.listen(worker), ada.listen(worker)])
     stopped.pause()
     // As long as the kernel takes some of it he makes progress: it must go on until nothing is taken.

@@ -100,24 +100,33 @@ async function portsOf(pid: number): Promise<Set<number>> {
   )
 }
 
-/** A batch of it is on its way to PostgreSQL and arrives when its shards have other owners: the fence must refuse it. */
+/** A batch of one is on its way to PostgreSQL and arrives when its shards have other owners: the fence must refuse it. */
 async function pausedInCommit(scene: Scene): Promise<void> {
-  const { host, worker, name } = await oneWorker(scene)
-  const ports = await portsOf(worker.pid)
-  const lanes = scene.system.links.postgres.map(link =>
-    link.hold(({ from, hello }) => ports.has(from) && hello.includes(" lane ")),
+  await oneWorker(scene)
+  const owners = await Promise.all(
+    (await webWorkers(scene.system)).map(async target => ({ target, ports: await portsOf(target.worker.pid) })),
   )
-  scene.begin(name)
+  // Not every worker owns something that is written to: whoever commits next is the one.
+  const lanes = owners.flatMap(({ target, ports }) =>
+    scene.system.links.postgres.map(link => ({
+      target,
+      held: link.hold(({ from, hello }) => ports.has(from) && hello.includes(" lane ")),
+    })),
+  )
   try {
-    await until("a batch is on its way", () => lanes.some(({ bytes }) => bytes > 0), { patience: 5_000 })
+    await until("a batch is on its way", () => lanes.some(({ held }) => held.bytes > 0), { patience: 5_000 })
+    const { host, worker, name } = lanes.find(({ held }) => held.bytes > 0)!.target
+    for (const { target, held } of lanes) if (target.worker !== worker) held.release()
+    scene.begin(name)
     host.signal(worker.pid, "SIGSTOP")
     await sleep(scene.hold)
-  } finally {
-    for (const lane of lanes) lane.release()
+    for (const { held } of lanes) held.release()
     await sleep(200) // PostgreSQL answers before the owner can think it over
     host.signal(worker.pid, "SIGCONT")
+    scene.count()
+  } finally {
+    for (const { held } of lanes) held.release()
   }
-  scene.count()
 }
 
 /** One after the other, each when the one before has been replaced. */

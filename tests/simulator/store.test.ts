@@ -465,8 +465,16 @@ const beginning: Write[] = [
 
 type Plant = (store: SimulatedStore) => Link | void
 
+let comparing: Promise<unknown> = Promise.resolve()
+/** One after another: a property whose time is over leaves its last comparison to itself. */
+function compare(operations: readonly Operation[], plant?: Plant): Promise<void> {
+  const mine = comparing.then(() => compareAlone(operations, plant))
+  comparing = mine.catch(() => {})
+  return mine
+}
+
 /** Does everything to both, from the same beginning, and compares answer by answer and at last all rows. */
-async function compare(operations: readonly Operation[], plant?: Plant): Promise<void> {
+async function compareAlone(operations: readonly Operation[], plant?: Plant): Promise<void> {
   let now = 1e12
   const store = new SimulatedStore({ shards: Array.from({ length: shardCount }, (_, shard) => shard), now: () => now })
   const link = plant?.(store) ?? immediate
