@@ -8,6 +8,7 @@ const { values } = parseArgs({
   options: {
     runs: { type: "string", default: "10000" },
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },
+    "redis-loss": { type: "boolean", default: false },
     replay: { type: "string" },
   },
 })
@@ -19,6 +20,7 @@ if (values.replay === undefined) {
     seed: Number(values.seed),
     runs: Number(values.runs),
     shrink: true,
+    withLosses: values["redis-loss"],
     onRun: runs => {
       if (runs % 1_000 === 0) console.log(`  ${runs}, ${((performance.now() - started) / runs).toFixed(1)} ms each`)
     },

@@ -49,7 +49,7 @@ const lasts = fc.oneof(
 )
 const one = <T extends Deed["do"]>(...names: T[]) => fc.record({ do: fc.constantFrom(...names) })
 
-const deed: fc.Arbitrary<Deed> = fc.oneof(
+const deeds: fc.WeightedArbitrary<Deed>[] = [
   {
     weight: 14,
     arbitrary: fc.record({
@@ -105,11 +105,6 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause redis" as const, "pause store" as const), lasts }) },
-  { weight: 1, arbitrary: one("flush redis", "replace redis") as fc.Arbitrary<Deed> },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant("fail over" as const), behind: fc.integer({ min: 0, max: 800 }) }),
-  },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -122,17 +117,29 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: fc.constant("wait" as const), lasts: fc.integer({ min: 1_000, max: 9_000 }) }),
   },
-)
+]
 
-const steps = fc.array(fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), deed }), {
-  minLength: 3,
-  maxLength: 22,
-})
+/** Redis loses what it knew. */
+const losses: fc.WeightedArbitrary<Deed>[] = [
+  { weight: 1, arbitrary: one("flush redis", "replace redis") as fc.Arbitrary<Deed> },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("fail over" as const), behind: fc.integer({ min: 0, max: 800 }) }),
+  },
+]
+
+const plansOf = (weighted: readonly fc.WeightedArbitrary<Deed>[]): fc.Arbitrary<Plan> =>
+  fc.record({
+    seed: fc.nat({ max: 2 ** 31 - 1 }),
+    workers: fc.integer({ min: 1, max: 3 }),
+    loss: fc.constantFrom(0, 0, 0.002, 0.02),
+    steps: fc.array(
+      fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), deed: fc.oneof(...weighted) }),
+      { minLength: 3, maxLength: 22 },
+    ),
+  })
 
 /** Histories worth living through. Shrinking takes steps away and makes them smaller. */
-export const plans: fc.Arbitrary<Plan> = fc.record({
-  seed: fc.nat({ max: 2 ** 31 - 1 }),
-  workers: fc.integer({ min: 1, max: 3 }),
-  loss: fc.constantFrom(0, 0, 0.002, 0.02),
-  steps,
-})
+export const plans = plansOf(deeds)
+/** The same, in which Redis loses what it knew now and then. */
+export const plansWithLosses = plansOf([...deeds, ...losses])

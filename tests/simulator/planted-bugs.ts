@@ -55,11 +55,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     promises: ["P3"],
   },
   {
-    name: "an owner that was silent serves again without asking",
-    file: "src/cluster/members.ts",
-    find: `if (!this.serving && this.#renewedAt !== -Infinity) {`,
-    replace: `if (Number.isNaN(this.#renewedAt)) {`,
-    promises: ["P5", "P6", "P7"],
+    name: "an owner that has handed a shard over goes on with it",
+    file: "src/actors/runtime/shard-keeper.ts",
+    find: `    for (const shard of shards) host.removeShard(shard)\n    directory.learn(rows)`,
+    replace: `    for (const shard of shards) shard.closing = false\n    directory.learn(rows)`,
+    promises: ["P2", "P3", "P5", "P7", "P8", "P18"],
   },
   {
     name: "an event is lost on its way to a log",
@@ -91,17 +91,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a logout does not reach the gateway",
-    file: "src/gateway/reader.ts",
-    find: `if (control.session === session.accessSession && session.connection)`,
-    replace: `if (session.accessSession === "")`,
+    file: "src/actors/user.ts",
+    find: `  control(userOnly(user), { type: "sessionEnded", user, session }), // U2, on the gateway`,
+    replace: ``,
     promises: ["P12"],
-  },
-  {
-    name: "a resume keeps what the client was not told",
-    file: "src/gateway/entrance.ts",
-    find: `      if (known.has(server)) continue\n      listeners.removeGuild(session, server)`,
-    replace: `      if (known.has(server) || known.size >= 0) continue\n      listeners.removeGuild(session, server)`,
-    promises: ["P13", "P5"],
   },
   {
     name: "a session that could not come back for a moment is forgotten",

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import type { Oddity } from "./history.ts"
-import { plans, type Plan } from "./plan.ts"
+import { plans, plansWithLosses, type Plan } from "./plan.ts"
 import { run } from "./world.ts"
 
 export interface SearchOptions {
@@ -9,6 +9,8 @@ export interface SearchOptions {
   readonly runs: number
   /** Whether a history that broke a promise is made as short as it can be. */
   readonly shrink: boolean
+  /** Whether Redis may lose what it knew. */
+  readonly withLosses?: boolean
   readonly onRun?: (runs: number) => void
 }
 
@@ -22,14 +24,15 @@ export interface Found {
 }
 
 /** Goes through histories until one breaks a promise. */
-export async function search({ seed, runs, shrink, onRun }: SearchOptions): Promise<Found> {
+export async function search({ seed, runs, shrink, withLosses = false, onRun }: SearchOptions): Promise<Found> {
   const counters = new Map<string, number>()
   let done = 0
   let breaches: readonly Oddity[] = []
   const outcome = await fc.check(
-    fc.asyncProperty(plans, async plan => {
+    fc.asyncProperty(withLosses ? plansWithLosses : plans, async plan => {
       const result = await run(plan)
-      onRun?.(++done)
+      done++
+      onRun?.(done)
       for (const [what, count] of result.counters) counters.set(what, (counters.get(what) ?? 0) + count)
       if (result.breaches.length === 0) return
       breaches = result.breaches

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis"
+import { clusterConfig } from "../../cluster.config.ts"
 import { channelActor } from "../../src/actors/channel.ts"
 import { serverActor } from "../../src/actors/server.ts"
 import { userActor } from "../../src/actors/user.ts"
@@ -66,6 +67,9 @@ const topology = {
     classesPerAudience: 2,
   },
 }
+
+/** As in cluster.config.ts. */
+const { drainTimeout } = clusterConfig.processes
 
 /** A request that was answered by nobody: it may have been done. */
 class Maybe extends Error {}
@@ -135,7 +139,7 @@ class World {
     this.#settle()
     for (let slot = 0; slot < this.#plan.workers; slot++) this.#spawn(slot)
     for (const person of this.#people) for (const client of person.clients) client.connect()
-    await timeline.run(4_000)
+    await timeline.run(1_500)
     if (this.#plan.steps.some(({ deed }) => deed.do === "fail over")) this.#copy()
     let at = timeline.now
     for (const { after, deed } of this.#plan.steps) {
@@ -607,8 +611,10 @@ class World {
       }
       case "drain": {
         const worker = this.#worker(deed.worker)
-        if (worker?.isReady && !worker.isDraining)
-          worker.drain().catch((error: unknown) => worker.end(`drain failed: ${String(error)}`))
+        if (!worker?.isReady || worker.isDraining) return
+        worker.drain().catch((error: unknown) => worker.end(`drain failed: ${String(error)}`))
+        // As its primary does.
+        timeline.after(drainTimeout, this.#outside, () => worker.end("did not end in time"))
         return
       }
       case "start":
