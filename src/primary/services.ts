@@ -70,7 +70,7 @@ async function requireKind(kind: Kind, url: string): Promise<void> {
   const { hostname, port } = new URL(url.split(",")[0]!)
   const socket = connect(Number(port || (kind === "Redis" ? 6379 : 5432)), hostname)
   const heard = await new Promise<string>(resolve => {
-    socket.setTimeout(1_000, () => resolve(""))
+    socket.setTimeout(2_000, () => resolve(""))
     socket.on("error", () => resolve(""))
     socket.on("close", () => resolve(""))
     socket.on("data", bytes => resolve(bytes.toString("latin1")))
@@ -95,9 +95,10 @@ export async function patiently<T>(kind: Kind, url: string, ending: Ending, atte
       return await attempt()
     } catch (cause) {
       const { code = "", message } = cause as NodeJS.ErrnoException
+      // First: whatever the other kind's client makes of its words says less.
+      await requireKind(kind, url)
       const isPassing = passing.test(code) || message.startsWith("LOADING")
       if (!isPassing || Date.now() > until) throw new Error(`${service}: ${message || code}`, { cause })
-      await requireKind(kind, url)
       if (!told) say(`waiting for ${service} (${code || message})`)
       told = true
     }
