@@ -66,12 +66,6 @@ const posting: readonly Variant[] = [
       },
     ],
   },
-  {
-    name: "without waiting for the disk",
-    changes: [
-      { file: "src/storage/database.ts", find: 'synchronous_commit: "on"', replace: 'synchronous_commit: "off"' },
-    ],
-  },
 ]
 
 /** One worker alone, with and without its log: what is committed goes straight to the sessions. */
