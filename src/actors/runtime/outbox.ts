@@ -221,6 +221,7 @@ export class Outbox implements Publisher {
     for (;;) {
       const positions = await this.#untilDone("reading positions", () => logs.positions(worker))
       if (positions || isDead(worker) || this.#stopped) return positions
+      await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
       await clock.sleep(20)
     }
   }
