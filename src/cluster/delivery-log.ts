@@ -1,4 +1,4 @@
-import { itemsOf, type LogItem } from "../domain/log-entry.ts"
+import { itemsOf, type LogHeader, type LogItem } from "../domain/log-entry.ts"
 import { defineScript, type Redis } from "./redis.ts"
 import type { RedisKeys } from "./keys.ts"
 import { replicationOf } from "./replication.ts"
@@ -12,6 +12,15 @@ export interface LogPart {
   /** Header, data, header, data, … */
   readonly fields: readonly string[]
 }
+
+/** Tells a log that it lacks everything of a shard up to a row. */
+export const gapPart = ({ shard, epoch, number }: Pick<LogPart, "shard" | "epoch" | "number">): LogPart => ({
+  shard,
+  epoch,
+  number,
+  before: null,
+  fields: [JSON.stringify(["g", shard, number] satisfies LogHeader), ""],
+})
 
 /**
  * `ok`: it stands in the log. `dup`: it stood there before. `link`: the log stands at `position`. `stale`: somebody with a

@@ -2,6 +2,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limitPercent } from "../domain/tiers.ts"
+import { isRedisAway } from "./away.ts"
 import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { defineScript, getEach, type Redis } from "./redis.ts"
@@ -172,15 +173,12 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** What Redis answers when it cannot serve now; anything else that it refuses is a fault of ours. */
-const notNow = /^(LOADING|OOM|READONLY|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS)\b/
-
 /** A command's answer; `unavailable` when Redis is away, late or unable. */
 export async function orUnavailable<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
-    if (error instanceof Error && error.name === "ReplyError" && !notNow.test(error.message)) throw error
+    if (error instanceof Error && error.name === "ReplyError" && !isRedisAway(error)) throw error
     throw unavailable("redis", 1, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto"
 import { isRedisAway } from "../../cluster/away.ts"
 import { Bus } from "../../cluster/bus.ts"
-import { DeliveryLogs } from "../../cluster/delivery-log.ts"
+import { DeliveryLogs, gapPart } from "../../cluster/delivery-log.ts"
 import { Directory, type ShardOwner } from "../../cluster/directory.ts"
 import { Interests, type Interest } from "../../cluster/interests.ts"
 import type { JobQueue } from "../../cluster/job-queue.ts"
@@ -11,7 +11,7 @@ import type { Connect } from "../../cluster/redis.ts"
 import { onNewReplication, replicationsOf } from "../../cluster/replication.ts"
 import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
-import type { LogHeader, LogItem } from "../../domain/log-entry.ts"
+import type { LogItem } from "../../domain/log-entry.ts"
 import { epochMs, idOf, shardCount } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -258,9 +258,8 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       const exist = await Promise.all(later.map(worker => logs.exists(worker)))
       return later.filter((_, i) => exist[i])
     },
-    declareGap: async (worker, { shard, epoch, number }) => {
-      const gap: LogHeader = ["g", shard, number]
-      await logs.append(worker, [{ shard, epoch, number, before: null, fields: [JSON.stringify(gap), ""] }])
+    declareGap: async (worker, gap) => {
+      await logs.append(worker, [gapPart(gap)])
     },
     dropLog: worker => logs.drop(worker),
     announce,

@@ -1,9 +1,8 @@
 import type { JobRequest } from "../../contract/registry.ts"
 import { Failure } from "../../contract/errors.ts"
-import type { AppendAnswer, LogPart } from "../../cluster/delivery-log.ts"
+import { gapPart, type AppendAnswer, type LogPart } from "../../cluster/delivery-log.ts"
 import type { Interest, OwnedShard } from "../../cluster/interests.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
-import type { LogHeader } from "../../domain/log-entry.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -374,20 +373,16 @@ export class Outbox implements Publisher {
         row.number <= last &&
         (sent === undefined || sent.includes(row.number)),
     )
-    const partOf = (number: number, before: number | null, fields: string[]) => ({
-      shard,
-      part: { shard: shard.number, epoch: shard.epoch, number, before, fields },
-    })
     if (between.length < (sent?.length ?? last - position)) {
       this.#options.log.warn({ shard: shard.number, to: worker, position, number: last }, "gap declared")
-      return [partOf(last, null, [JSON.stringify(["g", shard.number, last] satisfies LogHeader), ""])]
+      return [{ shard, part: gapPart({ shard: shard.number, epoch: shard.epoch, number: last }) }]
     }
     const lost: { part: LogPart; shard: Shard }[] = []
     let before = position
     for (const row of between) {
       const fields = readRowBody(row.body).items.flatMap(item => this.#fieldsFor(worker, shard, row.number, item))
       if (fields.length === 0) continue
-      lost.push(partOf(row.number, before, fields))
+      lost.push({ shard, part: { shard: shard.number, epoch: shard.epoch, number: row.number, before, fields } })
       before = row.number
     }
     return lost
