@@ -55,6 +55,8 @@ type ResumeRequest = z.output<typeof Resume>
 
 /** While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come again. */
 const identifyPatience = 5_000
+/** What is left for its second half, however long the first took. */
+const leastPatience = 1_000
 
 const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
 
@@ -114,12 +116,15 @@ export class Entrance {
         asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
       )
 
+    const startedAt = clock.monotonic()
     const access = await patiently(clock, identifyPatience, () => verify(bareToken(asked.data.token)))
+    // Whoever waits in the queue waits for others; what is left of his patience is for PostgreSQL and Redis.
+    const patience = Math.max(leastPatience, identifyPatience - (clock.monotonic() - startedAt))
     if (typeof access === "string") throw new FrameRefused("authentication_failed")
     metrics.gateway.identifies.inc()
     await this.#turn()
     try {
-      const begun = await patiently(clock, identifyPatience, isLate =>
+      const begun = await patiently(clock, patience, isLate =>
         this.#begin(connection, token, access, asked.data.intents, isLate),
       )
       if (!begun) return

@@ -465,17 +465,23 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
     expect(await statusOf(world, "/livez")).toBe(200)
     const identifiedAt = performance.now()
     const late = lin.gateway(program)
+    let identifiedWithin = Infinity
     const [round, identified] = await Promise.all([
       askAll(world, second),
-      late.connect().then(
-        () => "READY",
-        (error: Error & { code?: number }) => error.code ?? error.message,
-      ),
+      late
+        .connect()
+        .then(
+          () => "READY",
+          (error: Error & { code?: number }) => error.code ?? error.message,
+        )
+        .finally(() => {
+          identifiedWithin = performance.now() - identifiedAt
+        }),
     ])
     late.close()
     outcomes.set(second, round)
     expect(identified).toBeOneOf(["READY", 1013])
-    expect(performance.now() - identifiedAt).toBeLessThan(hangsAfter)
+    expect(identifiedWithin).toBeLessThan(bound(hangsAfter))
 
     // Nobody who was there before has lost his connection, and every heartbeat was answered.
     if (!fault.forgets) expect(listeners.map(({ state }) => state)).toEqual(["live", "live"])
