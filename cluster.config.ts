@@ -75,6 +75,8 @@ export const clusterConfig = {
     identifyAtOnce: 64,
     connectionsPerUser: 5,
     framesPerMinute: 120,
+    /** SDP, ICE, speaking and quality frames of one connection. */
+    signalsPerMinute: 600,
     maxFrameBytes: 65_536,
     resumeReplayBytes: 64 * 1024 * 1024,
     classesPerAudience: 16,

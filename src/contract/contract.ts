@@ -1,6 +1,8 @@
+import { z } from "zod"
 import * as auth from "./auth.ts"
 import * as channels from "./channels.ts"
 import * as gateway from "./gateway.ts"
+import type { ClientOp, ServerOp } from "./gateway-codes.ts"
 import * as invites from "./invites.ts"
 import * as messages from "./messages.ts"
 import * as moderation from "./moderation.ts"
@@ -51,3 +53,19 @@ export const events = {
   MESSAGE_DELETE_BULK: messages.messageDeleteBulk,
 } satisfies Record<string, EventDefinition>
 export type EventName = keyof typeof events
+
+/** `d` of what a client sends, by opcode. Unknown keys are ignored. */
+export const clientFrames = {
+  HEARTBEAT: z.unknown(),
+  IDENTIFY: gateway.Identify,
+  RESUME: gateway.Resume,
+  TYPING_START: gateway.Typing,
+} satisfies Partial<Record<ClientOp, z.ZodType>>
+
+/** `d` of what a client is sent, by opcode; dispatches are `events`. */
+export const serverFrames = {
+  HELLO: gateway.Hello,
+  RECONNECT: z.null(),
+  INVALID_SESSION: z.literal(false),
+  HEARTBEAT_ACK: z.undefined(),
+} satisfies Partial<Record<ServerOp, z.ZodType>>

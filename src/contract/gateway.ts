@@ -3,6 +3,9 @@ import { Snowflake } from "./fields.ts"
 import { defaultIntents, largestIntents } from "./intents.ts"
 import { defineEvent } from "./registry.ts"
 
+/** `d` of HELLO (op 10): milliseconds between two heartbeats. */
+export const Hello = z.object({ heartbeat_interval: z.int().positive() })
+
 /** `d` of IDENTIFY (op 2). Unknown keys are ignored. */
 export const Identify = z.object({
   token: z.string(),

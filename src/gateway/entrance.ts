@@ -260,7 +260,7 @@ export class Entrance {
       metrics.gateway.resumes.invalid.inc()
       metrics.gateway.invalidSessions.inc()
       log.debug({ why: error.message }, "session not resumable")
-      this.#options.listeners.sendPayload(connection, plainFrame(connection.encoding, { op: 9, d: false }))
+      this.#options.listeners.sendPayload(connection, plainFrame(connection.encoding, "INVALID_SESSION", false))
     }
   }
 

@@ -1,5 +1,5 @@
 import { decode, encode } from "@msgpack/msgpack"
-import { closeCodes, opcodes, type CloseName } from "../contract/gateway-codes.ts"
+import { closeCodes, opcodes, type ClientOp, type CloseName, type ServerOp } from "../contract/gateway-codes.ts"
 
 export type Encoding = "json" | "msgpack"
 
@@ -33,8 +33,11 @@ export class Frame {
 }
 
 /** A frame that is no dispatch. */
-export const plainFrame = (encoding: Encoding, frame: { op: number; d?: unknown }): Payload =>
-  encoding === "json" ? JSON.stringify(frame) : encode(frame)
+export function plainFrame(encoding: Encoding, name: ServerOp, d?: unknown): Payload {
+  const { op } = opcodes[name]
+  const frame = d === undefined ? { op } : { op, d }
+  return encoding === "json" ? JSON.stringify(frame) : encode(frame)
+}
 
 /** A client's frame that the gateway does not understand, or must not accept: the connection closes. */
 export class FrameRefused extends Error {
@@ -46,12 +49,14 @@ export class FrameRefused extends Error {
 }
 
 export interface ClientFrame {
-  readonly op: number
+  readonly op: ClientOp
   readonly d: unknown
 }
 
-const clientOps = new Map<number, { beforeIdentify: boolean }>(
-  Object.values(opcodes).flatMap(opcode => (opcode.from === "client" ? [[opcode.op, opcode]] : [])),
+const clientOps = new Map<unknown, ClientOp>(
+  Object.entries(opcodes).flatMap(([name, { op, from }]) =>
+    from === "client" || from === "both" ? [[op, name as ClientOp]] : [],
+  ),
 )
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
@@ -79,8 +84,7 @@ export function readFrame(
   if (typeof value !== "object" || Array.isArray(value)) throw new FrameRefused("decode_error")
   const { op, d } = value as { op?: unknown; d?: unknown }
   if (op === undefined || op === null) throw new FrameRefused("decode_error")
-  if (typeof op !== "number" || !clientOps.has(op)) throw new FrameRefused("unknown_opcode")
-  return { op, d }
+  const name = clientOps.get(op)
+  if (name === undefined) throw new FrameRefused("unknown_opcode")
+  return { op: name, d }
 }
-
-export const mayComeBeforeIdentify = (op: number): boolean => clientOps.get(op)?.beforeIdentify ?? false

@@ -1,15 +1,13 @@
 import { hash } from "node:crypto"
 import { isIP } from "node:net"
 import type { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t, WebSocket } from "uWebSockets.js"
-import type { Ask } from "../actors/runtime/actor.ts"
 import type { ClusterNode } from "../actors/runtime/node.ts"
-import { channelActor } from "../actors/channel.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { sessionPosition, Typing } from "../contract/gateway.ts"
-import { opcodes } from "../contract/gateway-codes.ts"
+import { sessionPosition } from "../contract/gateway.ts"
+import { opcodes, type ClientOp } from "../contract/gateway-codes.ts"
 import type { Clock, Timer } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
@@ -17,13 +15,15 @@ import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import { Entrance } from "./entrance.ts"
 import { ForeignLogs } from "./foreign-log.ts"
-import { Frame, FrameRefused, mayComeBeforeIdentify, plainFrame, readFrame, type Encoding } from "./frames.ts"
+import { Frame, FrameRefused, plainFrame, readFrame, type Encoding } from "./frames.ts"
 import { Listeners } from "./listeners.ts"
 import { isPassing } from "./patience.ts"
 import { Reader } from "./reader.ts"
+import type { SessionHandlers } from "./requests.ts"
 import { ServedHomes } from "./served-homes.ts"
-import type { Connection, Session } from "./session.ts"
+import type { Connection } from "./session.ts"
 import { Stream } from "./stream.ts"
+import { typing } from "./typing.ts"
 
 export interface GatewayTopology {
   readonly heartbeatInterval: number
@@ -36,6 +36,7 @@ export interface GatewayTopology {
   readonly identifyAtOnce: number
   readonly connectionsPerUser: number
   readonly framesPerMinute: number
+  readonly signalsPerMinute: number
   readonly maxFrameBytes: number
   readonly resumeReplayBytes: number
   readonly classesPerAudience: number
@@ -79,6 +80,7 @@ export class Gateway {
   readonly #foreign: ForeignLogs
   readonly #timers: Timer[]
   readonly #identifies = new Map<string, number>()
+  readonly #handlers: Partial<SessionHandlers>
   #draining = false
   #upgrades = 0
 
@@ -161,6 +163,7 @@ export class Gateway {
       log,
       metrics,
     })
+    this.#handlers = { ...typing({ ask: node.ask }) }
     this.#timers = [
       clock.every(1_000, () => this.#sweep()),
       clock.every(10_000, () => this.#homes.sweep()),
@@ -209,10 +212,7 @@ export class Gateway {
       for (const connection of everybody.slice(i, i + wave)) {
         if (connection.closed) continue
         if (connection.session)
-          this.#listeners.sendPayload(
-            connection,
-            plainFrame(connection.encoding, { op: opcodes.RECONNECT.op, d: null }),
-          )
+          this.#listeners.sendPayload(connection, plainFrame(connection.encoding, "RECONNECT", null))
         this.#listeners.close(connection, "service_restart")
       }
       await this.#options.clock.sleep(pause)
@@ -251,10 +251,7 @@ export class Gateway {
         metrics.gateway.connections.inc()
         this.#listeners.sendPayload(
           connection,
-          plainFrame(connection.encoding, {
-            op: opcodes.HELLO.op,
-            d: { heartbeat_interval: topology.heartbeatInterval },
-          }),
+          plainFrame(connection.encoding, "HELLO", { heartbeat_interval: topology.heartbeatInterval }),
         )
       },
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
@@ -296,6 +293,7 @@ export class Gateway {
       openedAt: at,
       heartbeatAt: at,
       frames: 0,
+      signals: 0,
       minuteStartedAt: at,
     }
     this.#upgrades++
@@ -322,30 +320,38 @@ export class Gateway {
     try {
       const frame = readFrame(message, isBinary, connection.encoding, topology.maxFrameBytes)
       if (!frame) return
-      this.#options.metrics.gateway.framesIn.of(frame.op).inc()
-      if (frame.op !== opcodes.HEARTBEAT.op) this.#countFrame(connection)
-      if (!mayComeBeforeIdentify(frame.op) && !connection.session) throw new FrameRefused("not_authenticated")
+      const { op, beforeIdentify, counts } = opcodes[frame.op]
+      this.#options.metrics.gateway.framesIn.of(op).inc()
+      if (counts === "frames") this.#countFrame(connection)
+      else if (counts === "signals" && this.#isTooMuch(connection)) return
+      if (!beforeIdentify && !connection.session) throw new FrameRefused("not_authenticated")
       this.#act(connection, frame.op, frame.d)
     } catch (error) {
       this.#refuse(connection, error, log)
     }
   }
 
-  #act(connection: Connection, op: number, d: unknown): void {
+  #act(connection: Connection, op: ClientOp, d: unknown): void {
     switch (op) {
-      case opcodes.HEARTBEAT.op:
+      case "HEARTBEAT":
         return this.#heartbeat(connection)
-      case opcodes.IDENTIFY.op:
+      case "IDENTIFY":
         return this.#enter(connection, () => {
           this.#countIdentify(d)
           return this.#entrance.identify(connection, d)
         })
-      case opcodes.RESUME.op:
+      case "RESUME":
         return this.#enter(connection, () => this.#entrance.resume(connection, d))
-      case opcodes.TYPING_START.op:
-        return this.#typing(connection.session!, d)
-      default:
-        throw new FrameRefused("unknown_opcode")
+      default: {
+        const handler = this.#handlers[op]
+        if (!handler) throw new FrameRefused("unknown_opcode")
+        const done = handler(connection.session!, d)
+        if (done)
+          done.catch((error: unknown) => {
+            if (error instanceof Failure || isPassing(error)) return
+            this.#refuse(connection, error, this.#options.log)
+          })
+      }
     }
   }
 
@@ -371,7 +377,7 @@ export class Gateway {
   #heartbeat(connection: Connection): void {
     connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
-    const ack = plainFrame(connection.encoding, { op: opcodes.HEARTBEAT_ACK.op })
+    const ack = plainFrame(connection.encoding, "HEARTBEAT_ACK")
     if (
       session?.state !== "live" ||
       this.#options.clock.monotonic() - this.#listeners.lastSentAt(session) < this.#options.topology.positionAfter
@@ -383,25 +389,24 @@ export class Gateway {
     })
   }
 
-  #typing(session: Session, d: unknown): void {
-    const asked = Typing.safeParse(d)
-    if (!asked.success) return
-    const user = { id: session.user, username: session.username, badges: [] }
-    const ask: Ask = this.#options.node.ask
-    // Whoever may not type there is not told.
-    ask(channelActor, asked.data.channel_id, { type: "startTyping", user }).catch((error: unknown) => {
-      if (!(error instanceof Failure)) this.#options.log.warn({ err: error }, "typing failed")
-    })
-  }
-
   #countFrame(connection: Connection): void {
-    const at = this.#options.clock.monotonic()
-    if (at - connection.minuteStartedAt >= 60_000) {
-      connection.minuteStartedAt = at
-      connection.frames = 0
-    }
+    this.#beginMinute(connection)
     if (++connection.frames > this.#options.topology.framesPerMinute && this.#options.limited)
       throw new FrameRefused("rate_limited")
+  }
+
+  /** Voice signals are ephemeral: what is too much is ignored. */
+  #isTooMuch(connection: Connection): boolean {
+    this.#beginMinute(connection)
+    return ++connection.signals > this.#options.topology.signalsPerMinute && this.#options.limited
+  }
+
+  #beginMinute(connection: Connection): void {
+    const at = this.#options.clock.monotonic()
+    if (at - connection.minuteStartedAt < 60_000) return
+    connection.minuteStartedAt = at
+    connection.frames = 0
+    connection.signals = 0
   }
 
   #countIdentify(d: unknown): void {

@@ -20,6 +20,8 @@ export interface Connection {
   heartbeatAt: number
   /** Client frames of the current minute. */
   frames: number
+  /** Voice signals among them, counted apart. */
+  signals: number
   minuteStartedAt: number
 }
 

@@ -7,7 +7,7 @@ import { inject } from "vitest"
 import { z } from "zod"
 import type { ServerFrame } from "../../client/gateway.ts"
 import { ApiError } from "../../client/rest.ts"
-import { events, routes } from "../../src/contract/contract.ts"
+import { events, serverFrames, routes } from "../../src/contract/contract.ts"
 import { errors, type ErrorCode } from "../../src/contract/errors.ts"
 import { opcodes } from "../../src/contract/gateway-codes.ts"
 import { bitOf } from "../../src/contract/intents.ts"
@@ -161,15 +161,10 @@ export const checkedFetch: typeof fetch = async (input, init) => {
 
 const serverOps: ReadonlyMap<number, string> = new Map(
   Object.entries(opcodes)
-    .filter(([, { from }]) => from === "server")
+    .filter(([, { from }]) => from === "server" || from === "both")
     .map(([name, { op }]) => [op, name]),
 )
-const payloads: Partial<Record<string, z.ZodType>> = {
-  HELLO: z.strictObject({ heartbeat_interval: z.int().positive() }),
-  INVALID_SESSION: z.boolean(),
-  RECONNECT: z.null(),
-  HEARTBEAT_ACK: z.undefined(),
-}
+const payloads: Partial<Record<string, z.ZodType>> = serverFrames
 
 /**
  * Looks at one client's frames: known opcodes, events as declared and within the intents, and `s` that never falls within a

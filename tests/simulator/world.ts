@@ -62,6 +62,7 @@ const topology = {
     identifyAtOnce: 4,
     connectionsPerUser: 50,
     framesPerMinute: 10_000,
+    signalsPerMinute: 10_000,
     maxFrameBytes: 65_536,
     resumeReplayBytes: 10_000_000,
     classesPerAudience: 2,

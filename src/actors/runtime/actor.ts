@@ -77,6 +77,8 @@ export type Publication = Dispatch<Audience> | ControlEntry | Tell | JobRequest 
 
 /** What a turn decides. The keys stand in the order in which things happen. */
 export interface Effects<Home, Reply> {
+  /** Changes what only memory holds and may be lost with the home, like who is typing. */
+  readonly remember?: (draft: Home) => void
   /** Changes memory now, so that the next turn in the home sees it. */
   readonly apply?: (draft: Home) => void
   /** Rows, committed together with whatever else is waiting. */

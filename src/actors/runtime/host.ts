@@ -251,15 +251,14 @@ export class Host {
     return answer()
   }
 
-  #decide(
-    home: Home,
-    effects: Omit<Effects<unknown, unknown>, "apply"> & Pick<Effects<unknown, unknown>, "apply">,
-    commission: Commission,
-  ): Promise<unknown> {
+  #decide(home: Home, effects: Effects<unknown, unknown>, commission: Commission): Promise<unknown> {
     const publish = effects.publish ?? []
     const stored = publish.filter(isStored)
     for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
-    if (stored.length < publish.length) this.#sendEphemeral(home, publish)
+    const sendEphemeral = () => {
+      if (stored.length < publish.length) this.#sendEphemeral(home, publish)
+    }
+    effects.remember?.(home.state)
     const writes: Write[] = [...(effects.write ?? [])]
     if (commission.tell)
       writes.push(
@@ -270,7 +269,10 @@ export class Host {
           source: commission.tell.source.shard,
         }),
       )
-    if (writes.length === 0 && stored.length === 0) return this.#afterCommit(home, () => effects.reply) // A2
+    if (writes.length === 0 && stored.length === 0) {
+      sendEphemeral()
+      return this.#afterCommit(home, () => effects.reply) // A2
+    }
     effects.apply?.(home.state)
     home.applied()
     return new Promise((resolve, reject) =>
@@ -281,7 +283,10 @@ export class Host {
         items: stored.map(publication => toItem(home.id, publication)),
         requestId: commission.requestId,
         reply: effects.reply,
-        resolve,
+        resolve: reply => {
+          sendEphemeral()
+          resolve(reply)
+        },
         reject,
       }),
     )
