@@ -75,11 +75,39 @@ export const clusterConfig = {
     identifyAtOnce: 64,
     connectionsPerUser: 5,
     framesPerMinute: 120,
+    /** Somebody who has not typed again for so long has stopped by himself. */
+    typingTimeout: 10_000,
     /** SDP, ICE, speaking and quality frames of one connection. */
     signalsPerMinute: 600,
     maxFrameBytes: 65_536,
+    /** What a compressed frame of a client may hold. */
+    maxInflatedBytes: 262_144,
+    /**
+     * A worker that leaves sends its sessions elsewhere, so many a second that the others can resume them; if there are too many for that, all of
+     * them within `drainWithin`. It is part of `processes.drainTimeout`.
+     */
+    drainRate: 2_500,
+    drainWithin: 8_000,
     resumeReplayBytes: 64 * 1024 * 1024,
     classesPerAudience: 16,
+  },
+
+  presence: {
+    /** Changes of what others see are gathered for so long, by the owners of the users' homes and again by each worker. */
+    flushEvery: 250,
+    gatherFor: 100,
+    /** Users whose changes wait on one worker to be sent; beyond that, and while the worker is behind, they are shed. */
+    gathered: 10_000,
+    /** Somebody without a session is given so long to appear on another worker. */
+    grace: 400,
+    /** Others hear of one user at most this often. */
+    spreadEvery: 1_000,
+    /** After so long what was said has arrived, or the death of the worker that bore it is known. */
+    settleAfter: 10_000,
+    /** From a question to its answer; then it is refused as "not now". */
+    askTimeout: 1_000,
+    /** Servers with more members are told nothing: their members ask. */
+    members: 1_000,
   },
 
   http: {
@@ -90,6 +118,9 @@ export const clusterConfig = {
     /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */
     answerTimeout: 4_400,
   },
+
+  /** Every worker looks so often at what operators say of the service: its state, blocked addresses, requests. */
+  service: { lookEvery: 1_000 },
 
   /** A statement that has no answer after `statementTimeout` is given up, there and here. */
   storage: { readConnections: 6, statementTimeout: 3_500, connectTimeout: 3_000 },

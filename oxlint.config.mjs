@@ -17,6 +17,8 @@ const everything = [
   "primary",
   "worker.ts",
   "job-worker.ts",
+  "service-watch.ts",
+  "operator-requests.ts",
 ]
 const src = names => names.map(name => `src/${name}`)
 const main = { uses: [...src(everything), "cluster.config.ts"] }
@@ -41,6 +43,9 @@ const rooms = {
   "src/primary": main,
   "src/worker.ts": main,
   "src/job-worker.ts": main,
+  "src/service-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
+  "src/operator-requests.ts": { uses: src(["actors", "storage", "domain", "contract", "observability"]), npm: [] },
+  "src/operator.ts": { ...main, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },
 
   client: { uses: [...src(["contract"]), "client/node-websocket.ts"], npm: ["@msgpack/msgpack"], node: false },

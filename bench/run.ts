@@ -9,6 +9,7 @@ import { join, resolve } from "node:path"
 import { parseArgs, promisify } from "node:util"
 import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
+import { benchCompression } from "./compression.ts"
 import { benchGuarantees } from "./guarantees.ts"
 import { Laboratory } from "./laboratory.ts"
 import { benchLatency } from "./latency.ts"
@@ -28,7 +29,8 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 --main      the server to run; left out, this checkout is built and run
 
 npm run bench -- scaling      the cost model and its simulation, see docs/scaling.md
-npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md`
+npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md
+npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
 
@@ -159,6 +161,7 @@ try {
   const [first, ...rest] = process.argv.slice(2)
   if (first === "scaling") await benchScaling(rest, build)
   else if (first === "guarantees") await benchGuarantees(rest)
+  else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {
   process.stderr.write(`${cause instanceof Stop ? cause.message : (cause as Error).stack}\n`)

@@ -4,11 +4,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { clusterConfig } from "../cluster.config.ts"
 import { entries } from "../src/config.ts"
+import { asyncapiDocument } from "../src/contract/asyncapi.ts"
 import { events } from "../src/contract/contract.ts"
 import { errors } from "../src/contract/errors.ts"
-import { closeCodes, opcodes } from "../src/contract/gateway-codes.ts"
+import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents, type Intent, intents, largestIntents } from "../src/contract/intents.ts"
-import { jsonSchema, openapiDocument } from "../src/contract/openapi.ts"
+import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/field-list.ts"
+import { jsonSchema } from "../src/contract/json-schema.ts"
+import { openapiDocument } from "../src/contract/openapi.ts"
 import type { EventDefinition } from "../src/contract/registry.ts"
 import { wireVersion } from "../src/contract/system.ts"
 
@@ -42,22 +45,27 @@ function errorsPage(): string {
     "## Gateway close codes",
     'After a code with "resume" a client connects again and sends RESUME; after the others it sends IDENTIFY, once it knows what was wrong.',
     table(
-      ["Code", "Name", "Reason on the wire", "Resume"],
-      Object.entries(closeCodes).map(([name, { code: number, reason, resume }]) => [
+      ["Code", "Name", "Reason on the wire", "Resume", "Why"],
+      Object.entries(closeCodes).map(([name, { code: number, reason, resume, summary }]) => [
         String(number),
         code(name),
         reason,
         resume ? "yes" : "no",
+        summary,
       ]),
     ),
+    `Codes that clients of this protocol know and that this server never sends: ${Object.entries(unusedCloseCodes)
+      .map(([number, reason]) => `${number} (${reason})`)
+      .join(", ")}.`,
     "## Gateway opcodes",
     table(
-      ["Opcode", "Name", "Sent by", "Before IDENTIFY"],
-      Object.entries(opcodes).map(([name, { op, from, beforeIdentify }]) => [
+      ["Opcode", "Name", "Sent by", "Before IDENTIFY", "What it is for"],
+      Object.entries(opcodes).map(([name, { op, from, beforeIdentify, summary }]) => [
         String(op),
         code(name),
         from,
         beforeIdentify ? "yes" : "no",
+        summary,
       ]),
     ),
     "## Intents",
@@ -127,52 +135,16 @@ const leaves = (value: object, above = ""): [string, unknown][] =>
       : [[above + key, inner] as [string, unknown]],
   )
 
-interface Schema {
-  $ref?: string
-  $defs?: Record<string, Schema>
-  type?: string | string[]
-  anyOf?: Schema[]
-  const?: unknown
-  enum?: unknown[]
-  items?: Schema
-  not?: object
-  properties?: Record<string, Schema>
-  required?: string[]
-  additionalProperties?: Schema
-  description?: string
-}
-
 /** Named schemas, as events meet them. */
 const types = new Map<string, Schema>()
-const nameIn = (ref: string) => ref.split("/").at(-1)!
+const markdown: Writing = { code, link: name => `[${name}](#${name.toLowerCase()})` }
 
-function typeOf(schema: Schema): string {
-  if (schema.$ref !== undefined) return `[${nameIn(schema.$ref)}](#${nameIn(schema.$ref).toLowerCase()})`
-  if (schema.const !== undefined) return code(JSON.stringify(schema.const))
-  if (schema.enum !== undefined) return schema.enum.map(value => code(JSON.stringify(value))).join(" or ")
-  if (schema.anyOf !== undefined) return schema.anyOf.map(typeOf).join(" or ")
-  if (schema.type === "array") {
-    if (schema.items?.not !== undefined) return "empty array"
-    return schema.items?.properties === undefined && Object.keys(schema.items ?? {}).length > 0
-      ? `array of ${typeOf(schema.items!)}`
-      : "array"
-  }
-  return schema.type === undefined ? "anything" : [schema.type].flat().join(" or ")
-}
-
-/** One row per field; what lies in an object or in an array of objects follows it, `user.id` or `roles[].id`. */
-function fields({ properties = {}, required = [] }: Schema, above = ""): string[][] {
-  return Object.entries(properties).flatMap(([name, schema]) => {
-    const described = [schema, ...(schema.anyOf ?? [])].find(one => one.description !== undefined)
-    const about = [required.includes(name) ? "" : "May be missing.", described?.description ?? ""].filter(Boolean)
-    const path = above + name
-    return [
-      [code(path), typeOf(schema), about.join(" ")],
-      ...fields(schema, `${path}.`),
-      ...(schema.items === undefined ? [] : fields(schema.items, `${path}[].`)),
-    ]
-  })
-}
+const fields = (schema: Schema): string[][] =>
+  fieldsOf(schema, markdown).map(({ path, type, isRequired, description = "" }) => [
+    code(path),
+    type,
+    [isRequired ? "" : "May be missing.", description].filter(Boolean).join(" "),
+  ])
 
 function fieldTable(schema: Schema): string {
   const rows = fields(schema)
@@ -192,7 +164,7 @@ function eventSection({ name, intent, delivery, summary, data }: EventDefinition
     `### ${name}`,
     `${summary}.`,
     `- Intent: ${behind}\n- Delivery: ${delivery}`,
-    schema.$ref === undefined ? fieldTable(schema) : `Its data is a ${typeOf(schema)}.`,
+    schema.$ref === undefined ? fieldTable(schema) : `Its data is a ${typeOf(schema, markdown)}.`,
   ].join("\n\n")
 }
 
@@ -217,15 +189,17 @@ function eventsPage(): string {
     ...named.flatMap(([name, schema]) => [
       `### ${name}`,
       schema.properties === undefined
-        ? `${[typeOf(schema), schema.description].filter(Boolean).join(": ")}.`
+        ? `${[typeOf(schema, markdown), schema.description].filter(Boolean).join(": ")}.`
         : fieldTable(schema),
     ]),
   )
 }
 
 const openapi = openapiDocument({ title: "Starling", version: wireVersion })
+const asyncapi = asyncapiDocument({ title: "Starling", version: wireVersion })
 const documents: Record<string, string> = {
   "docs/openapi.json": `${JSON.stringify(openapi, null, 2)}\n`,
+  "docs/asyncapi.json": `${JSON.stringify(asyncapi, null, 2)}\n`,
   "docs/errors.md": errorsPage(),
   "docs/configuration.md": configurationPage(),
   "docs/events.md": eventsPage(),

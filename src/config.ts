@@ -53,6 +53,12 @@ const origin = z
   .string()
   .refine(text => URL.canParse(text) && new URL(text).origin === text, "expected origins such as https://chat.example")
 
+const iceUrl = (scheme: RegExp) =>
+  z
+    .string()
+    .max(512)
+    .refine(text => scheme.test(text), "expected URLs such as stun:stun.example:3478 or turn:turn.example:3478")
+
 const address = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], "expected IP addresses or CIDR ranges")
 
 const version = z.string().regex(/^[abcr]\.[1-9]\d{0,8}\.\d{1,9}-[1-9]\d{0,8}$/, "expected a version such as a.1.0-49")
@@ -140,6 +146,42 @@ const policy = {
     list(origin),
     [],
     "Origins whose pages may open the gateway from a browser. Clients that send no Origin are not asked.",
+  ),
+  gateway_compression_enabled: setting(flag, true, "Gateway clients that ask for compressed frames get them."),
+  voice_enabled: setting(flag, true, "Voice channels can be joined."),
+  voice_stun_urls: setting(
+    list(iceUrl(/^stuns?:/)),
+    [
+      "stun:stun.l.google.com:19302",
+      "stun:stun1.l.google.com:19302",
+      "stun:stun2.l.google.com:19302",
+      "stun:stun.cloudflare.com:3478",
+    ],
+    "STUN servers that clients in voice channels are told of.",
+  ),
+  voice_turn_urls: setting(list(iceUrl(/^turns?:/)), [], "TURN servers that clients in voice channels are told of."),
+  voice_turn_secret: {
+    ...setting(
+      z.string().min(1).optional(),
+      undefined,
+      "Secret shared with the TURN servers (coturn: `static-auth-secret`): every user gets credentials of his own that end.",
+    ),
+    secret: true as const,
+  },
+  voice_turn_username: setting(
+    z.string().min(1).optional(),
+    undefined,
+    "Name for the TURN servers, the same for everybody; without `voice_turn_secret` only.",
+  ),
+  voice_turn_credential: {
+    ...setting(z.string().min(1).optional(), undefined, "Password that goes with `voice_turn_username`."),
+    secret: true as const,
+  },
+  voice_turn_ttl: setting(integer(60, 604_800), 86_400, "Seconds that credentials made with `voice_turn_secret` last."),
+  voice_media_url: setting(
+    url(/^(https?|wss?):$/, "expected an http, https, ws or wss URL").optional(),
+    undefined,
+    "Media server that clients in voice channels connect to. Left out, they connect to one another.",
   ),
 }
 

@@ -61,6 +61,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     revoke: () => Promise.reject(new Error("a job worker owns no shard")),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     onItems: () => {},
+    onPresences: () => {},
     onDeath: () => {},
     onOver: options.onOver,
     clock,

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto"
 import { availableParallelism } from "node:os"
 import uWebSockets, { type us_listen_socket } from "uWebSockets.js"
 import type { ClusterConfig } from "../cluster.config.ts"
@@ -12,9 +13,13 @@ import { connector, openRedis } from "./cluster/redis.ts"
 import { originOf } from "./cluster/replication.ts"
 import { createTokens } from "./cluster/tokens.ts"
 import type { Config } from "./config.ts"
+import { asyncapiDocument } from "./contract/asyncapi.ts"
+import { fail } from "./contract/errors.ts"
 import { openapiDocument } from "./contract/openapi.ts"
 import { wireVersion } from "./contract/system.ts"
 import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "./domain/client-address.ts"
+import { messageOf, shownStatus, waitFor } from "./domain/service.ts"
+import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createHttpDoor } from "./http/door.ts"
 import { createHashing } from "./http/hashing.ts"
@@ -22,6 +27,8 @@ import { documentationPages } from "./http/pages.ts"
 import { createHealth } from "./observability/health.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
+import { OperatorRequests } from "./operator-requests.ts"
+import { ServiceWatch } from "./service-watch.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 
@@ -86,6 +93,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       const found = new Map((await storage.sessions.find(ids)).map(session => [session.session_id, session]))
       return ids.map(id => found.get(id))
     }, clock),
+    isOver: session => service.isOver(session),
     clock: () => clock.now(),
   })
   const records = new GatewaySessions(remembering, keys)
@@ -110,7 +118,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
     onItems: items => doors.gateway?.takeItems(items),
-    onDeath: () => {},
+    onPresences: changes => doors.gateway?.takePresences(changes),
+    onDeath: () => doors.gateway?.noteDeath(),
     onOver: why => {
       if (over) return
       over = true
@@ -121,8 +130,13 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     metrics,
   })
 
+  const { lookEvery } = topology.service
+  const requests = new OperatorRequests({ ask: node.ask, storage, self: self.id, lookEvery, clock, log })
+  const service = await ServiceWatch.start({ storage, every: lookEvery, onAsked: () => requests.begin(), clock, log })
   const proxies = trustedProxies(config.trustedProxies)
   const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
+  const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")
+  const iceServers = (user: string) => iceServersFor(config.policy, user, clock.now(), hmac)
   const gateway = new Gateway({
     app,
     node,
@@ -130,9 +144,15 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     storage,
     tokens,
     topology: topology.gateway,
+    presence: topology.presence,
     limited: config.rateLimits,
     gatewayUrl,
+    voice: config.policy,
+    iceServers,
     allowedOrigins: config.policy.gateway_allowed_origins,
+    compression: config.policy.gateway_compression_enabled,
+    service,
+    minClientVersion: config.policy.min_client_version,
     clientAddress: (peer, forwardedFor) =>
       formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
     clock,
@@ -156,17 +176,27 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     tokens,
     admission: createAdmission({ redis: admitting, keys, tokens, enabled: config.rateLimits }),
     workersOf: user => node.router.workersOf(user),
+    presences: node.presences,
     health,
     hashing: createHashing({
       atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
       queued: topology.http.hashesQueued,
     }),
     policy: config.policy,
+    iceServers,
     publicUrl: config.publicUrl,
     trustedProxies: config.trustedProxies,
-    status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
+    status: () => shownStatus(service.facts),
+    maintenance() {
+      const { facts } = service
+      if (facts.state !== "maintenance") return undefined
+      const wait = waitFor(facts, Math.floor(clock.now() / 1000))
+      return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
+    },
+    isBlocked: address => service.isBlocked(address),
     pages: documentationPages({
       openapi: JSON.stringify(openapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion })),
+      asyncapi: asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
       title,
     }),
     bounds: topology.http,
@@ -187,6 +217,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   })
 
   const closeAll = async () => {
+    service.stop()
+    requests.stop()
     await node.stop()
     await jobs.close().catch(() => {})
     for (const connection of connections) connection.disconnect()
@@ -207,6 +239,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       // Closing the socket resets what waits to be accepted: it is done right after a turn that has accepted everything.
       await new Promise(resolve => setImmediate(resolve))
       stopListening()
+      requests.stop()
       door.farewell()
       const lastAt = clock.monotonic() + (replaced ? idleConnections : 0)
       await gateway.drain()

@@ -113,6 +113,9 @@ const wellFormed = (route: Route): object => {
     case routes.createMessage as Route:
     case routes.editMessage as Route:
       return { content: "bad input" }
+    case routes.requestFriend as Route:
+    case routes.blockUser as Route:
+      return { user_id: "0" }
     default:
       return {}
   }

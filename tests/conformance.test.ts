@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import { routes } from "../src/contract/contract.ts"
 import { allIntents } from "../src/contract/intents.ts"
-import { checkReply, frameCheck, takeBreaches } from "./kit/conformance.ts"
+import { checkReply, frameCheck, takeBreaches, watchFrames } from "./kit/conformance.ts"
 import { missingIn, Sightings } from "./kit/coverage.ts"
 import { expect, test } from "./kit/test.ts"
 
@@ -52,12 +52,37 @@ test("a frame with an unknown op, event or field, a falling s, or an intent nobo
   expect(breachOf(() => frameCheck(0)(event))).toMatch(/intent/)
 })
 
+test("a client without manners is watched too: its intents are those of its IDENTIFY, and a close code must be declared", () => {
+  const typing = { channel_id: "1", user_id: "2", username: "ada", server_id: "3", guild_id: "3" }
+  const event = { op: 0, t: "TYPING_START", s: 5, d: typing }
+  const watch = watchFrames()
+  watch.received(event)
+  expect(takeBreaches()).toEqual([])
+  watch.sent({ op: 2, d: { token: "x", intents: 0 } })
+  watch.received(event)
+  expect(takeBreaches()).toEqual([expect.stringMatching(/intent is not in 0/)])
+  for (const nonsense of [null, "{", Uint8Array.of(1), { op: "x" }, { op: 2 }, { op: 2, d: null }]) watch.sent(nonsense)
+  watch.closed(4008, "Rate limited")
+  watch.closed(1006, "")
+  expect(takeBreaches()).toEqual([])
+  watch.closed(4008, "Something else")
+  expect(takeBreaches()).toEqual([expect.stringMatching(/4008 "Something else"/)])
+})
+
 test("what no test has seen of the contract is listed", async () => {
   const folder = await mkdtemp(join(tmpdir(), "starling-sightings-"))
   onTestFinished(() => rm(folder, { recursive: true }))
   const all = missingIn(folder)
   expect(all).toEqual(
-    expect.arrayContaining(["answers getMe", "fails getUser user_not_found", "event READY", "error validation_failed"]),
+    expect.arrayContaining([
+      "answers getMe",
+      "fails getUser user_not_found",
+      "event READY",
+      "error validation_failed",
+      "sends IDENTIFY",
+      "hears HELLO",
+      "closes rate_limited",
+    ]),
   )
   new Sightings(folder).note("fails", "getUser", "user_not_found")
   new Sightings(folder).note("event", "READY")

@@ -1,81 +1,11 @@
 /** What a socket may say, when, and how it is closed when it says anything else. */
-import { decode, encode } from "@msgpack/msgpack"
+import { encode } from "@msgpack/msgpack"
 import { describe, vi } from "vitest"
-import { NodeWebSocket } from "../client/node-websocket.ts"
-import type { ServerFrame } from "../client/gateway.ts"
-import { closeCodes, type CloseName } from "../src/contract/gateway-codes.ts"
-import type { Place } from "./kit/person.ts"
+import type { CloseName } from "../src/contract/gateway-codes.ts"
+import { closedWith, identified, open, Raw } from "./kit/raw.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
-
-interface RawOptions {
-  query?: string
-  headers?: Record<string, string>
-  /** Said as soon as the socket is open, before HELLO was read. */
-  first?: object
-}
-
-/** A socket without manners: it says what it is told to and keeps what it hears. */
-class Raw {
-  readonly frames: ServerFrame[] = []
-  readonly kinds: ("text" | "binary")[] = []
-  readonly opened: Promise<void>
-  readonly ended: Promise<{ code: number; reason: string }>
-  error: Error | undefined
-  readonly #socket: NodeWebSocket
-
-  constructor({ url }: Place, { query = "", headers = {}, first }: RawOptions = {}) {
-    const socket = new NodeWebSocket(`${url.replace("http", "ws")}/gateway${query}`, undefined, { headers })
-    this.#socket = socket
-    /* oxlint-disable unicorn/prefer-add-event-listener */
-    this.opened = new Promise(resolve => {
-      socket.onopen = () => {
-        if (first) socket.send(JSON.stringify(first))
-        resolve()
-      }
-    })
-    socket.onmessage = ({ data }) => {
-      this.kinds.push(typeof data === "string" ? "text" : "binary")
-      this.frames.push((typeof data === "string" ? JSON.parse(data) : decode(data)) as ServerFrame)
-    }
-    socket.onerror = ({ error }) => (this.error = error)
-    this.ended = new Promise(resolve => {
-      socket.onclose = ({ code, reason }) => resolve({ code, reason })
-    })
-    /* oxlint-enable unicorn/prefer-add-event-listener */
-  }
-
-  /** An object goes as JSON. */
-  say(frame: object | string | Uint8Array): void {
-    this.#socket.send(typeof frame === "string" || frame instanceof Uint8Array ? frame : JSON.stringify(frame))
-  }
-
-  async hear(is: (frame: ServerFrame) => boolean): Promise<ServerFrame> {
-    await until("the frame comes", () => this.frames.some(is), { patience: 5_000, every: 1 })
-    return this.frames.find(is)!
-  }
-  op = (op: number) => this.hear(frame => frame.op === op)
-  event = (name: string) => this.hear(frame => frame.t === name)
-
-  close(): void {
-    this.#socket.terminate()
-  }
-}
-
-/** An open socket that has heard HELLO. */
-async function open(place: Place, options?: RawOptions): Promise<Raw> {
-  const raw = new Raw(place, options)
-  await raw.op(10)
-  return raw
-}
-async function identified(place: Place, token: string, options?: RawOptions): Promise<Raw> {
-  const raw = await open(place, options)
-  raw.say({ op: 2, d: { token } })
-  await raw.event("READY")
-  return raw
-}
-const closedWith = (name: CloseName) => ({ code: closeCodes[name].code, reason: closeCodes[name].reason })
 
 test("HELLO comes first, at once, with the heartbeat interval and nothing else", async ({ shared }) => {
   const raw = await open(shared.east)

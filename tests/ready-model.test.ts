@@ -21,6 +21,7 @@ const later = names.filter(name => name !== "READY")
 const silent: ReadonlyMap<EventName, string> = new Map([
   ["RESUMED", "what was missed follows"],
   ["SESSION_POSITION", "moves nothing but the position"],
+  ["GUILD_MEMBERS_CHUNK", "is only sent to whoever asks, and says what the events have said"],
   ["TYPING_START", "may be lost, and no read shows it"],
   ["CHANNEL_UPDATE", "is told of overrides, which no list shows; nothing else of a channel can be changed yet"],
 ])
@@ -67,6 +68,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   const [lobby] = await rest.listChannels({ server_id: ending.id })
   const way = await rest.createInvite({ channel_id: lobby!.id })
   await lin.on(west).joinByInvite({ invite_code: way.code })
+  await mo.on(west).requestFriend({ user_id: lin.id, message: "it is Mo" })
   const coming = await rest.createServer({ name: "Coming" })
   const [hall] = await rest.listChannels({ server_id: coming.id })
   const invitation = await rest.createInvite({ channel_id: hall!.id })
@@ -101,6 +103,8 @@ test("P5: a client that misses one kind of event knows less than one that reads 
     allow: [],
     deny: ["channels.view"],
   })
+  await rest.requestFriend({ user_id: lin.id })
+  await mo.on(east).deleteRelationship({ user_id: lin.id })
   await rest.unbanUser({ server_id, user_id: outlaw.id })
   await rest.banUser({ server_id, user_id: eve.id, delete_message_days: 1 })
   await client.next("MESSAGE_DELETE_BULK", { timeoutMs: 20_000 })
@@ -236,6 +240,10 @@ const deck = (
     unbanUser: 3,
     createServer: 2,
     deleteServer: 1,
+    requestFriend: 5,
+    acceptFriend: 3,
+    deleteRelationship: 3,
+    blockUser: 2,
   } satisfies { [Name in keyof Routes]?: number }) as [keyof Routes, number][]
 ).flatMap(([name, weight]) => Array.from({ length: weight }, () => name))
 

@@ -3,12 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises"
 import type { ServerFrame } from "../client/gateway.ts"
 import { NodeWebSocket } from "../client/node-websocket.ts"
 import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
-import { allIntents } from "../src/contract/intents.ts"
 import { grantedAtCreation } from "../src/domain/permissions.ts"
 import { shardCount } from "../src/domain/snowflake.ts"
 import type { Cluster } from "./kit/cluster.ts"
 import { machineBounds, quantile } from "./kit/load.ts"
-import type { Person } from "./kit/person.ts"
+import { usualIntents, type Person } from "./kit/person.ts"
 import { plantedId } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
@@ -109,7 +108,7 @@ class Guest {
       const token = this.#token
       const hello = this.#session
         ? { op: 6, d: { token, session_id: this.#session, seq: this.#seq } }
-        : { op: 2, d: { token, intents: allIntents } }
+        : { op: 2, d: { token, intents: usualIntents } }
       this.#socket!.send(JSON.stringify(hello))
     } else if (op === 9) {
       this.refused++

@@ -6,6 +6,7 @@ import { NodeWebSocket } from "../client/node-websocket.ts"
 import { opcodes } from "../src/contract/gateway-codes.ts"
 import { epochMs } from "../src/domain/snowflake.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
+import { watchFrames } from "./kit/conformance.ts"
 import type { Person, Place } from "./kit/person.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
@@ -36,11 +37,23 @@ async function counted(workers: readonly Worker[], name: string, label?: string)
 async function resumeAt(place: Place, token: string, session_id: string, seq: number) {
   const socket = new NodeWebSocket(`${place.url.replace("http", "ws")}/gateway`)
   const frames: ServerFrame[] = []
+  const watch = watchFrames()
   let closed: number | undefined
   /* oxlint-disable unicorn/prefer-add-event-listener */
-  socket.onmessage = ({ data }) => frames.push(JSON.parse(data as string) as ServerFrame)
-  socket.onclose = ({ code }) => (closed = code)
-  socket.onopen = () => socket.send(JSON.stringify({ op: 6, d: { token, session_id, seq } }))
+  socket.onmessage = ({ data }) => {
+    const frame = JSON.parse(data as string) as ServerFrame
+    watch.received(frame)
+    frames.push(frame)
+  }
+  socket.onclose = ({ code, reason }) => {
+    watch.closed(code, reason)
+    closed = code
+  }
+  socket.onopen = () => {
+    const frame = { op: 6, d: { token, session_id, seq } }
+    watch.sent(frame)
+    socket.send(JSON.stringify(frame))
+  }
   /* oxlint-enable unicorn/prefer-add-event-listener */
   await until("an answer to RESUME", () => frames.some(({ op }) => op === 9 || op === 0) || closed !== undefined)
   return {

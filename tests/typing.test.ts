@@ -1,26 +1,128 @@
-import { allIntents, bitOf } from "../src/contract/intents.ts"
+import { redisKeys } from "../src/cluster/keys.ts"
+import { openRedis } from "../src/cluster/redis.ts"
+import { bitOf } from "../src/contract/intents.ts"
 import { refusal } from "./kit/conformance.ts"
+import { usualIntents } from "./kit/person.ts"
 import { plantServer, sharedServer } from "./kit/seeds.ts"
-import { expect, test } from "./kit/test.ts"
+import { expect, test, type SharedCluster } from "./kit/test.ts"
+import { until } from "./kit/until.ts"
 
 test("typing is told to the others in the channel, whichever way it comes, and not to the one who types", async ({
   shared,
 }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
-  const channel_id = channel.id
+  const other = await ada.on(shared.east).createChannel({ server_id: server.id, name: "other" })
   const [east, west, own, deaf] = await Promise.all([
     lin.listen(shared.east),
     lin.listen(shared.west, { encoding: "msgpack" }),
     ada.listen(shared.west),
-    lin.listen(shared.west, { intents: allIntents & ~bitOf("GUILD_MESSAGE_TYPING") }),
+    lin.listen(shared.west, { intents: usualIntents & ~bitOf("GUILD_MESSAGE_TYPING") }),
   ])
-  const told = { channel_id, user_id: ada.id, username: ada.username, server_id: server.id, guild_id: server.id }
-  expect(await ada.on(shared.east).startTyping({ channel_id })).toEqual({ success: true })
-  for (const inbox of [east, west]) expect(await inbox.next("TYPING_START")).toEqual(told)
-  own.typing(channel_id)
-  for (const inbox of [east, west]) expect(await inbox.next("TYPING_START")).toEqual(told)
+  const told = { user_id: ada.id, username: ada.username, server_id: server.id, guild_id: server.id }
+  expect(await ada.on(shared.east).startTyping({ channel_id: channel.id })).toEqual({ success: true })
+  for (const inbox of [east, west])
+    expect(await inbox.next("TYPING_START")).toEqual({ channel_id: channel.id, ...told })
+  own.typing(other.id)
+  for (const inbox of [east, west]) expect(await inbox.next("TYPING_START")).toEqual({ channel_id: other.id, ...told })
   await shared.settle()
   for (const inbox of [east, west, own, deaf]) expect(inbox.rest()).toEqual([])
+})
+
+test("whoever says several times within a second that he types is told of once", async ({ shared }) => {
+  const { channel, ada, lin } = await shared.seed(sharedServer)
+  const [inbox, own] = await Promise.all([lin.listen(shared.east), ada.listen(shared.west)])
+  const said = async () => {
+    const before = performance.now()
+    for (let i = 0; i < 3; i++) own.typing(channel.id)
+    for (const place of [shared.east, shared.west])
+      expect(await ada.on(place).startTyping({ channel_id: channel.id })).toEqual({ success: true })
+    await shared.settle()
+    return performance.now() - before
+  }
+  const tookMs = await said()
+  const told = inbox.rest().filter(({ name }) => name === "TYPING_START")
+  expect(told.length).toBeGreaterThan(0)
+  expect(told.length).toBeLessThanOrEqual(1 + tookMs / 1_000)
+  // Later it is told again.
+  await until("it is told again", async () => {
+    await ada.on(shared.east).startTyping({ channel_id: channel.id })
+    return inbox.rest().some(({ name }) => name === "TYPING_START")
+  })
+})
+
+test("that somebody has stopped is told to whoever was told that he types, whatever his intents; else to nobody", async ({
+  shared,
+}) => {
+  const { server, channel, ada, lin } = await shared.seed(sharedServer)
+  const eve = await shared.person("eve")
+  const hidden = await ada.on(shared.east).createChannel({ server_id: server.id, name: "hidden" })
+  const deny = { target_id: server.id, type: "role" as const, allow: [], deny: ["channels.view"] }
+  await ada.on(shared.east).setOverride({ channel_id: hidden.id, ...deny })
+  const [own, deaf, stranger] = await Promise.all([
+    ada.listen(shared.west),
+    lin.listen(shared.east, { intents: 0 }),
+    eve.listen(shared.west),
+  ])
+  const stop = (client: typeof own, d: unknown) => client.send({ op: 41, d })
+  for (const d of [
+    null,
+    {},
+    { channel_id: "x" },
+    { channel_id: null },
+    { channel_id: "1" },
+    { channel_id: channel.id },
+  ])
+    stop(own, d)
+  own.typing(hidden.id)
+  stop(own, { channel_id: hidden.id })
+  own.typing(channel.id)
+  // Another's word about it counts for nothing.
+  stop(stranger, { channel_id: channel.id })
+  stop(own, { channel_id: channel.id })
+  stop(own, { channel_id: channel.id })
+  expect(await deaf.next("TYPING_STOP")).toEqual({
+    channel_id: channel.id,
+    user_id: ada.id,
+    server_id: server.id,
+    guild_id: server.id,
+  })
+  await shared.settle()
+  for (const inbox of [own, deaf, stranger]) expect(inbox.rest()).toEqual([])
+  expect([own.state, stranger.state]).toEqual(["live", "live"])
+})
+
+test("what was said too long ago is not taken back", async ({ cluster }) => {
+  const [place] = await cluster.boot(1, { topology: { gateway: { typingTimeout: 0 } } })
+  const { channel, ada, lin } = await cluster.seed(sharedServer)
+  const [inbox, own] = await Promise.all([lin.listen(place!), ada.listen(place!)])
+  own.typing(channel.id)
+  expect((await inbox.next("TYPING_START")).user_id).toBe(ada.id)
+  const toldAt = Date.now()
+  await until("a moment has passed", () => Date.now() > toldAt + 1)
+  own.send({ op: 41, d: { channel_id: channel.id } })
+  own.close()
+  await cluster.settle()
+  expect(inbox.rest().filter(({ name }) => name === "TYPING_STOP")).toEqual([])
+})
+
+test("with his last socket somebody stops typing everywhere, at once", async ({ shared }) => {
+  const { server, channel, ada, lin } = await shared.seed(sharedServer)
+  const other = await ada.on(shared.east).createChannel({ server_id: server.id, name: "other" })
+  const [inbox, first, second] = await Promise.all([
+    lin.listen(shared.east),
+    ada.listen(shared.east),
+    ada.listen(shared.west),
+  ])
+  first.typing(channel.id)
+  first.typing(other.id)
+  for (const _ of [1, 2]) await inbox.next("TYPING_START")
+  first.close()
+  await until("it has been counted out", async () => (await connectionsOf(shared, ada.id)) === 1)
+  await shared.settle()
+  expect(inbox.rest()).toEqual([])
+  second.drop()
+  const stopped = [await inbox.next("TYPING_STOP"), await inbox.next("TYPING_STOP")]
+  expect(new Set(stopped.map(({ channel_id }) => channel_id))).toEqual(new Set([channel.id, other.id]))
 })
 
 test("whoever may not send there does not type there", async ({ shared }) => {
@@ -40,6 +142,7 @@ test("whoever may not send there does not type there", async ({ shared }) => {
   expect(await lin.on(shared.west).startTyping({ channel_id: voice.id })).toEqual({ success: true })
   stranger.typing(channel.id)
   stranger.typing("1")
+  member.typing(voice.id)
   member.typing(quiet.channel_id)
   member.typing(channel.id)
   // The last frame of each socket was acted upon after those before it.
@@ -48,3 +151,14 @@ test("whoever may not send there does not type there", async ({ shared }) => {
   expect(inbox.rest()).toEqual([])
   expect([stranger.state, member.state]).toEqual(["live", "live"])
 })
+
+/** How many connections of a user are counted, over all workers. */
+async function connectionsOf({ redisUrl, redisPrefix }: SharedCluster, user: string): Promise<number> {
+  const redis = openRedis(redisUrl, "typing test", () => {})
+  await redis.connect()
+  try {
+    return await redis.hlen(redisKeys(redisPrefix).gatewayConnections(user))
+  } finally {
+    redis.disconnect()
+  }
+}

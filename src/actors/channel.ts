@@ -1,4 +1,4 @@
-import { channelUpdate, typingStart, type Channel } from "../contract/channels.ts"
+import { channelUpdate, typingStart, typingStop, type Channel } from "../contract/channels.ts"
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { expireInvite } from "../contract/jobs.ts"
@@ -18,6 +18,7 @@ import { deleteMessage, insertMessage, messageKey, nonceKey, updateContent } fro
 import { mayIn, requirePermission, requirePermissionIn, requireRank, requireViewer } from "./access.ts"
 import { lastPost, lastPostKey, member, message, nonce } from "./needs.ts"
 import { control, defineActor, type Readonlied } from "./runtime/actor.ts"
+import { voiceChannelCommands, voiceRechecks, type VoiceChannelCommands } from "./voice.ts"
 import { serverHome } from "./server.ts"
 
 /**
@@ -26,7 +27,7 @@ import { serverHome } from "./server.ts"
  *   C2  An event that anyone received is already in PostgreSQL.
  *   C3  One author and nonce make one message, however often they arrive.
  */
-export interface ChannelCommands {
+export interface ChannelCommands extends VoiceChannelCommands {
   readChannel(input: { user: Snowflake }): Channel
   /** Refuses whoever may not read the channel's history. */
   requireRead(input: { user: Snowflake }): { server_id: Snowflake }
@@ -48,6 +49,8 @@ export interface ChannelCommands {
   /** Those of these messages that are there and his. */
   deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
   startTyping(input: { user: Actor }): { told: boolean }
+  /** Takes back what was said no longer than `timeout` milliseconds ago. */
+  stopTyping(input: { user: Snowflake; timeout: number }): { told: boolean }
   readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
   setOverride(input: {
     user: Snowflake
@@ -245,10 +248,17 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
 
     startTyping: {
       needs: ({ user }) => [member(user.id)],
-      turn({ state: channel, home: server }, { user }) {
+      turn({ state: channel, home: server, now }, { user }) {
         requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user.id), "messages.send")
-        if (!holdsMessages(channel)) return { reply: { told: false } }
+        if (!holdsMessages(channel) || msSinceTyped(server, channel.id, user.id, now) < typingPause)
+          return { reply: { told: false } }
         return {
+          remember: draft => {
+            const key = typingKey(channel.id, user.id)
+            draft.typing.delete(key)
+            draft.typing.set(key, now)
+            if (draft.typing.size > mostTyping) draft.typing.delete(draft.typing.keys().next().value!)
+          },
           publish: [
             typingStart.to(
               viewersOf(server.id, channel.id),
@@ -266,6 +276,29 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         }
       },
     },
+
+    stopTyping: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: channel, home: server, now }, { user, timeout }) {
+        requireViewer(server, channel.id, user)
+        if (msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
+        return {
+          remember: draft => {
+            draft.typing.delete(typingKey(channel.id, user))
+          },
+          publish: [
+            typingStop.to(
+              viewersOf(server.id, channel.id),
+              { channel_id: channel.id, user_id: user, server_id: server.id, guild_id: server.id },
+              { except: [user] },
+            ),
+          ],
+          reply: { told: true },
+        }
+      },
+    },
+
+    ...voiceChannelCommands,
 
     readOverride: {
       needs: ({ user }) => [member(user)],
@@ -325,6 +358,18 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     },
   },
 })
+
+/** Milliseconds in which a repeated start is not told again; how many who type a server remembers. */
+const typingPause = 1_000
+const mostTyping = 1_000
+
+const typingKey = (channel: Snowflake, user: Snowflake) => `${channel} ${user}`
+
+/** Since a member last said that he types; a clock that fell says nothing. */
+function msSinceTyped(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number): number {
+  const at = server.typing.get(typingKey(channel, user))
+  return at === undefined || at > now ? Infinity : now - at
+}
 
 const passesSlowmode = (server: Readonlied<ServerState>, channel: Snowflake, caller: Readonlied<MemberState>) =>
   (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission =>
@@ -399,6 +444,7 @@ function overriding(
         after,
       }),
       channelUpdate.to(viewersOf(server.id, channel.id), shown),
+      ...voiceRechecks(server),
     ],
   }
 }

@@ -20,6 +20,7 @@ import { deleteRole, insertRole, setMemberRoles, updateRole } from "../storage/s
 import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { member } from "./needs.ts"
 import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { voiceRechecks } from "./voice.ts"
 
 /**
  * The roles of a server, among its home's commands. They keep:
@@ -122,6 +123,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         publish: [
           changed(server, role_id, found.permissions, granted), // R2
           ...[placed, ...moved].map(role => updated(server, role)),
+          ...voiceRechecks(server),
         ],
         reply: roleObject(server, placed),
       }
@@ -155,6 +157,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
             control(membersOf(server.id), { type: "overrides", server: server.id, ...change }),
           ),
           guildRoleDelete.to(membersOf(server.id), told(server, { role_id })),
+          ...voiceRechecks(server),
         ],
         reply: { deleted: true },
       }
@@ -233,6 +236,7 @@ function assignment(server: Server, target: Readonlied<MemberState>, roles: read
           ...(target.nickname === null ? {} : { nick: target.nickname }),
         }),
       ),
+      ...voiceRechecks(server),
     ],
   }
 }

@@ -12,6 +12,7 @@ import { grantedAtCreation, holds, rankOf } from "../domain/permissions.ts"
 import { guildObject, memberObject, serverObject } from "../domain/servers.ts"
 import { firstIdAt, secondsOf } from "../domain/snowflake.ts"
 import type { Actor, BanState, ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
+import { holdsVoice } from "../domain/voice.ts"
 import { insertChannel } from "../storage/channels.ts"
 import { deleteBan, putBan } from "../storage/bans.ts"
 import { deleteInvite, setInviteUses } from "../storage/invites.ts"
@@ -29,6 +30,7 @@ import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { roleCommands, type RoleCommands } from "./roles.ts"
 import { control, defineActor, tell, type HomeKind, type Readonlied } from "./runtime/actor.ts"
 import type { UserCommands } from "./user.ts"
+import { voiceEnding, voiceOver, voiceServerCommands, type VoiceServerCommands } from "./voice.ts"
 
 /**
  * One server: its settings, roles, channels and who is in it. It keeps:
@@ -36,7 +38,7 @@ import type { UserCommands } from "./user.ts"
  *   S2  A use of an invite is counted once, and never beyond `max_uses`.
  *   S3  Who has left sees nothing that was appended after the answer.
  */
-export interface ServerCommands extends RoleCommands {
+export interface ServerCommands extends RoleCommands, VoiceServerCommands {
   createServer(input: { owner: Actor; name: string; description: string | null; workers: string[] }): Server
   readServer(input: { user: Snowflake }): Server
   deleteServer(input: { user: Snowflake }): { deleted: true }
@@ -145,7 +147,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
 
     deleteServer: {
       needs: ({ user }) => [member(user)],
-      turn({ state: server }, { user }) {
+      turn({ state: server, now }, { user }) {
         requireMember(server, user)
         if (server.owner_id !== user) throw fail("not_owner")
         return {
@@ -154,6 +156,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           },
           write: [deleteServer({ id: server.id })],
           publish: [
+            ...voiceOver(server, now),
             control(membersOf(server.id), { type: "serverDeleted", server: server.id }),
             purgeMessages.at({ channel_ids: [...server.channels.keys()] }, { key: `purge:${server.id}` }),
           ],
@@ -216,22 +219,22 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
 
     leave: {
       needs: ({ user }) => [member(user)],
-      turn({ state: server }, { user }) {
+      turn({ state: server, now }, { user }) {
         requireMember(server, user)
         if (server.owner_id === user) throw fail("owner_cannot_leave")
-        return { ...removal(server, user), reply: { left: true } }
+        return { ...removal(server, user, now), reply: { left: true } }
       },
     },
 
     kick: {
       needs: ({ user, member_id }) => [member(user), member(member_id)],
-      turn({ state: server }, { user, member_id }) {
+      turn({ state: server, now }, { user, member_id }) {
         const caller = requireMember(server, user)
         requirePermission(server, caller, "members.kick")
         const target = server.members.get(member_id)
         if (!target) throw fail("member_not_found")
         requireRank(server, caller, rankOf(server, target))
-        return { ...removal(server, member_id), reply: { kicked: true } }
+        return { ...removal(server, member_id, now), reply: { kicked: true } }
       },
     },
 
@@ -250,7 +253,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           banned_by: user,
           banned_at: before?.banned_at ?? Math.floor(now / 1000),
         }
-        const removed = found ? removal(server, target_id) : undefined
+        const removed = found ? removal(server, target_id, now) : undefined
         const deletion =
           days > 0 &&
           deleteMessagesOf.at(
@@ -311,6 +314,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
     },
 
     ...roleCommands,
+    ...voiceServerCommands,
 
     listChannels: {
       needs: ({ user }) => [member(user)],
@@ -327,17 +331,22 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
         if (server.channels.size >= limits.channelsPerServer) throw fail("channel_limit")
         const category = input.category_id === undefined ? undefined : server.channels.get(input.category_id)
         if (input.category_id !== undefined && category?.channel_type !== "category") throw fail("invalid_category")
+        const channel_type = input.type ?? input.channel_type ?? "text"
         const created = newChannel({
           id: newId(),
           server_id: server.id,
           name: input.name,
           position: nextPosition(server.channels.values()),
-          channel_type: input.type ?? input.channel_type ?? "text",
+          channel_type,
           topic: input.topic ?? null,
           category_id: input.category_id ?? null,
           nsfw: input.nsfw ?? false,
           slowmode_seconds: input.slowmode_seconds ?? 0,
           read_receipts_enabled: input.read_receipts_enabled ?? true,
+          ...(holdsVoice({ channel_type }) && {
+            user_limit: input.user_limit ?? 0,
+            bitrate: input.bitrate ?? limits.bitrate.usual,
+          }),
         })
         const shown = channelObject(created)
         return {
@@ -379,15 +388,23 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
 })
 
 /** What the end of a membership does, whoever ends it. */
-function removal(server: Readonlied<ServerState>, user: Snowflake) {
+function removal(server: Readonlied<ServerState>, user: Snowflake, now: number) {
   const member_count = server.member_count - 1
+  const inVoice = server.voice.get(user)
+  const voice = inVoice && voiceEnding(server, inVoice, now)
   return {
     apply: (draft: ServerState) => {
+      voice?.apply(draft)
       draft.members.set(user, null)
       draft.member_count = member_count
     },
-    write: [deleteMember({ server_id: server.id, user_id: user }), setMemberCount({ id: server.id, member_count })],
+    write: [
+      ...(voice?.write ?? []),
+      deleteMember({ server_id: server.id, user_id: user }),
+      setMemberCount({ id: server.id, member_count }),
+    ],
     publish: [
+      ...(voice?.publish ?? []), // he is told of it while he is still a member
       control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
       guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
       membershipChanged(user, server.id, false),
@@ -405,6 +422,8 @@ function newChannel(
     nsfw: false,
     slowmode_seconds: 0,
     read_receipts_enabled: true,
+    user_limit: 0,
+    bitrate: limits.bitrate.usual,
     created_at: secondsOf(parts.id),
     ...parts,
   }

@@ -1,10 +1,16 @@
 import type { Snowflake } from "../contract/fields.ts"
+import { securityLogout } from "../contract/service.ts"
 import { expireSession } from "../contract/jobs.ts"
+import { presenceUpdate, type Activity, type Status } from "../contract/presence.ts"
 import type { UserState } from "../domain/states.ts"
 import { userOnly } from "../domain/audience.ts"
+import { defaultPresence, looksSame, type Shown } from "../domain/presences.ts"
 import { compareIds } from "../domain/snowflake.ts"
+import { putPresence } from "../storage/presences.ts"
 import { deleteSession, insertSession, touchSession } from "../storage/sessions.ts"
 import { insertUser, type UserRow } from "../storage/users.ts"
+import { pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
+import { voiceUserCommands, type VoiceUserCommands } from "./voice.ts"
 import { control, defineActor, revoke, type HomeKind, type Publication } from "./runtime/actor.ts"
 
 /**
@@ -12,16 +18,28 @@ import { control, defineActor, revoke, type HomeKind, type Publication } from ".
  *   U1  At most `sessionsPerUser` sessions; the one that was quiet longest makes room.
  *   U2  A session that has ended is accepted nowhere once the command that ended it is answered.
  */
-export interface UserCommands {
+export interface UserCommands extends RelationshipCommands, VoiceUserCommands {
   /** Makes the account and its first session. The name and the address are made unique by the database. */
   register(input: { user: Omit<UserRow, "id">; session: NewSession }): { user: UserRow; session_id: Snowflake }
   startSession(input: { session: NewSession }): { session_id: Snowflake }
   /** Idempotent: ending what has ended is a success. */
   endSession(input: { session_id: Snowflake }): { ended: boolean }
+  /**
+   * Ends all of the user's sessions, or those up to an id. The operator's `message` goes to the connections that this closes;
+   * null: they have been told.
+   */
+  endAllSessions(input: { message: string | null; until?: Snowflake }): { ended: number }
   /** Ends the session if its time is over; says when to look again if it was extended. */
   expireSession(input: { session_id: Snowflake }): { ended: boolean }
   /** Activity: moves `last_activity` and, close to its end, the session's expiry. */
   touchSession(input: { session_id: Snowflake; expires_at: number }): { expires_at: number }
+  /** What he shows from now on; what is left out stays as it is. */
+  setPresence(input: {
+    status: Status
+    custom_status?: string | null | undefined
+    custom_emoji?: string | null | undefined
+    activities?: readonly Activity[] | undefined
+  }): Shown
   /** Told by a server's home after its commit. */
   membershipChanged(input: { server: Snowflake; member: boolean }): void
 }
@@ -37,6 +55,7 @@ export interface NewSession {
 export const userHome: HomeKind<UserState> = {
   name: "user",
   load: (id, storage) => storage.users.load(id),
+  facts: [pairFacts],
 }
 
 export const userActor = defineActor<UserState, UserState, UserCommands>({
@@ -56,6 +75,11 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
             email: row.email,
             badges: row.badges,
             sessions: new Map([[started.id, started]]),
+            presence: defaultPresence,
+            pairs: new Map(),
+            tier: row.tier,
+            call: null,
+            voiceSeconds: new Map(),
           },
           write: [insertUser(row), insertSession(started)],
           publish: [expiry(started)],
@@ -87,6 +111,22 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
       turn: ({ state: user }, { session_id }) => endSession(user, session_id),
     },
 
+    endAllSessions: {
+      turn({ state: user }, { message, until }) {
+        const ended = [...user.sessions.keys()].filter(id => until === undefined || compareIds(id, until) <= 0)
+        if (ended.length === 0) return { reply: { ended: 0 } }
+        const told = message === null ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message })]
+        return {
+          apply: draft => {
+            for (const id of ended) draft.sessions.delete(id)
+          },
+          write: ended.map(id => deleteSession({ id })),
+          publish: [...told, ...ended.flatMap(id => sessionEnded(user.id, id))],
+          reply: { ended: ended.length },
+        }
+      },
+    },
+
     expireSession: {
       turn({ state: user, now }, { session_id }) {
         const session = user.sessions.get(session_id)
@@ -111,6 +151,32 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
           },
           write: [touchSession(touched)],
           reply: { expires_at: touched.expires_at },
+        }
+      },
+    },
+
+    ...relationshipCommands,
+    ...voiceUserCommands,
+
+    setPresence: {
+      turn({ state: user }, { status, custom_status, custom_emoji, activities }) {
+        const before = user.presence
+        const presence: Shown = {
+          status,
+          custom_status: custom_status === undefined ? before.custom_status : custom_status || null,
+          custom_emoji: custom_emoji === undefined ? before.custom_emoji : custom_emoji || null,
+        }
+        // His own sessions are told what he really chose, every time; the others what they may see, if that is news.
+        const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence })]
+        if (activities === undefined && looksSame(before, presence)) return { publish, reply: presence }
+        return {
+          apply: draft => {
+            draft.presence = presence
+          },
+          write: [putPresence({ user_id: user.id, ...presence, activities })],
+          publish,
+          presence: true,
+          reply: presence,
         }
       },
     },

@@ -7,7 +7,7 @@ import { limitPercent } from "../domain/tiers.ts"
 import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { getEach, type Redis } from "./redis.ts"
-import { orUnavailable, parseToken, type AccessSession, type CachedSession, type Tokens } from "./tokens.ts"
+import { orUnavailable, type AccessSession, type CachedSession, type Tokens } from "./tokens.ts"
 
 /** A route's own bucket, written out once for the script. */
 export interface RouteBucket {
@@ -104,7 +104,7 @@ export function createAdmission({ redis, keys, tokens, enabled, limits = commonR
     put({ sessionKey, who, request })
 
   async function admitToken(request: AdmissionRequest, token: string): Promise<Admitted> {
-    const presented = parseToken(token)
+    const presented = tokens.present(token)
     if (typeof presented === "string") {
       const answer = await ask(request, nobody, "!")
       return answer.verdict === "revoked"
@@ -123,7 +123,7 @@ export function createAdmission({ redis, keys, tokens, enabled, limits = commonR
   async function admitFreely(token: string | null | undefined): Promise<Admitted> {
     if (token === undefined) return { verdict: "ok", caller: undefined, touch: false, figures: undefined }
     if (token === null) return { verdict: "anonymous", figures: undefined }
-    const presented = parseToken(token)
+    const presented = tokens.present(token)
     if (typeof presented === "string") return { verdict: presented, figures: undefined }
     const session = await tokens.find(presented)
     if (typeof session === "string") return { verdict: session, figures: undefined }

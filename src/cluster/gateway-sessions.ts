@@ -16,6 +16,8 @@ export interface SessionRecord {
   readonly changes: unknown
   /** Which positions of which logs the client has been sent; see the gateway's `Span`. */
   readonly spans: unknown
+  /** The call that it holds, if any; see the gateway's `VoiceHold`. */
+  readonly voice?: unknown
 }
 
 /** Far above any resume window; records of living sessions are written anew long before. */
@@ -29,14 +31,14 @@ export class GatewaySessions {
   constructor(redis: Redis, keys: RedisKeys) {
     this.#redis = redis
     this.#keys = keys
-    for (const script of ["claim-session", "save-session"]) defineScript(redis, script, 1)
+    for (const script of ["claim-session", "save-session", "connect-session"]) defineScript(redis, script, 1)
   }
 
   /** Writes a session of this worker; what another has claimed meanwhile stays as it is. */
   async save(record: SessionRecord): Promise<boolean> {
     const key = this.#place(record.id)
     const { worker, ...rest } = record
-    return (await this.#run("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))) === 1
+    return (await this.#run<number>("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))) === 1
   }
 
   async load(id: string): Promise<SessionRecord | undefined> {
@@ -48,7 +50,7 @@ export class GatewaySessions {
 
   /** Takes a session over from the worker that holds it; false when somebody else was faster. */
   async claim(id: string, from: string, to: string): Promise<boolean> {
-    return (await this.#run("claim-session", this.#place(id), from, to)) === 1
+    return (await this.#run<number>("claim-session", this.#place(id), from, to)) === 1
   }
 
   /** The session cannot be resumed any more. Only its holder may say so. */
@@ -59,12 +61,14 @@ export class GatewaySessions {
   /** Counts a user's live connections over all workers; each is named by its session and its worker. */
   async connect(user: string, session: string, worker: string): Promise<readonly string[]> {
     const key = this.#keys.gatewayConnections(user)
-    const replies = await this.#redis.multi().hset(key, session, worker).expire(key, keepSeconds).hgetall(key).exec()
-    return Object.values((replies?.[2]?.[1] ?? {}) as Record<string, string>)
+    return this.#run<string[]>("connect-session", key, session, worker, String(keepSeconds))
   }
 
-  async disconnect(user: string, session: string): Promise<void> {
-    await this.#redis.hdel(this.#keys.gatewayConnections(user), session)
+  /** @returns the workers of the connections that are left */
+  async disconnect(user: string, session: string): Promise<readonly string[]> {
+    const key = this.#keys.gatewayConnections(user)
+    const [, left] = await Promise.all([this.#redis.hdel(key, session), this.#redis.hgetall(key)])
+    return Object.values(left)
   }
 
   /** Acts when records are to be written again, because what this Redis says of them may be of long ago. */
@@ -76,7 +80,7 @@ export class GatewaySessions {
     return this.#keys.gatewaySession(id, replicationOf(this.#redis, id))
   }
 
-  #run(script: string, ...args: string[]): Promise<number> {
-    return (this.#redis as unknown as Record<string, (...args: string[]) => Promise<number>>)[script]!(...args)
+  #run<Answer>(script: string, ...args: string[]): Promise<Answer> {
+    return (this.#redis as unknown as Record<string, (...args: string[]) => Promise<Answer>>)[script]!(...args)
   }
 }

@@ -25,6 +25,8 @@ export const redisKeys = (prefix: string, origin = "") => {
     logPosition: (worker: string, at = origin) => `${here(at)}log-position:{${worker}}`,
     /** Hash: `home worker` → number from which the worker's log holds the home's events; `-` once it is complete. */
     interest: (shard: number, at = origin) => `${here(at)}interest:{shard-${shard}}`,
+    /** Hash: user → what the others were told of his presence; `-` once it is complete. */
+    presence: (shard: number, at = origin) => `${here(at)}presence:{shard-${shard}}`,
     /** Hash: a gateway session that can be resumed. */
     gatewaySession: (id: string, at = origin) => `${here(at)}gateway-session:{${id}}`,
     /** Hash: a user's live gateway connections: session → worker. */

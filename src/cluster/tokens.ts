@@ -89,11 +89,13 @@ export interface TokensOptions {
   keys: Pick<RedisKeys, "accessSession">
   /** What the database knows of a session. */
   load: (session: Snowflake) => Promise<AccessSession | undefined>
+  /** Whether a session ended together with all others, whatever the cache and the database say of it. */
+  isOver?: (session: Snowflake) => boolean
   /** Unix milliseconds. */
   clock: () => number
 }
 
-export function createTokens({ redis, keys, load, clock }: TokensOptions) {
+export function createTokens({ redis, keys, load, isOver = () => false, clock }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
   const scripts = redis as unknown as { "amend-session"(key: string, lastActivity: string): Promise<number> }
   const loads = new Map<Snowflake, Promise<boolean>>()
@@ -139,14 +141,22 @@ export function createTokens({ redis, keys, load, clock }: TokensOptions) {
     return session.expires_at * 1000 > clock() ? session : "expired"
   }
 
+  function present(token: string): PresentedToken | "malformed" | "unknown" | "revoked" {
+    const presented = parseToken(token)
+    return typeof presented !== "string" && isOver(presented.session_id) ? "revoked" : presented
+  }
+
   return {
     fill,
     judge,
+    /** Reads a session token, and says what can be said of it without asking anybody. */
+    present,
     keyOf,
 
     /** The session that a token is for. Throws `unavailable` when nobody can say. */
     async verify(token: string): Promise<AccessSession | "malformed" | "revoked" | "expired"> {
-      const presented = parseToken(token)
+      const presented = present(token)
+      if (presented === "revoked") return presented
       return typeof presented === "string" ? "malformed" : find(presented)
     },
 

@@ -22,6 +22,8 @@ export const Channel = z
     nsfw: z.boolean(),
     slowmode_seconds: z.int(),
     read_receipts_enabled: z.boolean(),
+    user_limit: z.int().describe("Most users in a voice channel; 0: any number"),
+    bitrate: z.int().describe("Bits per second in a voice channel"),
     created_at: Seconds,
     recipient_id: Snowflake.nullable(),
     recipient: PublicUser.nullable(),
@@ -57,6 +59,10 @@ export const ChannelInput = z
     nsfw: omittable(z.boolean()),
     slowmode_seconds: omittable(z.int().min(0).max(limits.slowmodeSeconds)),
     read_receipts_enabled: omittable(z.boolean()),
+    user_limit: omittable(z.int().min(0).max(limits.usersInVoiceChannel)).describe(
+      "Of a voice or stage channel; 0: none",
+    ),
+    bitrate: omittable(z.int().min(limits.bitrate.min).max(limits.bitrate.max)).describe("Of a voice or stage channel"),
   })
   .meta({ id: "ChannelCreateRequest" })
 export type ChannelInput = z.output<typeof ChannelInput>
@@ -132,11 +138,25 @@ export const typingStart = defineEvent({
   name: "TYPING_START",
   intent: { server: "GUILD_MESSAGE_TYPING", dm: "DIRECT_MESSAGE_TYPING" },
   delivery: "ephemeral",
-  summary: "Somebody types; everybody who may view the channel gets it, but not the one who types",
+  summary:
+    "Somebody types; everybody who may view the channel gets it, but not the one who types. A client says so again every 3 seconds at most while it goes on, and hides what it was told 7 seconds later",
   data: z.object({
     channel_id: Snowflake,
     user_id: Snowflake,
     username: z.string(),
+    server_id: Snowflake.nullable(),
+    guild_id: Snowflake.nullable(),
+  }),
+})
+
+export const typingStop = defineEvent({
+  name: "TYPING_STOP",
+  intent: null,
+  delivery: "ephemeral",
+  summary: "Somebody has stopped typing, or his last socket has ended; whoever was told that he types gets it",
+  data: z.object({
+    channel_id: Snowflake,
+    user_id: Snowflake,
     server_id: Snowflake.nullable(),
     guild_id: Snowflake.nullable(),
   }),

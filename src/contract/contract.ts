@@ -3,15 +3,20 @@ import * as auth from "./auth.ts"
 import * as channels from "./channels.ts"
 import * as gateway from "./gateway.ts"
 import type { ClientOp, ServerOp } from "./gateway-codes.ts"
+import * as guildMembers from "./guild-members.ts"
 import * as invites from "./invites.ts"
 import * as messages from "./messages.ts"
 import * as moderation from "./moderation.ts"
 import * as overrides from "./overrides.ts"
-import type { EventDefinition } from "./registry.ts"
+import * as presence from "./presence.ts"
+import type { EventDefinition, Route } from "./registry.ts"
+import * as relationships from "./relationships.ts"
 import * as roles from "./roles.ts"
 import * as servers from "./servers.ts"
+import * as service from "./service.ts"
 import * as system from "./system.ts"
 import * as users from "./users.ts"
+import * as voice from "./voice.ts"
 
 /** Every REST route, by operation id. */
 export const routes = {
@@ -25,8 +30,14 @@ export const routes = {
   ...overrides.routes,
   ...invites.routes,
   ...messages.routes,
+  ...presence.routes,
+  ...relationships.routes,
+  ...voice.routes,
 }
 export type Routes = typeof routes
+
+/** Routes that are answered in maintenance, too: clients and machines learn from them that it is so. */
+export const openInMaintenance: ReadonlySet<Route> = new Set<Route>(Object.values(system.routes))
 
 /** Every gateway event, by wire name. */
 export const events = {
@@ -38,6 +49,7 @@ export const events = {
   GUILD_MEMBER_ADD: servers.guildMemberAdd,
   GUILD_MEMBER_REMOVE: servers.guildMemberRemove,
   GUILD_MEMBER_UPDATE: roles.guildMemberUpdate,
+  GUILD_MEMBERS_CHUNK: guildMembers.guildMembersChunk,
   GUILD_BAN_ADD: moderation.guildBanAdd,
   GUILD_BAN_REMOVE: moderation.guildBanRemove,
   GUILD_ROLE_CREATE: roles.guildRoleCreate,
@@ -47,10 +59,17 @@ export const events = {
   CHANNEL_UPDATE: channels.channelUpdate,
   CHANNEL_DELETE: channels.channelDelete,
   TYPING_START: channels.typingStart,
+  TYPING_STOP: channels.typingStop,
+  PRESENCE_UPDATE: presence.presenceUpdate,
   MESSAGE_CREATE: messages.messageCreate,
   MESSAGE_UPDATE: messages.messageUpdate,
   MESSAGE_DELETE: messages.messageDelete,
   MESSAGE_DELETE_BULK: messages.messageDeleteBulk,
+  RELATIONSHIP_ADD: relationships.relationshipAdd,
+  RELATIONSHIP_REMOVE: relationships.relationshipRemove,
+  SECURITY_LOGOUT: service.securityLogout,
+  VOICE_STATE_UPDATE: voice.voiceStateUpdate,
+  VOICE_SERVER_UPDATE: voice.voiceServerUpdate,
 } satisfies Record<string, EventDefinition>
 export type EventName = keyof typeof events
 
@@ -59,8 +78,19 @@ export const clientFrames = {
   HEARTBEAT: z.unknown(),
   IDENTIFY: gateway.Identify,
   RESUME: gateway.Resume,
+  REQUEST_GUILD_MEMBERS: guildMembers.RequestGuildMembers,
+  PRESENCE_UPDATE: presence.PresenceUpdate,
   TYPING_START: gateway.Typing,
-} satisfies Partial<Record<ClientOp, z.ZodType>>
+  VOICE_STATE_UPDATE: voice.VoiceStateRequest,
+  VOICE_CONNECT: voice.VoiceConnect,
+  VOICE_DISCONNECT: z.unknown(),
+  VOICE_SDP_OFFER: voice.VoiceOffer,
+  VOICE_SDP_ANSWER: voice.VoiceAnswer,
+  VOICE_ICE_CANDIDATE: voice.VoiceCandidate,
+  VOICE_SPEAKING: voice.VoiceSpeaking,
+  VOICE_QUALITY: voice.VoiceQuality,
+  TYPING_STOP: gateway.Typing,
+} satisfies Record<ClientOp, z.ZodType>
 
 /** `d` of what a client is sent, by opcode; dispatches are `events`. */
 export const serverFrames = {
@@ -68,4 +98,9 @@ export const serverFrames = {
   RECONNECT: z.null(),
   INVALID_SESSION: z.literal(false),
   HEARTBEAT_ACK: z.undefined(),
-} satisfies Partial<Record<ServerOp, z.ZodType>>
+  VOICE_SDP_OFFER: voice.RelayedOffer,
+  VOICE_SDP_ANSWER: voice.RelayedAnswer,
+  VOICE_ICE_CANDIDATE: voice.RelayedCandidate,
+  VOICE_SPEAKING: voice.RelayedSpeaking,
+  SERVER_STATUS: service.ServerStatus,
+} satisfies Record<Exclude<ServerOp, "DISPATCH">, z.ZodType>

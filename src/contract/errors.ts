@@ -16,6 +16,8 @@ export const errors = {
   too_many_failed_tokens: { status: 429, message: "Too many failed authentication attempts", retry: true },
   internal: { status: 500, message: "Internal server error", retry: true },
   unavailable: { status: 503, message: "Service temporarily unavailable", retry: true },
+  maintenance: { status: 503, message: "Server is under maintenance", retry: true },
+  address_blocked: { status: 403, message: "Access denied: your IP address is blocked.", retry: false },
 
   // Who is asking
   authentication_required: { status: 401, message: "Authentication required", retry: false },
@@ -57,6 +59,8 @@ export const errors = {
   ban_not_found: { status: 404, message: "Ban not found", retry: false },
   server_or_user_not_found: { status: 404, message: "Server or user not found", retry: false },
   invite_not_found: { status: 404, message: "Invite not found or expired", retry: false },
+  friend_request_not_found: { status: 404, message: "Friend request not found", retry: false },
+  relationship_not_found: { status: 404, message: "Relationship not found", retry: false },
 
   // Not allowed
   access_denied: { status: 403, message: "Access denied", retry: false },
@@ -78,9 +82,24 @@ export const errors = {
   invalid_category: { status: 400, message: "category_id is not a category of this server", retry: false },
   already_member: { status: 409, message: "Already a member of this server", retry: false },
 
+  // Friends and blocks
+  self_request: { status: 400, message: "You cannot befriend yourself", retry: false },
+  self_block: { status: 400, message: "You cannot block yourself", retry: false },
+  relationship_blocked: { status: 403, message: "Blocked", retry: false },
+  relationship_exists: { status: 409, message: "Already friends, or already requested", retry: false },
+  already_blocked: { status: 409, message: "User is already blocked", retry: false },
+  relationship_limit: { status: 400, message: "Relationship limit", retry: false },
+
+  invalid_status: {
+    status: 400,
+    message: "Invalid status: it must be one of online, idle, dnd, invisible, offline",
+    retry: false,
+  },
+
   // Messages
   empty_message: { status: 400, message: "Empty message", retry: false },
   invalid_content: { status: 400, message: "Invalid message content", retry: false },
+  not_a_voice_channel: { status: 400, message: "Not a voice channel", retry: false },
   not_a_text_channel: { status: 400, message: "Messages live in text channels", retry: false },
   slowmode: { status: 429, message: "Slow mode is on", retry: true },
 

@@ -11,6 +11,8 @@ export const Identify = z.object({
   token: z.string(),
   intents: z.int().min(0).max(largestIntents).default(defaultIntents),
   properties: z.record(z.string(), z.unknown()).optional(),
+  /** Anything that counts as true: READY and all that follows are pieces of one zlib stream, a frame each. */
+  compress: z.unknown().optional(),
 })
 
 /** `d` of RESUME (op 6). */
@@ -18,9 +20,11 @@ export const Resume = z.object({
   token: z.string().min(1),
   session_id: z.string().min(1),
   seq: z.int().nonnegative().default(0),
+  /** As in IDENTIFY, from RESUMED on; what the session had before does not matter. */
+  compress: z.unknown().optional(),
 })
 
-/** `d` of TYPING_START (op 40). */
+/** `d` of TYPING_START (op 40) and TYPING_STOP (op 41). */
 export const Typing = z.object({ channel_id: z.union([z.string(), z.int()]).transform(String).pipe(Snowflake) })
 
 export const ready = defineEvent({

@@ -15,6 +15,12 @@ export const expireSession = defineJob({
   data: z.object({ user_id: Snowflake, session_id: Snowflake }),
 })
 
+export const expireVoice = defineJob({
+  name: "expireVoice",
+  summary: "End a user's call if his allowance of the day is used up by then",
+  data: z.object({ user_id: Snowflake }),
+})
+
 export const purgeMessages = defineJob({
   name: "purgeMessages",
   summary: "Delete the messages of channels that are gone",
@@ -27,5 +33,5 @@ export const deleteMessagesOf = defineJob({
   data: z.object({ server_id: Snowflake, user_id: Snowflake, after: Snowflake, before: Snowflake }),
 })
 
-export const jobs = { deleteMessagesOf, expireInvite, expireSession, purgeMessages }
+export const jobs = { deleteMessagesOf, expireInvite, expireSession, expireVoice, purgeMessages }
 export type JobName = keyof typeof jobs

@@ -4,6 +4,9 @@ import type { RateLimit } from "./registry.ts"
 export const limits = {
   messageCharacters: 4000,
   nonceCharacters: 64,
+  /** Of REQUEST_GUILD_MEMBERS. */
+  memberQuery: 100,
+  memberIdsPerRequest: 100,
   pageSize: 100,
   defaultPageSize: 50,
   serverName: { min: 2, max: 100 },
@@ -23,6 +26,15 @@ export const limits = {
   ownedServers: 100,
   inviteDefaultAge: 86_400,
   typingSeconds: 10,
+  usersInVoiceChannel: 99,
+  bitrate: { min: 8_000, usual: 64_000, max: 384_000 },
+  /** In all voice channels of a server together. */
+  voiceMembersPerServer: 2_000,
+  sdpCharacters: 32_768,
+  candidateCharacters: 4_096,
+  friendRequestMessage: 256,
+  /** Friends, incoming requests, outgoing requests, blocks: so many of each. */
+  relationshipsOfAStatus: 1000,
   embedsPerMessage: 10,
   attachmentsPerMessage: 10,
 } as const

@@ -1,11 +1,9 @@
 import { z } from "zod"
-import { routes } from "./contract.ts"
+import { openInMaintenance, routes } from "./contract.ts"
 import { type ErrorCode, errors } from "./errors.ts"
+import { Components, type Json, type Ref } from "./json-schema.ts"
 import { commonRateLimits } from "./limits.ts"
 import type { RateLimit, Route } from "./registry.ts"
-
-type Json = Record<string, unknown>
-type Ref = { $ref: string }
 
 interface Parameter {
   name: string
@@ -94,55 +92,6 @@ const RateLimitResponse = z
 
 const errorSchemas = [ErrorResponse, VersionErrorResponse, HTTPValidationError, RateLimitResponse]
 
-/**
- * A zod schema as JSON Schema (draft 2020-12), as a client sends it (`input`) or receives it (`output`). Named schemas
- * become `#/$defs/…`.
- */
-export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: "any",
-    override({ zodSchema, jsonSchema: json }) {
-      const { def } = zodSchema._zod
-      // Replies may gain keys and unknown ones in requests are ignored, so nothing is closed unless its schema says so.
-      if (def.type === "object" && def.catchall === undefined) delete json.additionalProperties
-      // Every z.int() has the bounds of a safe integer; they would bury those that somebody chose.
-      if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
-      if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
-      // Text that is read as something else (a number in a query, a trimmed name): the bounds stand behind the reading.
-      if (io === "input" && def.type === "pipe" && def.out._zod.def.type !== "transform" && json.$ref === undefined) {
-        delete json.pattern
-        Object.assign(json, jsonSchema(def.out as z.ZodType, io))
-      }
-      if (json.example !== undefined) {
-        json.examples = [json.example]
-        delete json.example
-      }
-    },
-  })
-  return json
-}
-
-/** Collects named schemas, so that each stands once in the document. */
-class Components {
-  readonly schemas: Record<string, Json> = {}
-
-  /** The schema with its names pointing into the document. */
-  add(schema: z.ZodType, io: "input" | "output"): Json {
-    const { $defs = {}, ...json } = inDocument(jsonSchema(schema, io)) as Json & { $defs?: Record<string, Json> }
-    for (const [name, definition] of Object.entries($defs)) {
-      const known = this.schemas[name]
-      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition))
-        throw new Error(`the schema ${name} has two meanings: sent and received it differs, or two schemas bear its id`)
-      this.schemas[name] = definition
-    }
-    return json
-  }
-}
-
-const inDocument = (json: Json): Json =>
-  JSON.parse(JSON.stringify(json).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json
-
 const names = (schema: z.ZodType): Ref => ({ $ref: `#/components/schemas/${schema.meta()?.id}` })
 
 const rateLimitHeaders = {
@@ -193,7 +142,9 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
     when: route => isCounted(route) && route.auth !== "public",
     codes: ["rate_limited", "too_many_failed_tokens"],
   },
-  Unavailable: { when: () => true, codes: ["unavailable"] },
+  Unavailable: { when: route => openInMaintenance.has(route), codes: ["unavailable"] },
+  UnavailableOrMaintenance: { when: route => !openInMaintenance.has(route), codes: ["unavailable", "maintenance"] },
+  AddressBlocked: { when: () => true, codes: ["address_blocked"] },
 }
 const sharedResponses = Object.fromEntries(
   Object.entries(shared).map(([name, { codes }]) => [name, refusal(codes)]),
@@ -250,7 +201,7 @@ function refusal(codes: readonly ErrorCode[]): Response {
   const bodies = codes.map(bodyOf)
   const schemas = [...new Set(bodies.map(body => body.schema))].map(names)
   const limited = codes.includes("rate_limited")
-  const waits = codes.some(code => errors[code].status === 429 || code === "unavailable")
+  const waits = codes.some(code => errors[code].status === 429 || errors[code].status === 503)
   return {
     description:
       codes.length === 1
@@ -353,7 +304,7 @@ ${Object.entries(commonRateLimits)
   .map(([name, limit]) => `- ${name}: ${limitSentence(limit).toLowerCase()}`)
   .join("\n")}
 
-Events come over the WebSocket gateway, which has a description of its own.`
+Events come over the WebSocket gateway, which has [a description of its own](/docs/gateway).`
 
 /** Every place at which the route is served, with the operation id it has there. */
 const places = (name: string, { path, mount }: Route) => [

@@ -1,6 +1,7 @@
 import { z } from "zod"
 import { Seconds } from "./fields.ts"
 import { defineRoute } from "./registry.ts"
+import { ServiceState } from "./service.ts"
 
 /** The wire version of this interface; the package has its own. */
 export const wireVersion = "a.1.0-49"
@@ -91,7 +92,7 @@ export const getStatus = defineRoute({
   limit: "none",
   reply: z
     .object({
-      state: z.enum(["running", "maintenance", "shutting_down", "restarting"]),
+      state: ServiceState,
       version: VersionParts,
       uptime_seconds: z.int().nullable(),
       maintenance_message: z.string().nullable(),

@@ -5,7 +5,13 @@ import type { Permission } from "../contract/permissions.ts"
 export type Audience =
   | { readonly kind: "members"; readonly server: Snowflake }
   | { readonly kind: "holders"; readonly server: Snowflake; readonly permission: Permission }
-  | { readonly kind: "viewers"; readonly server: Snowflake; readonly channel: Snowflake }
+  /** With `also`: whoever may view either channel. */
+  | {
+      readonly kind: "viewers"
+      readonly server: Snowflake
+      readonly channel: Snowflake
+      readonly also?: Snowflake
+    }
   | { readonly kind: "user"; readonly user: Snowflake }
 
 export const holdersOf = (server: Snowflake, permission: Permission): Audience => ({
@@ -15,4 +21,10 @@ export const holdersOf = (server: Snowflake, permission: Permission): Audience =
 })
 export const membersOf = (server: Snowflake): Audience => ({ kind: "members", server })
 export const viewersOf = (server: Snowflake, channel: Snowflake): Audience => ({ kind: "viewers", server, channel })
+export const eitherViewersOf = (server: Snowflake, channel: Snowflake, also: Snowflake): Audience => ({
+  kind: "viewers",
+  server,
+  channel,
+  also,
+})
 export const userOnly = (user: Snowflake): Audience => ({ kind: "user", user })

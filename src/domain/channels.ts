@@ -15,6 +15,8 @@ export const channelObject = (channel: Readonly<ChannelState>): Channel => ({
   nsfw: channel.nsfw,
   slowmode_seconds: channel.slowmode_seconds,
   read_receipts_enabled: channel.read_receipts_enabled,
+  user_limit: channel.user_limit,
+  bitrate: channel.bitrate,
   created_at: channel.created_at,
   recipient_id: null,
   recipient: null,

@@ -2,6 +2,8 @@ import type { ChannelType } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Override } from "./permissions.ts"
+import type { Pair } from "./relationships.ts"
+import type { Shown } from "./presences.ts"
 
 /** What a server's home keeps in memory: settings, roles, channels; members and the like only as far as commands needed them. */
 export interface ServerState {
@@ -28,6 +30,10 @@ export interface ServerState {
   nonces: Map<string, MessageState | null>
   /** When an author last posted in a channel, in Unix milliseconds; asked for where slow mode is on. */
   lastPosts: Map<string, number | null>
+  /** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. Nothing else remembers it. */
+  typing: Map<string, number>
+  /** Who is in a voice channel, whole. */
+  voice: Map<Snowflake, VoiceState>
   deleted: boolean
 }
 
@@ -52,7 +58,38 @@ export interface ChannelState {
   nsfw: boolean
   slowmode_seconds: number
   read_receipts_enabled: boolean
+  /** Of voice channels; 0: any number. */
+  user_limit: number
+  bitrate: number
   created_at: number
+}
+
+/** Somebody in a voice channel. */
+export interface VoiceState {
+  user_id: Snowflake
+  channel_id: Snowflake
+  /** New with every join. */
+  voice_session_id: string
+  /** Holds the gateway session that holds the call. */
+  worker: string
+  gateway_session_id: string
+  self_mute: boolean
+  self_deaf: boolean
+  self_video: boolean
+  self_stream: boolean
+  suppress: boolean
+  /** Unix milliseconds at which this voice session began. */
+  joined_at: number
+}
+
+/** A user's newest call, as his home knows it; times are Unix milliseconds. */
+export interface CallState {
+  server_id: Snowflake
+  channel_id: Snowflake
+  voice_session_id: string
+  began_at: number
+  /** When the allowance of the day ends it; null: never. */
+  ends_at: number | null
 }
 
 export interface MemberState {
@@ -105,6 +142,14 @@ export interface UserState {
   email: string | null
   badges: readonly string[]
   sessions: Map<Snowflake, SessionState>
+  /** What he chose to show, whether he is there or not. */
+  presence: Shown
+  tier: string
+  call: CallState | null
+  /** Seconds in voice by day, of calls that are over. */
+  voiceSeconds: Map<number, number>
+  /** By the other's id, which is the higher one: what commands asked for; null: strangers. */
+  pairs: Map<Snowflake, Pair | null>
 }
 
 export interface SessionState {

@@ -13,19 +13,21 @@ import type { AccessSession } from "../cluster/tokens.ts"
 import type { WorkerStreams } from "../cluster/worker-streams.ts"
 import type { Clock } from "../domain/clock.ts"
 import { guildObject } from "../domain/servers.ts"
+import { isOlder } from "../domain/versions.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Membership } from "../storage/users.ts"
 import { type ForeignLogs, OutOfReach } from "./foreign-log.ts"
 import { cutsOf, keptSpans, legsFrom, locate, type Span } from "./journey.ts"
-import { Frame, FrameRefused, plainFrame } from "./frames.ts"
+import type { FailedTokens } from "./failed-tokens.ts"
+import { compressed, Frame, FrameRefused, plainFrame, type Encoding } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
 import { isPassing, patiently } from "./patience.ts"
 import { noteChange, shownTo, type Reader } from "./reader.ts"
 import { rewind, takeBack } from "./rewinding.ts"
 import type { ServedHomes } from "./served-homes.ts"
-import { knownAt, type Connection, type Guild, type GuildChange, type Session } from "./session.ts"
+import { Guilds, knownAt, type Connection, type Guild, type GuildChange, type Session } from "./session.ts"
 
 export interface EntranceOptions {
   readonly self: string
@@ -41,7 +43,15 @@ export interface EntranceOptions {
   readonly verify: (token: string) => Promise<AccessSession | string>
   readonly isLiving: (worker: string) => boolean
   readonly gatewayUrl: string
+  readonly minClientVersion: string
   readonly connectionsPerUser: number | undefined
+  /** Whether clients that ask for compressed frames get them. */
+  readonly compression: boolean
+  readonly failedTokens: FailedTokens
+  /** A session that came here from another worker goes on here. */
+  readonly onMoved: (session: Session) => void
+  /** A session is over for good. */
+  readonly onEnd: (session: Session) => void
   readonly identifyAtOnce: number
   readonly identifyQueue: number
   readonly clock: Clock
@@ -50,7 +60,8 @@ export interface EntranceOptions {
 }
 
 /** What a session's client knows of servers. */
-type Known = Pick<SessionRecord, "guilds" | "changes">
+type Known = Pick<SessionRecord, "guilds" | "changes" | "voice">
+type IdentifyRequest = z.output<typeof Identify>
 type ResumeRequest = z.output<typeof Resume>
 
 /** While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come again. */
@@ -88,8 +99,9 @@ export class Entrance {
   readonly #movers: (() => void)[] = []
   /** When records were lost that their workers write again. */
   #lostAt = -Infinity
-  /** Where a user is a member: one query at a time, for all who come meanwhile. */
+  /** Where a user is a member, and what a session is: one query at a time, for all who come meanwhile. */
   readonly #membershipsOf: (user: Snowflake) => Promise<Membership[]>
+  readonly #sessionOf: (session: Snowflake) => Promise<AccessSession | undefined>
 
   constructor(options: EntranceOptions) {
     this.#options = options
@@ -98,6 +110,10 @@ export class Entrance {
       options.metrics.gateway.membershipQueries.inc()
       const found = await options.storage.users.memberships([...new Set(users)])
       return users.map(user => found.get(user) ?? [])
+    }, options.clock)
+    this.#sessionOf = inTurns(async sessions => {
+      const found = new Map((await options.storage.sessions.find(sessions)).map(known => [known.session_id, known]))
+      return sessions.map(session => found.get(session))
     }, options.clock)
     options.bus.handle<{ session: string }, Known | null>("claimSession", async ({ session }) =>
       this.#handAway(session),
@@ -116,27 +132,31 @@ export class Entrance {
         asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
       )
 
+    if (isOlder(asked.data.properties?.["client_version"], this.#options.minClientVersion))
+      throw new FrameRefused("version_outdated")
+
     const startedAt = clock.monotonic()
     const access = await patiently(clock, identifyPatience, () => verify(bareToken(asked.data.token)))
     // Whoever waits in the queue waits for others; what is left of his patience is for PostgreSQL and Redis.
     const patience = Math.max(leastPatience, identifyPatience - (clock.monotonic() - startedAt))
-    if (typeof access === "string") throw new FrameRefused("authentication_failed")
+    if (typeof access === "string") {
+      this.#options.failedTokens.note(connection.address)
+      throw new FrameRefused("authentication_failed")
+    }
     metrics.gateway.identifies.inc()
     await this.#turn()
     try {
-      const begun = await patiently(clock, patience, isLate =>
-        this.#begin(connection, token, access, asked.data.intents, isLate),
-      )
+      const begun = await patiently(clock, patience, isLate => this.#begin(connection, access, asked.data, isLate))
       if (!begun) return
       const { session, user, position } = begun
       const d = {
         v: 10,
         user: {
-          id: user.id,
+          id: user.user_id,
           username: user.username,
           discriminator: "0",
           avatar: null,
-          avatar_url: user.bot ? null : avatarPath(user.id),
+          avatar_url: user.bot ? null : avatarPath(user.user_id),
           badges: user.badges,
           bot: user.bot,
         },
@@ -147,10 +167,10 @@ export class Entrance {
         })),
         session_id: session.id,
         resume_gateway_url: this.#options.gatewayUrl,
-        application: { id: user.id, flags: 0 },
+        application: { id: user.user_id, flags: 0 },
       }
       connection.ws.cork(() => {
-        listeners.send(session, new Frame(ready.name, position, JSON.stringify(d)))
+        listeners.open(session, new Frame(ready.name, position, JSON.stringify(d)))
         this.#options.reader.begin(session)
       })
     } catch (error) {
@@ -163,28 +183,31 @@ export class Entrance {
   }
 
   /** E1: registered first, then the position, then what is so. */
-  async #begin(connection: Connection, token: string, access: AccessSession, intents: number, isLate: () => boolean) {
-    const { listeners, homes, storage, clock, self, metrics, records } = this.#options
+  async #begin(
+    connection: Connection,
+    access: AccessSession,
+    { intents, compress }: IdentifyRequest,
+    isLate: () => boolean,
+  ) {
+    const { listeners, homes, clock, self, metrics, records } = this.#options
     const guilds = new Map<Snowflake, Pick<Guild, "view" | "roles">>()
     let position = 0
-    let found: Awaited<ReturnType<Storage["users"]["readyOf"]>>
+    let memberships: Membership[]
+    let known: AccessSession | undefined
     const held = new Set<Snowflake>()
-    const registered = homes.hold(access.user_id)
+    const registered = homes.holdUser(access.user_id)
     let counted = ""
     try {
       await registered
-      if (typeof (await this.#options.verify(bareToken(token))) === "string")
-        throw new FrameRefused("authentication_failed")
       for (;;) {
         position = listeners.position
         // After the position the log says when the access ends. What stands before it was committed before this is asked.
-        const [known, sessions] = await Promise.all([
-          storage.users.readyOf(access.user_id),
-          storage.sessions.find([access.session_id]),
+        ;[memberships, known] = await Promise.all([
+          this.#membershipsOf(access.user_id),
+          this.#sessionOf(access.session_id),
         ])
-        found = known
-        if (!found || sessions.length === 0) throw new FrameRefused("authentication_failed")
-        const missing = found.memberships.filter(({ server_id }) => !held.has(server_id))
+        if (!known) throw new FrameRefused("authentication_failed")
+        const missing = memberships.filter(({ server_id }) => !held.has(server_id))
         const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
         for (const { server_id } of missing) {
           held.add(server_id)
@@ -194,17 +217,17 @@ export class Entrance {
         await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
         // Of servers whose events were not taken yet: who is a member is asked again, now that they are.
       }
-      for (const { server_id, roles } of found.memberships) {
+      for (const { server_id, roles } of memberships) {
         const view = homes.view(server_id)
         if (view) guilds.set(server_id, { view, roles })
       }
       const session: Session = {
         id: randomBytes(16).toString("hex"),
         user: access.user_id,
-        username: found.user.username,
+        username: known.username,
         accessSession: access.session_id,
         intents,
-        encoding: connection.encoding,
+        encoding: this.#encodingFor(connection, compress),
         connection,
         state: "reading",
         cursor: position,
@@ -214,8 +237,10 @@ export class Entrance {
         foreign: undefined,
         cuts: undefined,
         waiting: false,
-        guilds: new Map(),
+        guilds: new Guilds(),
+        ownRules: undefined,
         spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
+        voice: undefined,
         hidden: undefined,
         changes: [],
         roleChanges: [],
@@ -235,7 +260,7 @@ export class Entrance {
       listeners.add(session)
       connection.session = session
       metrics.gateway.sessions.reading.inc()
-      return { session, user: found.user, position }
+      return { session, user: known, position }
     } catch (error) {
       homes.release(access.user_id)
       for (const server of held) homes.release(server)
@@ -253,7 +278,10 @@ export class Entrance {
       const asked = Resume.safeParse(d)
       if (!asked.success) throw new NotResumable("malformed")
       const access = await verify(bareToken(asked.data.token))
-      if (typeof access === "string") throw new NotResumable("token")
+      if (typeof access === "string") {
+        this.#options.failedTokens.note(connection.address)
+        throw new NotResumable("token")
+      }
       await this.#inTurn(asked.data.session_id, () => this.#resume(connection, asked.data, access))
     } catch (error) {
       if (!(error instanceof NotResumable) && !(error instanceof OutOfReach)) throw error
@@ -276,21 +304,18 @@ export class Entrance {
     }
   }
 
-  async #resume(
-    connection: Connection,
-    { token, session_id: id, seq }: ResumeRequest,
-    access: AccessSession,
-  ): Promise<void> {
+  async #resume(connection: Connection, request: ResumeRequest, access: AccessSession): Promise<void> {
+    const { session_id: id, seq } = request
     const { listeners, metrics } = this.#options
     const local = listeners.byId.get(id)
     if (local && local.user !== access.user_id) throw new NotResumable("another user's")
     if (local && locate(local.spans, seq) === local.spans.at(-1)) {
-      this.#resumeHere(connection, local, seq, access)
+      this.#resumeHere(connection, local, request, access)
       metrics.gateway.resumes.same_worker.inc()
       return
     }
     // From elsewhere; or from here, with a position from before the session came here.
-    await this.#inMove(() => this.#resumeWithRecord(connection, { token, session_id: id, seq }, access))
+    await this.#inMove(() => this.#resumeWithRecord(connection, request, access))
   }
 
   /** So many at once that what they ask goes together, and so few that each is answered in time. */
@@ -308,11 +333,8 @@ export class Entrance {
     }
   }
 
-  async #resumeWithRecord(
-    connection: Connection,
-    { token, session_id: id, seq }: ResumeRequest,
-    access: AccessSession,
-  ): Promise<void> {
+  async #resumeWithRecord(connection: Connection, request: ResumeRequest, access: AccessSession): Promise<void> {
+    const { session_id: id, seq } = request
     const { self, metrics, isLiving } = this.#options
     if (connection.closed) throw new Left()
     const record = await this.#claim(id, access, seq)
@@ -321,14 +343,14 @@ export class Entrance {
     let known: Known | null = null
     if (record.worker === self) known = this.#handAway(id)
     else if (living) known = await this.#askForIt(record)
-    await this.#resumeFromElsewhere(connection, { ...record, ...known }, seq, access, token)
+    await this.#resumeFromElsewhere(connection, { ...record, ...known }, request, access)
     if (record.worker === self) metrics.gateway.resumes.same_worker.inc()
     else if (living) metrics.gateway.resumes.other_worker_alive.inc()
     else metrics.gateway.resumes.dead_worker.inc()
   }
 
   /** The session lives here: its log goes on where the client stopped. */
-  #resumeHere(connection: Connection, session: Session, seq: number, access: AccessSession): void {
+  #resumeHere(connection: Connection, session: Session, { seq, compress }: ResumeRequest, access: AccessSession): void {
     const { listeners, streams } = this.#options
     if (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor))
       throw new NotResumable("out of reach")
@@ -342,6 +364,7 @@ export class Entrance {
     rewind(session, seq)
     session.hidden = undefined
     const unsure = this.#goBack(session, seq)
+    session.encoding = this.#encodingFor(connection, compress)
     this.#attach(connection, session, seq)
     for (const server of unsure) this.reconcile(session, server)
     this.save(session)
@@ -367,9 +390,8 @@ export class Entrance {
   async #resumeFromElsewhere(
     connection: Connection,
     record: SessionRecord,
-    seq: number,
+    { token, seq, compress }: ResumeRequest,
     access: AccessSession,
-    token: string,
   ): Promise<void> {
     const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
     const spans = record.spans as Span[]
@@ -395,7 +417,8 @@ export class Entrance {
     }
     let begun: Session | undefined
     try {
-      await hold(access.user_id)
+      held.add(access.user_id)
+      await homes.holdUser(access.user_id)
       let memberships: Membership[]
       let cuts: ReadonlyMap<Snowflake, number> | undefined
       for (;;) {
@@ -423,7 +446,7 @@ export class Entrance {
         username: access.username,
         accessSession: access.session_id,
         intents: record.intents,
-        encoding: connection.encoding,
+        encoding: this.#encodingFor(connection, compress),
         connection: undefined,
         state: "detached",
         cursor: floor,
@@ -433,8 +456,10 @@ export class Entrance {
         foreign: undefined,
         cuts,
         waiting: false,
-        guilds: new Map(),
+        guilds: new Guilds(),
+        ownRules: undefined,
         spans: [...keptSpans(spans, seq), ...joined, own],
+        voice: (record.voice as Session["voice"] | null) ?? undefined,
         hidden: undefined,
         changes: record.changes as readonly GuildChange[],
         roleChanges: [],
@@ -476,6 +501,7 @@ export class Entrance {
       if (!(await records.save(this.#recordOf(session)))) throw new FrameRefused("try_again_later")
       if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session) throw new Left()
       this.#attach(connection, session, seq, differences)
+      this.#options.onMoved(session)
     } catch (error) {
       if (begun) {
         this.drop(begun)
@@ -494,14 +520,13 @@ export class Entrance {
   #attach(connection: Connection, session: Session, seq: number, afterForeign: readonly Frame[] = []): void {
     const { listeners, reader, records, metrics, log } = this.#options
     session.connection = connection
-    session.encoding = connection.encoding
     session.state = "reading"
     session.waiting = false
     connection.session = session
     metrics.gateway.sessions.detached.dec()
     metrics.gateway.sessions.reading.inc()
     connection.ws.cork(() => {
-      listeners.send(session, new Frame(resumed.name, seq, "{}"))
+      listeners.open(session, new Frame(resumed.name, seq, "{}"))
       for (const frame of afterForeign) listeners.send(session, frame)
       reader.begin(session)
     })
@@ -576,7 +601,7 @@ export class Entrance {
   #handAway(id: string): Known | null {
     const session = this.#options.listeners.byId.get(id)
     if (!session) return null
-    const known = { guilds: [...session.guilds.keys()], changes: session.changes }
+    const known = { guilds: [...session.guilds.keys()], changes: session.changes, voice: session.voice ?? null }
     this.#leaveSocket(session)
     this.drop(session)
     return known
@@ -623,6 +648,7 @@ export class Entrance {
   end(session: Session): void {
     const { records, self, log } = this.#options
     this.drop(session)
+    this.#options.onEnd(session)
     Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id)]).catch(
       (error: unknown) => log.warn({ err: error }, "session record not forgotten"),
     )
@@ -671,6 +697,10 @@ export class Entrance {
     }
   }
 
+  #encodingFor({ plainEncoding }: Connection, compress: unknown): Encoding {
+    return compress && this.#options.compression ? compressed(plainEncoding) : plainEncoding
+  }
+
   #recordOf(session: Session, guilds: readonly Snowflake[] = [...session.guilds.keys()]): SessionRecord {
     return {
       id: session.id,
@@ -681,14 +711,15 @@ export class Entrance {
       guilds,
       changes: session.changes,
       spans: session.spans,
+      voice: session.voice ?? null,
     }
   }
 
   /** At most so many live connections of one user, over all workers. */
   async #count(session: Session): Promise<void> {
     const { records, connectionsPerUser, self, isLiving } = this.#options
-    if (connectionsPerUser === undefined) return
     const workers = await records.connect(session.user, session.id, self)
+    if (connectionsPerUser === undefined) return
     if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
     throw new FrameRefused("rate_limited")
   }

@@ -1,9 +1,18 @@
-import { decode, encode } from "@msgpack/msgpack"
+import { encode } from "@msgpack/msgpack"
 import { closeCodes, opcodes, type ClientOp, type CloseName, type ServerOp } from "../contract/gateway-codes.ts"
+import { deflated, inflated, isDeflated } from "./compression.ts"
+import { readMessagePack } from "./message-pack.ts"
 
-export type Encoding = "json" | "msgpack"
+/** What the URL asks for. */
+export type PlainEncoding = "json" | "msgpack"
+/** With `-zlib` each frame is a piece of one zlib stream. */
+export type Encoding = PlainEncoding | `${PlainEncoding}-zlib`
 
-/** What a socket is sent: text for JSON, bytes for MessagePack. */
+const isMessagePack = (encoding: Encoding): boolean => encoding.startsWith("msgpack")
+export const isCompressed = (encoding: Encoding): boolean => encoding.endsWith("-zlib")
+export const compressed = (encoding: PlainEncoding): Encoding => `${encoding}-zlib`
+
+/** What a socket is sent: text for JSON, bytes for everything else. */
 export type Payload = string | Uint8Array
 
 /** A dispatch in each encoding that somebody listens in; made once, whoever receives it. */
@@ -11,8 +20,7 @@ export class Frame {
   readonly name: string
   readonly s: number
   readonly #d: string
-  #json: string | undefined
-  #msgpack: Uint8Array | undefined
+  readonly #made: { [E in Encoding]?: Payload } = {}
 
   /** `d` is JSON. */
   constructor(name: string, s: number, d: string) {
@@ -22,21 +30,38 @@ export class Frame {
   }
 
   in(encoding: Encoding): Payload {
-    if (encoding === "json") return (this.#json ??= `{"op":0,"t":"${this.name}","s":${this.s},"d":${this.#d}}`)
-    return (this.#msgpack ??= encode({
-      op: opcodes.DISPATCH.op,
-      t: this.name,
-      s: this.s,
-      d: JSON.parse(this.#d) as unknown,
-    }))
+    return (this.#made[encoding] ??= this.#make(encoding))
+  }
+
+  #make(encoding: Encoding): Payload {
+    switch (encoding) {
+      case "json":
+        return `{"op":0,"t":"${this.name}","s":${this.s},"d":${this.#d}}`
+      case "msgpack":
+        return encode({ op: opcodes.DISPATCH.op, t: this.name, s: this.s, d: JSON.parse(this.#d) as unknown })
+      case "json-zlib":
+        return deflated(this.in("json"))
+      case "msgpack-zlib":
+        return deflated(this.in("msgpack"))
+    }
   }
 }
 
+/** Those without `d` are the same for everybody. */
+const bare = new Map<string, Payload>()
+
 /** A frame that is no dispatch. */
 export function plainFrame(encoding: Encoding, name: ServerOp, d?: unknown): Payload {
-  const { op } = opcodes[name]
-  const frame = d === undefined ? { op } : { op, d }
-  return encoding === "json" ? JSON.stringify(frame) : encode(frame)
+  if (d !== undefined) return encoded(encoding, { op: opcodes[name].op, d })
+  const key = `${encoding} ${name}`
+  const made = bare.get(key) ?? encoded(encoding, { op: opcodes[name].op })
+  bare.set(key, made)
+  return made
+}
+
+function encoded(encoding: Encoding, frame: object): Payload {
+  const plain = isMessagePack(encoding) ? encode(frame) : JSON.stringify(frame)
+  return isCompressed(encoding) ? deflated(plain) : plain
 }
 
 /** A client's frame that the gateway does not understand, or must not accept: the connection closes. */
@@ -60,26 +85,28 @@ const clientOps = new Map<unknown, ClientOp>(
 )
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
+export interface FrameBounds {
+  /** Of a frame as it comes. */
+  readonly maxFrameBytes: number
+  /** Of what a compressed frame holds. */
+  readonly maxInflatedBytes: number
+}
+
+/** What a client's message holds, inflated where it is compressed. */
+export function messageBytes(message: ArrayBuffer, isBinary: boolean, bounds: FrameBounds): Uint8Array {
+  if (message.byteLength > bounds.maxFrameBytes) throw new FrameRefused("decode_error")
+  const bytes = new Uint8Array(message)
+  return isBinary && isDeflated(bytes) ? understood(() => inflated(bytes, bounds.maxInflatedBytes)) : bytes
+}
+
 /**
  * Reads a client's frame. Text is JSON; binary is MessagePack on such a connection, else JSON in UTF-8.
  * @returns undefined for what is to be ignored
  */
-export function readFrame(
-  message: ArrayBuffer,
-  isBinary: boolean,
-  encoding: Encoding,
-  maxBytes: number,
-): ClientFrame | undefined {
-  if (message.byteLength > maxBytes) throw new FrameRefused("decode_error")
-  let value: unknown
-  try {
-    value =
-      isBinary && encoding === "msgpack"
-        ? decode(new Uint8Array(message))
-        : (JSON.parse(utf8.decode(message)) as unknown)
-  } catch (error) {
-    throw Object.assign(new FrameRefused("decode_error"), { cause: error })
-  }
+export function readFrame(bytes: Uint8Array, isBinary: boolean, encoding: PlainEncoding): ClientFrame | undefined {
+  const value = understood(() =>
+    isBinary && encoding === "msgpack" ? readMessagePack(bytes) : (JSON.parse(utf8.decode(bytes)) as unknown),
+  )
   if (value === null) return undefined
   if (typeof value !== "object" || Array.isArray(value)) throw new FrameRefused("decode_error")
   const { op, d } = value as { op?: unknown; d?: unknown }
@@ -87,4 +114,12 @@ export function readFrame(
   const name = clientOps.get(op)
   if (name === undefined) throw new FrameRefused("unknown_opcode")
   return { op: name, d }
+}
+
+function understood<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw Object.assign(new FrameRefused("decode_error"), { cause: error })
+  }
 }

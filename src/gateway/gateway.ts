@@ -6,26 +6,34 @@ import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { sessionPosition } from "../contract/gateway.ts"
-import { opcodes, type ClientOp } from "../contract/gateway-codes.ts"
+import { closeCodes, opcodes, type ClientOp } from "../contract/gateway-codes.ts"
 import type { Clock, Timer } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
+import type { PresenceChange } from "../domain/presences.ts"
+import type { IceServersFor, VoicePolicy } from "../domain/voice.ts"
+import type { ServiceView } from "../domain/service.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import { Entrance } from "./entrance.ts"
+import { FailedTokens } from "./failed-tokens.ts"
 import { ForeignLogs } from "./foreign-log.ts"
-import { Frame, FrameRefused, plainFrame, readFrame, type Encoding } from "./frames.ts"
+import { FrameRefused, messageBytes, plainFrame, readFrame, type PlainEncoding } from "./frames.ts"
+import { GuildMembers } from "./guild-members.ts"
 import { Listeners } from "./listeners.ts"
 import { isPassing } from "./patience.ts"
+import { PresenceFeed, presenceRequests } from "./presence.ts"
 import { Reader } from "./reader.ts"
 import type { SessionHandlers } from "./requests.ts"
 import { ServedHomes } from "./served-homes.ts"
+import { Announcer } from "./service.ts"
 import type { Connection } from "./session.ts"
 import { Stream } from "./stream.ts"
-import { typing } from "./typing.ts"
+import { Voice } from "./voice.ts"
+import { TypingRequests } from "./typing.ts"
+import { drainPause, inWaves, type DrainTopology } from "./waves.ts"
 
-export interface GatewayTopology {
+export interface GatewayTopology extends DrainTopology {
   readonly heartbeatInterval: number
   readonly resumeWindow: number
   readonly positionAfter: number
@@ -36,8 +44,10 @@ export interface GatewayTopology {
   readonly identifyAtOnce: number
   readonly connectionsPerUser: number
   readonly framesPerMinute: number
+  readonly typingTimeout: number
   readonly signalsPerMinute: number
   readonly maxFrameBytes: number
+  readonly maxInflatedBytes: number
   readonly resumeReplayBytes: number
   readonly classesPerAudience: number
 }
@@ -49,12 +59,20 @@ export interface GatewayOptions {
   readonly storage: Storage
   readonly tokens: Pick<Tokens, "verify">
   readonly topology: GatewayTopology
+  readonly presence: { readonly gatherFor: number; readonly gathered: number }
   /** False lifts every limiter. */
   readonly limited: boolean
   readonly gatewayUrl: string
+  readonly voice: VoicePolicy
+  readonly iceServers: IceServersFor
   /** Origins that browsers may come from; empty: all. */
   readonly allowedOrigins: readonly string[]
+  /** Whether clients that ask for compressed frames get them. */
+  readonly compression: boolean
   readonly clientAddress: (peer: string, forwardedFor: string) => string
+  readonly service: ServiceView
+  /** The oldest client that is still welcome, if it says its version. */
+  readonly minClientVersion: string
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -64,6 +82,10 @@ export interface GatewayOptions {
 const transportBytes = 1024 * 1024
 /** IDENTIFY per token in five seconds. */
 const identifiesAtOnce = 5
+/** Tokens that are counted in them. */
+const identifiesCounted = 50_000
+/** Who has not identified may leave so many bytes of answers unread. */
+const strangersUnread = 64 * 1024
 
 /**
  * The WebSocket door: sockets with their heartbeats, and the rules about frames. What sessions are sent is the business of
@@ -73,13 +95,17 @@ export class Gateway {
   readonly #options: GatewayOptions
   readonly #connections = new Set<Connection>()
   readonly #listeners: Listeners
+  readonly #announcer: Announcer
   readonly #homes: ServedHomes
   readonly #reader: Reader
   readonly #entrance: Entrance
   readonly #stream: Stream
+  readonly #voice: Voice
   readonly #foreign: ForeignLogs
   readonly #timers: Timer[]
   readonly #identifies = new Map<string, number>()
+  readonly #typing: TypingRequests
+  readonly #presences: PresenceFeed
   readonly #handlers: Partial<SessionHandlers>
   #draining = false
   #upgrades = 0
@@ -94,6 +120,7 @@ export class Gateway {
         return node.router.register(shard, homes)
       },
       release: (shard, homes) => node.router.release(shard, homes),
+      releaseUsers: (shard, users) => node.router.releaseSurely(shard, users),
       loadOutlines: servers => storage.servers.outlines(servers),
       loadsAtOnce: topology.identifyAtOnce,
       oldest: () => node.streams.oldest,
@@ -107,6 +134,13 @@ export class Gateway {
       classesPerAudience: topology.classesPerAudience,
       clock,
       metrics,
+    })
+    this.#announcer = new Announcer({
+      service: options.service,
+      connections: this.#connections,
+      listeners: this.#listeners,
+      clock,
+      log,
     })
     this.#reader = new Reader({
       listeners: this.#listeners,
@@ -145,12 +179,35 @@ export class Gateway {
       verify: token => options.tokens.verify(token),
       isLiving: worker => node.membership.isLiving(worker),
       gatewayUrl: options.gatewayUrl,
+      minClientVersion: options.minClientVersion,
       connectionsPerUser: options.limited ? topology.connectionsPerUser : undefined,
+      compression: options.compression,
+      failedTokens: new FailedTokens({ clock, limited: options.limited }),
+      onMoved: session => this.#voice.moved(session),
+      onEnd: session => this.#voice.ended(session),
       identifyAtOnce: topology.identifyAtOnce,
       identifyQueue: topology.identifyQueue,
       clock,
       log,
       metrics,
+    })
+    this.#voice = new Voice({
+      ask: node.ask,
+      bus: node.bus,
+      self,
+      webWorkers: () => node.membership.members().flatMap(({ id, role }) => (role === "web" ? [id] : [])),
+      storage,
+      listeners: this.#listeners,
+      reader: this.#reader,
+      logs: node.logs,
+      save: session => this.#entrance.save(session),
+      policy: options.voice,
+      iceServers: options.iceServers,
+      resumeWindow: topology.resumeWindow,
+      budget: topology.socketBudget,
+      limited: options.limited,
+      clock,
+      log,
     })
     this.#stream = new Stream({
       listeners: this.#listeners,
@@ -163,10 +220,33 @@ export class Gateway {
       log,
       metrics,
     })
-    this.#handlers = { ...typing({ ask: node.ask }) }
+    this.#typing = new TypingRequests({
+      ask: node.ask,
+      bus: node.bus,
+      timeout: topology.typingTimeout,
+      clock,
+      trouble: (error: unknown) => log.debug({ err: error }, "typing not taken back"),
+    })
+    this.#presences = new PresenceFeed({
+      listeners: this.#listeners,
+      stream: this.#stream,
+      view: server => this.#homes.view(server),
+      timing: options.presence,
+      slice: topology.publishSlice,
+      clock,
+      metrics,
+    })
+    const guildMembers = new GuildMembers({ storage, presences: node.presences, listeners: this.#listeners, clock })
+    this.#handlers = {
+      ...this.#typing.handlers,
+      ...this.#voice.handlers,
+      ...presenceRequests({ ask: node.ask }),
+      ...guildMembers.handlers,
+    }
     this.#timers = [
       clock.every(1_000, () => this.#sweep()),
       clock.every(10_000, () => this.#homes.sweep()),
+      clock.every(500, () => this.#homes.sweepUsers()),
       clock.every(5_000, () => this.#identifies.clear()),
       // Records of living sessions are written anew long before they would lapse.
       clock.every(6 * 3_600_000, () => this.#saveAll()),
@@ -185,9 +265,14 @@ export class Gateway {
     this.#stream.take(items)
   }
 
+  /** Changes of what this worker's sessions see of users. */
+  takePresences(changes: readonly PresenceChange[]): void {
+    this.#presences.take(changes)
+  }
+
   /** Whether everything that was read is sent or waits for slow sockets only. */
   get settled(): boolean {
-    return this.#stream.behind === 0
+    return this.#stream.behind === 0 && this.#presences.settled
   }
 
   /** How many connections became WebSockets, ever. */
@@ -200,28 +285,32 @@ export class Gateway {
     return this.#homes.of(shards)
   }
 
+  /** A worker was declared dead. */
+  noteDeath(): void {
+    this.#voice.noteDeath()
+  }
+
   get connections(): number {
     return this.#connections.size
   }
 
   /** Sends everybody elsewhere: RECONNECT in waves, then 1012; the sessions can be resumed. */
-  async drain(wave = 250, pause = 20): Promise<void> {
+  async drain(): Promise<void> {
     this.#draining = true
+    const { clock, topology } = this.#options
     const everybody = [...this.#connections]
-    for (let i = 0; i < everybody.length; i += wave) {
-      for (const connection of everybody.slice(i, i + wave)) {
-        if (connection.closed) continue
-        if (connection.session)
-          this.#listeners.sendPayload(connection, plainFrame(connection.encoding, "RECONNECT", null))
-        this.#listeners.close(connection, "service_restart")
-      }
-      await this.#options.clock.sleep(pause)
-    }
+    await inWaves(everybody, drainPause(everybody.length, topology), clock, connection => {
+      if (connection.session)
+        this.#listeners.sendPayload(connection, plainFrame(connection.encoding, "RECONNECT", null))
+      this.#listeners.close(connection, "service_restart")
+    })
   }
 
   stop(): void {
     this.#draining = true
+    this.#voice.stop()
     for (const timer of this.#timers) timer.stop()
+    this.#presences.stop()
     for (const connection of this.#connections) this.#listeners.close(connection, "service_restart")
   }
 
@@ -253,12 +342,15 @@ export class Gateway {
           connection,
           plainFrame(connection.encoding, "HELLO", { heartbeat_interval: topology.heartbeatInterval }),
         )
+        const refusal = this.#announcer.refusal()
+        if (refusal) this.#listeners.close(connection, refusal)
       },
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
       drain: ws => {
         const connection = ws.getUserData()
         try {
           if (connection.session) this.#reader.drained(connection.session)
+          callOnDrain(connection)
         } catch (error) {
           this.#refuse(connection, error, this.#options.log)
         }
@@ -281,19 +373,27 @@ export class Gateway {
       res.writeStatus("503 Service Unavailable").writeHeader("Retry-After", "1").end("Draining")
       return
     }
-    const encoding: Encoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
+    const encoding: PlainEncoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
     const peer = Buffer.from(res.getRemoteAddressAsText()).toString()
+    const address = clientAddress(isIP(peer) ? peer : "", req.getHeader("x-forwarded-for"))
+    if (this.#announcer.isBlocked(address)) {
+      res.writeStatus("403 Forbidden").end(closeCodes.ip_blocked.reason)
+      return
+    }
     const at = this.#options.clock.monotonic()
     const connection: Omit<Connection, "ws"> = {
+      plainEncoding: encoding,
       encoding,
-      address: clientAddress(isIP(peer) ? peer : "", req.getHeader("x-forwarded-for")),
+      address,
       session: undefined,
       busy: false,
+      onDrain: undefined,
       closed: false,
       openedAt: at,
       heartbeatAt: at,
       frames: 0,
       signals: 0,
+      inflatedBytes: 0,
       minuteStartedAt: at,
     }
     this.#upgrades++
@@ -301,9 +401,10 @@ export class Gateway {
   }
 
   #closed(ws: WebSocket<Connection>): void {
-    const { metrics, records, log } = this.#options
+    const { metrics, records, node, log } = this.#options
     const connection = ws.getUserData()
     connection.closed = true
+    callOnDrain(connection)
     this.#connections.delete(connection)
     metrics.gateway.connections.dec()
     const { session } = connection
@@ -311,6 +412,10 @@ export class Gateway {
     this.#entrance.detach(session)
     records
       .disconnect(session.user, session.id)
+      .then(workers => {
+        const others = workers.filter(worker => node.membership.isLiving(worker))
+        this.#typing.ended(session.user, others, node.membership.self.id)
+      })
       .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
   }
 
@@ -318,7 +423,9 @@ export class Gateway {
   #receive(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
     const { topology, log } = this.#options
     try {
-      const frame = readFrame(message, isBinary, connection.encoding, topology.maxFrameBytes)
+      const bytes = messageBytes(message, isBinary, topology)
+      if (bytes.byteLength !== message.byteLength) this.#countInflated(connection, bytes.byteLength)
+      const frame = readFrame(bytes, isBinary, connection.plainEncoding)
       if (!frame) return
       const { op, beforeIdentify, counts } = opcodes[frame.op]
       this.#options.metrics.gateway.framesIn.of(op).inc()
@@ -377,6 +484,7 @@ export class Gateway {
   #heartbeat(connection: Connection): void {
     connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
+    if (!session && connection.ws.getBufferedAmount() > strangersUnread) throw new FrameRefused("rate_limited")
     const ack = plainFrame(connection.encoding, "HEARTBEAT_ACK")
     if (
       session?.state !== "live" ||
@@ -385,13 +493,25 @@ export class Gateway {
       return this.#listeners.sendPayload(connection, ack)
     connection.ws.cork(() => {
       this.#listeners.sendPayload(connection, ack)
-      this.#listeners.send(session, new Frame(sessionPosition.name, this.#listeners.position, "{}"))
+      this.#listeners.sendPosition(session)
     })
   }
 
   #countFrame(connection: Connection): void {
     this.#beginMinute(connection)
     if (++connection.frames > this.#options.topology.framesPerMinute && this.#options.limited)
+      throw new FrameRefused("rate_limited")
+  }
+
+  /**
+   * A few bytes can hold very many: what compressed frames hold is bounded whatever their opcodes, by what the frames of a minute may
+   * hold when they are not compressed.
+   */
+  #countInflated(connection: Connection, bytes: number): void {
+    const { topology, limited } = this.#options
+    this.#beginMinute(connection)
+    connection.inflatedBytes += bytes
+    if (connection.inflatedBytes > topology.framesPerMinute * topology.maxFrameBytes && limited)
       throw new FrameRefused("rate_limited")
   }
 
@@ -407,16 +527,17 @@ export class Gateway {
     connection.minuteStartedAt = at
     connection.frames = 0
     connection.signals = 0
+    connection.inflatedBytes = 0
   }
 
   #countIdentify(d: unknown): void {
     // By digest: what strangers send may be long.
-    const token = hash(
-      "sha256",
-      typeof d === "object" && d !== null && "token" in d ? String(d.token) : "",
-      "base64url",
-    )
-    const count = (this.#identifies.get(token) ?? 0) + 1
+    if (typeof d !== "object" || d === null || !("token" in d) || typeof d.token !== "string" || d.token === "") return
+    const token = hash("sha256", d.token, "base64url")
+    const before = this.#identifies.get(token)
+    // A flood of tokens that nobody has must not take memory; those count against their address.
+    if (before === undefined && this.#identifies.size >= identifiesCounted) return
+    const count = (before ?? 0) + 1
     this.#identifies.set(token, count)
     if (count > identifiesAtOnce && this.#options.limited) throw new FrameRefused("rate_limited")
   }
@@ -424,14 +545,20 @@ export class Gateway {
   #sweep(): void {
     const { topology, clock } = this.#options
     const silentSince = this.#options.clock.monotonic() - 2 * topology.heartbeatInterval
-    for (const connection of this.#connections)
-      if (connection.heartbeatAt < silentSince)
-        this.#listeners.close(connection, connection.session ? "session_timed_out" : "not_authenticated")
+    for (const connection of this.#connections) {
+      const { session, busy, heartbeatAt, openedAt } = connection
+      if (heartbeatAt < silentSince)
+        this.#listeners.close(connection, session ? "session_timed_out" : "not_authenticated")
+      // Heartbeats alone hold no place.
+      else if (!session && !busy && openedAt < silentSince) this.#listeners.close(connection, "not_authenticated")
+    }
+    this.#stream.closeHoled()
     const detachedSince = clock.monotonic() - topology.resumeWindow
     for (const session of this.#listeners.byId.values())
       if (session.state === "detached" && session.progressAt < detachedSince) this.#entrance.end(session)
     this.#reader.sweep()
     this.#foreign.sweep()
+    this.#typing.sweep()
   }
 
   /**
@@ -446,4 +573,10 @@ export class Gateway {
   #saveAll(): void {
     for (const session of this.#listeners.byId.values()) this.#entrance.save(session)
   }
+}
+
+function callOnDrain(connection: Connection): void {
+  const { onDrain } = connection
+  connection.onDrain = undefined
+  onDrain?.()
 }

@@ -1,13 +1,15 @@
 import type { TemplatedApp } from "uWebSockets.js"
 import { events } from "../contract/contract.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import { sessionPosition } from "../contract/gateway.ts"
 import { closeCodes, type CloseName } from "../contract/gateway-codes.ts"
 import { bitOf } from "../contract/intents.ts"
 import type { Audience } from "../domain/audience.ts"
 import type { Clock } from "../domain/clock.ts"
 import type { LogHeader, LogItem } from "../domain/log-entry.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import { Frame, type Payload } from "./frames.ts"
+import { opened } from "./compression.ts"
+import { Frame, isCompressed, type Payload } from "./frames.ts"
 import type { Connection, Guild, Session } from "./session.ts"
 import { isSubscribed, type Rules, type ServerAudience } from "./rules.ts"
 import { classIntents, type ListenerClass, type ServerView } from "./views.ts"
@@ -42,6 +44,9 @@ export class Listeners {
   isMoving = false
   /** The most that any one socket was handed since the buffers were last looked at. */
   unlookedBytes = 0
+  /** What pieces of the log are as dispatches, for those who read them; kept while the pieces are. */
+  readonly #read = new WeakMap<LogItem, Frame>()
+  #positionFrame: Frame | undefined
   /** Live sessions that uWS refused to buffer for: a hole; they are closed before anything else is sent. */
   readonly holed = new Set<Connection>()
 
@@ -84,8 +89,8 @@ export class Listeners {
 
   /** A server comes into or goes out of a session's sight. */
   addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: Rules): Guild {
-    const guild: Guild = { view, roles, rules }
-    session.guilds.set(view.id, guild)
+    const guild = view.seen(roles, rules)
+    session.guilds.put(guild)
     view.sessions.add(session)
     if (session.state === "live") this.#subscribe(session, guild)
     return guild
@@ -96,9 +101,9 @@ export class Listeners {
     const before = keysOf(session, guild)
     const isMoved = session.state === "live" && !isSame(before, rules.subscribedKeys({ user_id: session.user, roles }))
     if (isMoved) this.#unsubscribe(session, guild)
-    guild.rules = rules
-    guild.roles = roles
-    if (isMoved) this.#subscribe(session, guild)
+    const after = guild.view.seen(roles, rules)
+    session.guilds.put(after)
+    if (isMoved) this.#subscribe(session, after)
   }
 
   removeGuild(session: Session, server: Snowflake): boolean {
@@ -120,8 +125,29 @@ export class Listeners {
       return
     }
     const view = this.#options.view(audience.server)
-    if (!view || view.sessions.size === 0) return
-    const bit = eventBits.get(name) ?? 0
+    if (view && view.sessions.size > 0) this.#publishIn(view, audience, frame, except)
+  }
+
+  /**
+   * One event for the members of some servers and for some users, sent to each live session once. The members of the first
+   * server are reached by its topics, the others one by one: the first should be the largest.
+   */
+  spread(frame: Frame, views: readonly ServerView[], users: readonly Snowflake[], except: readonly string[]): void {
+    const [first] = views
+    if (first) this.#publishIn(first, { kind: "members", server: first.id }, frame, except)
+    const left = new Set(except)
+    const isIn = (session: Session, some: readonly ServerView[]) => some.some(({ id }) => session.guilds.has(id))
+    const send = (session: Session, served: readonly ServerView[]) => {
+      if (session.state !== "live" || left.has(session.user) || isIn(session, served)) return
+      if (passesIntents(session.intents, frame.name)) this.send(session, frame)
+    }
+    for (const [i, view] of views.entries())
+      if (i > 0) for (const session of view.sessions) send(session, views.slice(0, i))
+    for (const user of users) for (const session of this.ofUser(user)) send(session, views)
+  }
+
+  #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
+    const bit = eventBits.get(frame.name) ?? 0
     const key = view.now.audienceKey(audience)
     if (!isSubscribed(key)) return this.#sendEach(view.sessions, view, audience, frame, bit, except)
 
@@ -131,7 +157,7 @@ export class Listeners {
       for (const listeners of classes.values()) {
         if (listeners.count === 0 || (bit !== 0 && (listeners.intents & bit) === 0)) continue
         const payload = frame.in(listeners.encoding)
-        this.#options.app.publish(listeners.topic, payload, listeners.encoding === "msgpack", false)
+        this.#options.app.publish(listeners.topic, payload, typeof payload !== "string", false)
         listeners.publishedAt = this.#options.clock.monotonic()
         this.#count(payload, listeners.count)
       }
@@ -156,6 +182,34 @@ export class Listeners {
         for (const key of keysOf(session, guild))
           last = Math.max(last, guild.view.classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
     return last
+  }
+
+  /** The first dispatch on a session's socket: it and all that follow are in the session's encoding. */
+  open(session: Session, frame: Frame): void {
+    const { connection, encoding } = session
+    if (!connection) return
+    session.sentAt = this.#options.clock.monotonic()
+    connection.encoding = encoding
+    const payload = frame.in(encoding)
+    this.sendPayload(connection, isCompressed(encoding) ? opened(payload as Uint8Array) : payload)
+  }
+
+  /**
+   * One piece of a log to one session that reads. As JSON it is made by joining texts; what costs more is made once for all who read
+   * it at that position.
+   */
+  sendItem(session: Session, item: LogItem, name: string, s: number): void {
+    if (session.encoding === "json") return this.send(session, new Frame(name, s, item.data))
+    let frame = this.#read.get(item)
+    if (frame?.s !== s) this.#read.set(item, (frame = new Frame(name, s, item.data)))
+    this.send(session, frame)
+  }
+
+  /** Tells a live session where it stands. */
+  sendPosition(session: Session): void {
+    if (this.#positionFrame?.s !== this.position)
+      this.#positionFrame = new Frame(sessionPosition.name, this.position, "{}")
+    this.send(session, this.#positionFrame)
   }
 
   /** One dispatch to one session. */
@@ -275,7 +329,7 @@ const keysOf = ({ user }: Session, { rules, roles }: Guild): readonly string[] =
   rules.subscribedKeys({ user_id: user, roles })
 const isSame = (a: readonly string[], b: readonly string[]): boolean =>
   a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
-const classKey = (session: Session) => `${classIntents(session.intents)}${session.encoding === "json" ? "j" : "m"}`
+const classKey = (session: Session) => `${classIntents(session.intents)} ${session.encoding}`
 const topicOf = (view: ServerView, key: string, session: Session) => `${view.id} ${key} ${classKey(session)}`
 
 function passesIntents(intents: number, name: string): boolean {

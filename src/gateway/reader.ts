@@ -1,6 +1,5 @@
 import { channelCreate, channelDelete } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { sessionPosition } from "../contract/gateway.ts"
 import { guildCreate, guildDelete, type Guild as ShownGuild } from "../contract/servers.ts"
 import type { WorkerStreams } from "../cluster/worker-streams.ts"
 import type { DeliveryLogs } from "../cluster/delivery-log.ts"
@@ -112,7 +111,7 @@ export class Reader {
         this.#reading.delete(session)
         listeners.goLive(session)
         session.cuts = undefined
-        if (session.isElsewhere) listeners.send(session, new Frame(sessionPosition.name, listeners.position, "{}"))
+        if (session.isElsewhere) listeners.sendPosition(session)
         session.isElsewhere = false
         metrics.gateway.sessions.reading.dec()
         metrics.gateway.sessions.live.inc()
@@ -187,10 +186,11 @@ export class Reader {
   /** From here on the own log; the rules are those of the place where it takes over. */
   #endForeign(session: Session): void {
     session.foreign = undefined
+    const { ownRules } = session
+    session.ownRules = undefined
     for (const guild of session.guilds.values()) {
-      const { ownRules } = guild
-      guild.ownRules = undefined
-      if (ownRules) this.#moveTo(session, guild, ownRules, guild.roles, session.cursor)
+      const own = ownRules?.get(guild.view.id)
+      if (own) this.#moveTo(session, guild, own, guild.roles, session.cursor)
     }
   }
 
@@ -208,7 +208,7 @@ export class Reader {
       const [, , number, home, audience, name, except] = header
       if (isCut(session, home, number) || (audience.kind !== "user" && session.hidden?.has(audience.server))) return
       if (!this.#options.listeners.isFor(session, audience, name, except)) return
-      this.#options.listeners.send(session, new Frame(name, s, item.data))
+      this.#options.listeners.sendItem(session, item, name, s)
     } else if (header[0] === "c" && !isCut(session, header[3], header[2]))
       this.control(session, JSON.parse(item.data) as Control, s)
   }

@@ -14,14 +14,13 @@ import type { Session } from "./session.ts"
 export function rewind(session: Session, seq: number): void {
   for (const { server, s, before } of session.roleChanges.toReversed()) {
     const guild = session.guilds.get(server)
-    if (s > seq && guild) guild.roles = before
+    if (s > seq && guild) session.guilds.put(guild.view.seen(before, guild.rules))
   }
   session.roleChanges = session.roleChanges.filter(({ s }) => s <= seq)
-  for (const [server, guild] of session.guilds) {
-    guild.ownRules = undefined
-    // What it was sent of another log was read under later rules.
-    guild.rules = guild.view.at(seq, session.cuts?.get(server) ?? 0)
-  }
+  session.ownRules = undefined
+  // What it was sent of another log was read under later rules.
+  for (const { view, roles } of session.guilds.values())
+    session.guilds.put(view.seen(roles, view.at(seq, session.cuts?.get(view.id) ?? 0)))
 }
 
 interface Past {
@@ -45,9 +44,10 @@ export function takeBack(session: Session): void {
     const guild = session.guilds.get(server)
     if (!guild) continue
     const own = past.find(({ control }) => control.type === "memberRoles" && control.user === session.user)
-    if (own?.control.type === "memberRoles") guild.roles = own.control.before
-    guild.ownRules = guild.rules
-    guild.rules = before(guild.rules, past)
+    const roles = own?.control.type === "memberRoles" ? own.control.before : guild.roles
+    session.ownRules ??= new Map()
+    session.ownRules.set(server, guild.rules)
+    session.guilds.put(guild.view.seen(roles, before(guild.rules, past)))
   }
 }
 

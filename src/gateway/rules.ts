@@ -28,7 +28,7 @@ export interface Parts extends AccessRules {
 export const everybody = "*"
 const viewing = "channels.view"
 /** More kinds of members than a server has; a bound for what is only remembered. */
-const memberKinds = 4_096
+export const memberKinds = 4_096
 
 /**
  * What decides who sees what in a server, as of one place in a log. It never changes: `next` leads to what is so after the
@@ -94,7 +94,12 @@ export class Rules implements Parts {
   /** Audiences that have the same members share a key, and so their topics. */
   audienceKey(audience: ServerAudience): string {
     if (audience.kind === "members") return everybody
-    if (audience.kind === "viewers") return this.#special.get(audience.channel) ?? this.#audienceOfViewers
+    if (audience.kind === "viewers") {
+      const key = this.#keyOfViewers(audience.channel)
+      const also = audience.also === undefined ? key : this.#keyOfViewers(audience.also)
+      if (key === also || key === everybody) return key
+      return also === everybody ? also : `either ${key} ${also}`
+    }
     return everyoneHolds(this, audience.permission) ? everybody : audience.permission
   }
 
@@ -115,8 +120,12 @@ export class Rules implements Parts {
   includes(audience: ServerAudience, member: Holder): boolean {
     if (audience.kind === "members") return true
     return audience.kind === "viewers"
-      ? this.mayView(audience.channel, member)
+      ? this.mayView(audience.channel, member) || (audience.also !== undefined && this.mayView(audience.also, member))
       : holds(this, member, audience.permission)
+  }
+
+  #keyOfViewers(channel: Snowflake): string {
+    return this.#special.get(channel) ?? this.#audienceOfViewers
   }
 
   /** A channel that is not known here has no overrides. */

@@ -12,6 +12,8 @@ export interface ServedHomesOptions {
   /** Makes this worker's log take the events of homes of one shard. @returns the row from which it holds them */
   readonly register: (shard: number, homes: readonly Snowflake[]) => Promise<number>
   readonly release: (shard: number, homes: readonly Snowflake[]) => void
+  /** The same of users, until it is known to have been heard: others see them as long as a worker takes their events. */
+  readonly releaseUsers: (shard: number, users: readonly Snowflake[]) => Promise<void>
   readonly loadOutlines: (servers: readonly Snowflake[]) => Promise<ServerOutline[]>
   readonly loadsAtOnce: number
   /** The oldest position that the worker's log can still be read after. */
@@ -22,13 +24,17 @@ export interface ServedHomesOptions {
   readonly log: Log
 }
 
+/** Milliseconds for which a user is kept after his last session: long enough for one that comes back at once. */
+const usersKept = 500
+
 interface Held {
+  readonly isUser: boolean
   sessions: number
   unusedSince: number
-  registered: Promise<number>
+  /** While it is on its way. */
+  registering: Promise<number> | undefined
   /** The row from which the log holds the home; until it is registered nobody relies on it. */
   from: number | undefined
-  failed: boolean
 }
 
 /**
@@ -44,6 +50,12 @@ export class ServedHomes {
   readonly #early = new Map<Snowflake, (readonly [change: RulesChange, row: number, at: number])[]>()
   /** Per shard: the way to ask its owner. */
   readonly #registering = new Map<number, (home: Snowflake) => Promise<number>>()
+  /** How many registrations of a home are under way: what is released meanwhile would come back. */
+  readonly #asking = new Map<Snowflake, number>()
+  /** Users without sessions, and those whose release did not arrive. */
+  readonly #unused = new Set<Snowflake>()
+  /** Releases under way: whoever comes back registers after them. */
+  readonly #leaving = new Map<Snowflake, Promise<unknown>>()
   /** Loads asked for in this turn of the loop. */
   #toLoad: { ids: Set<Snowflake>; done: Promise<Map<Snowflake, ServerOutline>> } | undefined
   /** Servers that were asked for and do not exist any more; ids are never used twice. */
@@ -74,30 +86,33 @@ export class ServedHomes {
 
   /** Counts a session in and registers the home unless it is; resolves with the row from which the log holds it. */
   hold(home: Snowflake): Promise<number> {
+    return this.#hold(home, false)
+  }
+
+  /** The same of the user whose session it is. */
+  holdUser(user: Snowflake): Promise<number> {
+    return this.#hold(user, true)
+  }
+
+  #hold(home: Snowflake, isUser: boolean): Promise<number> {
     let held = this.#held.get(home)
     if (!held) {
-      held = { sessions: 0, unusedSince: 0, registered: this.#register(home), from: undefined, failed: false }
+      held = { isUser, sessions: 0, unusedSince: 0, registering: undefined, from: undefined }
       this.#held.set(home, held)
-    } else if (held.failed) this.#registerAgain(home, held)
-    this.#noteFailure(held)
+    }
     held.sessions++
-    return held.registered
+    if (held.from !== undefined) return Promise.resolve(held.from)
+    return (held.registering ??= this.#settle(home, held))
   }
 
-  #registerAgain(home: Snowflake, held: Held): void {
-    held.failed = false
-    held.registered = this.#register(home)
-  }
-
-  /** Whoever comes next tries again; who waits now is told. Every hold is released once, failed or not. */
-  #noteFailure(held: Held): void {
-    const { registered } = held
-    registered.then(
-      from => (held.from ??= from),
-      () => {
-        if (held.registered === registered) held.failed = true
-      },
-    )
+  /** Whoever comes after a failure tries again; who waits now is told. Every hold is released once, failed or not. */
+  async #settle(home: Snowflake, held: Held): Promise<number> {
+    try {
+      held.from = await this.#register(home)
+      return held.from
+    } finally {
+      held.registering = undefined
+    }
   }
 
   /** What an owner of shards that does not know it needs to be told. */
@@ -109,7 +124,9 @@ export class ServedHomes {
 
   release(home: Snowflake): void {
     const held = this.#held.get(home)
-    if (held && --held.sessions === 0) held.unusedSince = this.#options.clock.monotonic()
+    if (!held || --held.sessions > 0) return
+    held.unusedSince = this.#options.clock.monotonic()
+    if (held.isUser) this.#unused.add(home)
   }
 
   /** Registers again, to learn up to which row everything stands in the logs by now. */
@@ -150,25 +167,62 @@ export class ServedHomes {
     this.#ready.delete(server)
   }
 
+  /** Users go as soon as their last session has. */
+  sweepUsers(): void {
+    const before = this.#options.clock.monotonic() - usersKept
+    const byShard = new Map<number, Snowflake[]>()
+    for (const user of this.#unused) {
+      const held = this.#held.get(user)
+      if (held && held.sessions > 0) this.#unused.delete(user)
+      else if (!(held && held.unusedSince > before) && !this.#asking.has(user) && !this.#leaving.has(user)) {
+        this.#unused.delete(user)
+        this.#held.delete(user)
+        add(byShard, shardOf(user), user)
+      }
+    }
+    for (const [shard, users] of byShard) {
+      const leaving = this.#options
+        .releaseUsers(shard, users)
+        .catch((error: unknown) => {
+          this.#options.log.debug({ err: error, shard }, "users not released")
+          for (const user of users) if (!this.#held.has(user)) this.#unused.add(user)
+        })
+        .finally(() => {
+          for (const user of users) this.#leaving.delete(user)
+        })
+      for (const user of users) this.#leaving.set(user, leaving)
+    }
+  }
+
   /** Homes without sessions go after a while, so that friends who come and go cost nothing. */
   sweep(): void {
     const before = this.#options.clock.monotonic() - this.#options.keep
     if (this.#gone.size > 10_000) this.#gone.clear()
     const byShard = new Map<number, Snowflake[]>()
     for (const [home, held] of this.#held) {
-      if (held.sessions > 0 || held.unusedSince > before) continue
+      if (held.isUser || held.sessions > 0 || held.unusedSince > before) continue
       this.#held.delete(home)
       this.#forgetView(home)
-      const shard = shardOf(home)
-      const homes = byShard.get(shard)
-      if (homes) homes.push(home)
-      else byShard.set(shard, [home])
+      add(byShard, shardOf(home), home)
     }
     for (const [shard, homes] of byShard) this.#options.release(shard, homes)
   }
 
+  async #register(home: Snowflake): Promise<number> {
+    this.#asking.set(home, (this.#asking.get(home) ?? 0) + 1)
+    try {
+      const leaving = this.#leaving.get(home)
+      if (leaving) await leaving
+      return await this.#ask(home)
+    } finally {
+      const others = this.#asking.get(home)! - 1
+      if (others > 0) this.#asking.set(home, others)
+      else this.#asking.delete(home)
+    }
+  }
+
   /** One request a shard at a time, for all that is asked meanwhile. */
-  #register(home: Snowflake): Promise<number> {
+  #ask(home: Snowflake): Promise<number> {
     const { register, clock } = this.#options
     const shard = shardOf(home)
     let asking = this.#registering.get(shard)
@@ -186,7 +240,7 @@ export class ServedHomes {
     const early: (readonly [change: RulesChange, row: number, at: number])[] = []
     this.#early.set(server, early)
     try {
-      await this.#held.get(server)?.registered
+      await this.#held.get(server)?.registering
       const outline = (await this.#outlines(server)).get(server)
       if (!outline) {
         this.#gone.add(server)
@@ -229,4 +283,10 @@ export class ServedHomes {
     }
     this.#loading++
   }
+}
+
+function add(lists: Map<number, Snowflake[]>, shard: number, home: Snowflake): void {
+  const list = lists.get(shard)
+  if (list) list.push(home)
+  else lists.set(shard, [home])
 }

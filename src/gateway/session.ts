@@ -2,18 +2,24 @@ import type { WebSocket } from "uWebSockets.js"
 import type { ForeignItems } from "./foreign-log.ts"
 import type { Span } from "./journey.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import type { Encoding } from "./frames.ts"
+import type { Encoding, PlainEncoding } from "./frames.ts"
 import type { Rules } from "./rules.ts"
+import type { VoiceHold } from "./voice.ts"
 import type { ServerView } from "./views.ts"
 
 /** One socket, from upgrade to close. It is the socket's user data. */
 export interface Connection {
-  readonly encoding: Encoding
+  /** As its URL says; what its client sends is in it. */
+  readonly plainEncoding: PlainEncoding
+  /** What it is sent; compressed from its session's first frame on, where that was asked for. */
+  encoding: Encoding
   readonly address: string
   ws: WebSocket<Connection>
   session: Session | undefined
   /** IDENTIFY or RESUME is under way. */
   busy: boolean
+  /** Who waits for the socket to take something; called when it is closed, too. */
+  onDrain: (() => void) | undefined
   /** After this nothing may be called on `ws`. */
   closed: boolean
   readonly openedAt: number
@@ -22,16 +28,55 @@ export interface Connection {
   frames: number
   /** Voice signals among them, counted apart. */
   signals: number
+  /** Bytes that compressed ones among them held. */
+  inflatedBytes: number
   minuteStartedAt: number
 }
 
+/** A server as a session sees it. It never changes, and sessions that see it alike share it, as most do. */
 export interface Guild {
   readonly view: ServerView
-  roles: readonly Snowflake[]
+  readonly roles: readonly Snowflake[]
   /** Who sees what, where the session has read to. */
-  rules: Rules
-  /** While it reads another worker's log: where its own goes on. */
-  ownRules?: Rules | undefined
+  readonly rules: Rules
+}
+
+/** A session's servers. They are few: a list is searched as fast as a map, and takes a quarter of its memory. */
+export class Guilds {
+  #list: readonly Guild[] = []
+
+  get size(): number {
+    return this.#list.length
+  }
+
+  get(server: Snowflake): Guild | undefined {
+    for (const guild of this.#list) if (guild.view.id === server) return guild
+    return undefined
+  }
+
+  has(server: Snowflake): boolean {
+    return this.get(server) !== undefined
+  }
+
+  /** In the place of what stood there for the same server. */
+  put(guild: Guild): void {
+    this.#list = this.has(guild.view.id)
+      ? this.#list.map(other => (other.view.id === guild.view.id ? guild : other))
+      : [...this.#list, guild]
+  }
+
+  delete(server: Snowflake): void {
+    this.#list = this.#list.filter(({ view }) => view.id !== server)
+  }
+
+  /** As of now, whatever changes later. */
+  values(): readonly Guild[] {
+    return this.#list
+  }
+
+  keys(): Snowflake[] {
+    return this.#list.map(({ view }) => view.id)
+  }
 }
 
 /** At `s` a member's roles became others than these. */
@@ -95,7 +140,9 @@ export interface Session {
   cuts: ReadonlyMap<Snowflake, number> | undefined
   /** A read or a load is under way; pumping goes on when it is done. */
   waiting: boolean
-  guilds: Map<Snowflake, Guild>
+  readonly guilds: Guilds
+  /** While it reads another worker's log: the rules of servers where its own goes on. */
+  ownRules: Map<Snowflake, Rules> | undefined
   /** The latest comings and goings of servers, with the position at which the client was told. */
   changes: readonly GuildChange[]
   /** The latest changes of its roles, read here. */
@@ -103,6 +150,8 @@ export interface Session {
   /** Servers whose joining is still to be read: what is read of them before that is not for the session. */
   hidden: Set<Snowflake> | undefined
   spans: readonly Span[]
+  /** The call that it holds. */
+  voice: VoiceHold | undefined
   /** Monotonic: when a position was last sent to it alone. */
   sentAt: number
   /** Monotonic: when a frame last got through while reading; when the socket ended while detached. */

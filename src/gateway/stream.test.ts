@@ -11,7 +11,7 @@ import type { ServerOutline } from "../storage/servers.ts"
 import { Listeners } from "./listeners.ts"
 import { Reader } from "./reader.ts"
 import { ServedHomes } from "./served-homes.ts"
-import type { Connection, Session } from "./session.ts"
+import { Guilds, type Connection, type Session } from "./session.ts"
 import { Stream } from "./stream.ts"
 
 /** A clock that stands still but for what each look at it costs; turns of the loop are taken one by one. */
@@ -43,6 +43,8 @@ const channel: Channel = {
   nsfw: false,
   slowmode_seconds: 0,
   read_receipts_enabled: true,
+  user_limit: 0,
+  bitrate: 64_000,
   created_at: 0,
   recipient_id: null,
   recipient: null,
@@ -85,6 +87,7 @@ async function worker(count: number, costMs: number) {
   const homes = new ServedHomes({
     register: () => Promise.resolve(0),
     release: () => {},
+    releaseUsers: () => Promise.resolve(),
     loadOutlines: () => Promise.resolve([outline]),
     loadsAtOnce: 1,
     oldest: () => 0,
@@ -134,7 +137,7 @@ async function worker(count: number, costMs: number) {
       encoding: "json",
       state: "reading",
       cursor: 0,
-      guilds: new Map(),
+      guilds: new Guilds(),
       roleChanges: [],
       connection: { ws, closed: false } as unknown as Connection,
     } as unknown as Session

@@ -66,14 +66,14 @@ export class Stream {
     const startedAt = clock.monotonic()
     while (this.#next < this.#waiting.length && listeners.unlookedBytes < slice) {
       // Before anything else is sent: after a hole nothing may follow.
-      if (listeners.holed.size > 0) this.#closeHoled()
+      if (listeners.holed.size > 0) this.closeHoled()
       const item = this.#waiting[this.#next]!
       if (!this.#moving) this.#act(item)
       if (!this.#hasMoved()) break
       this.#next++
       listeners.position = item.s
     }
-    if (listeners.holed.size > 0) this.#closeHoled()
+    if (listeners.holed.size > 0) this.closeHoled()
     if (listeners.unlookedBytes >= slice) this.#lookAtBuffers()
     metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
     // What was done is let go, in large pieces: cutting the front moves the rest.
@@ -150,6 +150,13 @@ export class Stream {
     log.warn({ shard, sessions: closed }, "gap in the delivery log")
   }
 
+  /** After something was sent beside the log: nothing follows a hole, and who does not keep up is noticed. */
+  lookAtBuffers(): void {
+    const { listeners, slice } = this.#options
+    if (listeners.holed.size > 0) this.closeHoled()
+    if (listeners.unlookedBytes >= slice) this.#lookAtBuffers()
+  }
+
   /** Sockets that do not keep up read from the log from now on, at their own pace. */
   #lookAtBuffers(): void {
     const { listeners, reader, budget, metrics } = this.#options
@@ -167,7 +174,7 @@ export class Stream {
   }
 
   /** A socket that was refused a frame has a hole in its stream: nothing more may go there. */
-  #closeHoled(): void {
+  closeHoled(): void {
     const { listeners } = this.#options
     for (const connection of listeners.holed) {
       if (connection.session?.state === "live") listeners.goReading(connection.session)

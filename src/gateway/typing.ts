@@ -1,14 +1,85 @@
 import type { Ask } from "../actors/runtime/actor.ts"
 import { channelActor } from "../actors/channel.ts"
+import type { Bus } from "../cluster/bus.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { Typing } from "../contract/gateway.ts"
+import type { Clock } from "../domain/clock.ts"
 import type { SessionHandlers } from "./requests.ts"
 
-/** Ops 40 and 41: somebody types, or has stopped. */
-export const typing = ({ ask }: { readonly ask: Ask }): Pick<SessionHandlers, "TYPING_START"> => ({
-  async TYPING_START(session, d) {
-    const asked = Typing.safeParse(d)
-    if (!asked.success) return
-    const user = { id: session.user, username: session.username, badges: [] }
-    await ask(channelActor, asked.data.channel_id, { type: "startTyping", user })
-  },
-})
+export interface TypingOptions {
+  readonly ask: Ask
+  readonly bus: Pick<Bus, "notify" | "onNotice">
+  /** Milliseconds after which somebody who has not typed again has stopped. */
+  readonly timeout: number
+  readonly clock: Clock
+  /** A request that nobody waits for has failed. */
+  readonly trouble: (error: unknown) => void
+}
+
+/** Channels in which one user types at once, as far as it is remembered. */
+const mostChannels = 32
+
+/**
+ * Ops 40 and 41: somebody types, or has stopped. Where a user types is remembered while it lasts, so that it can be taken
+ * back when his last socket ends.
+ */
+export class TypingRequests {
+  readonly #options: TypingOptions
+  /** By user: where he types, with when he last said so. */
+  readonly #typing = new Map<Snowflake, Map<Snowflake, number>>()
+  readonly handlers: Pick<SessionHandlers, "TYPING_START" | "TYPING_STOP">
+
+  constructor(options: TypingOptions) {
+    this.#options = options
+    const { ask, bus, timeout } = options
+    this.handlers = {
+      TYPING_START: async (session, d) => {
+        const asked = Typing.safeParse(d)
+        if (!asked.success) return
+        const { channel_id } = asked.data
+        this.#note(session.user, channel_id)
+        const user = { id: session.user, username: session.username, badges: [] }
+        await ask(channelActor, channel_id, { type: "startTyping", user })
+      },
+      TYPING_STOP: async (session, d) => {
+        const asked = Typing.safeParse(d)
+        if (!asked.success) return
+        const { channel_id } = asked.data
+        this.#typing.get(session.user)?.delete(channel_id)
+        await ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeout })
+      },
+    }
+    bus.onNotice<{ user: Snowflake; channels: Snowflake[] }>("typing", ({ user, channels }) => {
+      for (const channel of channels.slice(0, mostChannels)) this.#note(user, channel)
+    })
+  }
+
+  /** One of a user's sockets has ended; his others are on these workers. */
+  ended(user: Snowflake, others: readonly string[], self: string): void {
+    const { ask, bus, timeout, trouble } = this.#options
+    if (others.includes(self)) return
+    const channels = this.#fresh(user)
+    this.#typing.delete(user)
+    if (channels.length === 0) return
+    // Whoever serves his last socket takes it back.
+    if (others.length > 0) return bus.notify(others[0]!, "typing", { user, channels })
+    for (const channel of channels) ask(channelActor, channel, { type: "stopTyping", user, timeout }).catch(trouble)
+  }
+
+  sweep(): void {
+    for (const user of this.#typing.keys()) if (this.#fresh(user).length === 0) this.#typing.delete(user)
+  }
+
+  #note(user: Snowflake, channel: Snowflake): void {
+    let channels = this.#typing.get(user)
+    if (!channels) this.#typing.set(user, (channels = new Map()))
+    channels.delete(channel)
+    channels.set(channel, this.#options.clock.monotonic())
+    if (channels.size > mostChannels) channels.delete(channels.keys().next().value!)
+  }
+
+  #fresh(user: Snowflake): Snowflake[] {
+    const since = this.#options.clock.monotonic() - this.#options.timeout
+    return [...(this.#typing.get(user) ?? [])].flatMap(([channel, at]) => (at > since ? [channel] : []))
+  }
+}

@@ -2,8 +2,8 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { RulesChange } from "../domain/control.ts"
 import type { ServerOutline } from "../storage/servers.ts"
 import type { Encoding } from "./frames.ts"
-import { Rules } from "./rules.ts"
-import type { Session } from "./session.ts"
+import { memberKinds, Rules } from "./rules.ts"
+import type { Guild, Session } from "./session.ts"
 
 /** Sessions that receive the same bytes of an audience: one topic, one publish. */
 export interface ListenerClass {
@@ -34,6 +34,8 @@ export class ServerView {
   readonly classes = new Map<string, Map<string, ListenerClass>>()
   /** Sessions beyond the bound of classes: served one by one. */
   readonly oddOnes = new Set<Session>()
+  /** What sessions share, by the roles of their users. */
+  readonly #seen = new WeakMap<Rules, Map<string, Guild>>()
   /** Oldest first, as far back as the log can be read. */
   readonly #versions: Version[]
   readonly #loadedRow: number
@@ -48,6 +50,19 @@ export class ServerView {
   /** Where live sessions stand. */
   get now(): Rules {
     return this.#versions.at(-1)!.rules
+  }
+
+  /** The server as members with these roles see it under some rules. */
+  seen(roles: readonly Snowflake[], rules: Rules): Guild {
+    let guilds = this.#seen.get(rules)
+    if (!guilds) this.#seen.set(rules, (guilds = new Map()))
+    const kind = roles.join()
+    let guild = guilds.get(kind)
+    if (!guild) {
+      guild = { view: this, roles, rules }
+      if (guilds.size < memberKinds) guilds.set(kind, guild)
+    }
+    return guild
   }
 
   /** A change of the rules, from the worker's own log. What was so before the view was loaded is in it. */

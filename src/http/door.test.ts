@@ -64,12 +64,13 @@ const storage = {
   servers: { ofUser: async () => [], ownedBy: async () => 0 },
   invites: { find: async () => undefined, withServer: async () => undefined },
   messages: { page: async () => [], find: async () => new Map() },
+  relationships: { list: async () => [] },
 } as unknown as Storage
 
 const policy = {
   password_min_length: 12, password_max_length: 128, password_require_uppercase: true, password_require_lowercase: true, password_require_digit: true,
   password_require_special: true, age_gate_enabled: false, age_verification_type: "boolean", minimum_age: 13, reserved_usernames: ["admin"], alpha_registration: false,
-  session_lifetime_hours: 168, sessions_per_user: 10, min_client_version: "a.1.0-40", cors_allowed_origins: ["https://chat.example"],
+  session_lifetime_hours: 168, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, cors_allowed_origins: ["https://chat.example"],
 } as const // prettier-ignore
 
 let door: HttpDoor
@@ -84,9 +85,12 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     ask, create, storage, tokens, policy, metrics, clock: Date.now, log: silentLog,
     admission: createAdmission({ redis, keys, tokens, enabled }),
     workersOf: async () => ["w1"],
+    presences: { of: async () => new Map() },
+    iceServers: () => [],
     hashing: createHashing({ atOnce: 1, queued: 2 }),
     health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
     status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
+    maintenance: () => undefined, isBlocked: () => false,
     publicUrl: "https://chat.example", trustedProxies: more.trustedProxies ?? [],
     pages: new Map([["/docs", { contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' }]]),
     bounds: { bodyBytes: 4096, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },

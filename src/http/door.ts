@@ -1,8 +1,8 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { userActor } from "../actors/user.ts"
 import { routeBucket, type Admission, type Caller, type RouteBucket } from "../cluster/admission.ts"
-import { routes } from "../contract/contract.ts"
-import { fail, unavailable, type ErrorCode } from "../contract/errors.ts"
+import { openInMaintenance, routes } from "../contract/contract.ts"
+import { fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
 import type { Route } from "../contract/registry.ts"
 import {
   addressOf,
@@ -24,13 +24,16 @@ import { invites } from "./invites.ts"
 import { messages } from "./messages.ts"
 import { moderation } from "./moderation.ts"
 import { overrides } from "./overrides.ts"
+import { presence } from "./presence.ts"
 import type { Page } from "./pages.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
+import { relationships } from "./relationships.ts"
 import type { RequestBody } from "./request-body.ts"
 import { roles } from "./roles.ts"
 import { servers } from "./servers.ts"
 import { system } from "./system.ts"
 import { users } from "./users.ts"
+import { voice } from "./voice.ts"
 import { invalid, isId, pathParameters, readBody, readParams, readQuery, type PathParameter } from "./validation.ts"
 
 export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
@@ -39,6 +42,9 @@ export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
   pages: ReadonlyMap<string, Page>
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[]
+  /** The refusal of every request that can wait for the end of a maintenance; undefined: there is none. */
+  maintenance: () => Failure | undefined
+  isBlocked: (address: Address) => boolean
   /** Bytes, milliseconds, levels. */
   bounds: { bodyBytes: number; bodyTimeout: number; bodyDepth: number; answerTimeout: number }
   log: Log
@@ -52,6 +58,8 @@ interface Prepared {
   readonly handler: (call: Call) => unknown
   readonly parameters: readonly PathParameter[]
   readonly counted: boolean
+  /** Not answered in maintenance. */
+  readonly waits: boolean
   readonly bucket: RouteBucket | undefined
   readonly metrics: RouteMetrics
 }
@@ -71,8 +79,8 @@ const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELE
 
 /**
  * The REST door: every route of the contract, and the documentation pages, on an app that the gateway shares. Gates stand
- * in this order: who asks, the limits, the shape of the request; then the handler. A request that fails at one of them
- * gets no further.
+ * in this order: blocked addresses, maintenance, who asks, the limits, the shape of the request; then the handler. A request
+ * that fails at one of them gets no further.
  */
 export function createHttpDoor(options: HttpDoorOptions) {
   const { admission, pages, bounds, log, metrics, policy, clock } = options
@@ -88,6 +96,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...overrides(http),
     ...invites(http),
     ...messages(http),
+    ...presence(http),
+    ...relationships(http),
+    ...voice(http),
   }
   const cors = createCors(policy.cors_allowed_origins)
   const proxies = trustedProxies(options.trustedProxies)
@@ -143,6 +154,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     const exchange = new Exchange(res, req, parameters, observed, surroundings)
     try {
       if (exchange.origin !== undefined) exchange.headers = cors.headersFor(exchange.origin)
+      if (options.isBlocked(addressIn(exchange))) throw fail("address_blocked")
       if (exchange.repeatedContentLength) throw fail("repeated_header")
       const going = go(exchange)
       if (going) going.catch((error: unknown) => refuse(exchange, error))
@@ -207,6 +219,8 @@ export function createHttpDoor(options: HttpDoorOptions) {
   function serve(prepared: Prepared, res: HttpResponse, req: HttpRequest): void {
     open(res, req, prepared.parameters.length, prepared.metrics, exchange => {
       const { route } = prepared
+      const maintenance = prepared.waits ? options.maintenance() : undefined
+      if (maintenance) throw maintenance
       const body = route.body ? exchange.listenToBody(bounds.bodyBytes) : undefined
       if (body && !body.settled) reading.add(body)
       exchange.dueAt = exchange.startedAt + bounds.answerTimeout
@@ -353,6 +367,7 @@ function prepare(route: Route, handler: Prepared["handler"], metrics: Pick<Metri
     handler,
     parameters: pathParameters(route.path),
     counted: route.limit !== "none",
+    waits: !openInMaintenance.has(route),
     bucket: route.limit === undefined || route.limit === "none" ? undefined : routeBucket(route.limit, label),
     metrics: metrics.http.route(route.method, route.path),
   }

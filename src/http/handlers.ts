@@ -6,13 +6,16 @@ import type { getStatus } from "../contract/system.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { AgeGate } from "../domain/birth-dates.ts"
 import type { PasswordRules } from "../domain/passwords.ts"
+import type { Seen } from "../domain/presences.ts"
 import type { Actor } from "../domain/states.ts"
+import type { IceServersFor } from "../domain/voice.ts"
 import type { Health } from "../observability/health.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Hashing } from "./hashing.ts"
 
 /** What the operator decides about the REST door. The names are those of the configuration. */
 export interface HttpPolicy extends PasswordRules, AgeGate {
+  readonly voice_enabled: boolean
   readonly reserved_usernames: readonly string[]
   readonly alpha_registration: boolean
   readonly session_lifetime_hours: number
@@ -25,14 +28,17 @@ export interface HttpPolicy extends PasswordRules, AgeGate {
 export interface Http {
   readonly ask: Ask
   readonly create: Create
-  readonly storage: Pick<Storage, "users" | "sessions" | "servers" | "bans" | "invites" | "messages">
+  readonly storage: Pick<Storage, "users" | "sessions" | "servers" | "bans" | "invites" | "messages" | "presences" | "relationships">
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
+  /** Users as others see them; who is not in it is offline. */
+  readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, Seen>> }
   /** Workers that hold gateway sessions of a user. */
   readonly workersOf: (user: Snowflake) => Promise<string[]>
   readonly health: Pick<Health, "ready">
   /** What `/status` says of the service; `uptime_seconds` and `version` are the door's own. */
   readonly status: () => Omit<ReplyOf<typeof getStatus>, "version" | "uptime_seconds">
+  readonly iceServers: IceServersFor
   readonly policy: HttpPolicy
   /** Where a client that is too old gets a newer one. */
   readonly publicUrl: string

@@ -1,9 +1,12 @@
 import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
+import type { AsyncApiDocument } from "../contract/asyncapi.ts"
+import { escaped, gatewayPage, gatewayStyle } from "./gateway-page.ts"
 
 /**
- * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from local files.
+ * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from local files, and the gateway
+ * under `/docs/gateway`, which is our own.
  * Redoc stays at 2.x: 3.x needs Node 22 and reports to its maker. Of each package only the finished bundle is served.
  */
 
@@ -63,7 +66,16 @@ const swaggerStyle = `
 body { margin: 0; background: #fafafa }
 .swagger-ui .info { margin: 30px 0 }
 .swagger-ui .scheme-container { padding: 16px 0 }
+.links { display: flex; gap: 1.5rem; padding: .8rem 1.5rem; font: 15px system-ui, sans-serif; background: #fff; border-bottom: 1px solid #e4e7ec }
+.links a { color: #1a5fb4; text-decoration: none }
 `
+
+const swaggerLinks = `<nav class="links"><b>REST</b> <a href="/docs/gateway">Gateway</a> <a href="/redoc">Reference</a> <a href="/openapi.json">openapi.json</a></nav>
+`
+
+/** A page that runs nothing and talks to nobody. */
+const scriptless =
+  "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 
 const redocStart = `
 Redoc.init(
@@ -98,14 +110,19 @@ const withoutRemotePicture = (redoc: Buffer) =>
       "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/%3E",
     )
 
-const escaped = (text: string) =>
-  text.replace(/[&<>"]/g, character => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[character]!)
-
 /**
  * What the documentation paths answer, by path. Files are read here, so call it once at start. `openapi` is the document
  * as JSON text.
  */
-export function documentationPages({ openapi, title }: { openapi: string; title: string }): Map<string, Page> {
+export function documentationPages({
+  openapi,
+  asyncapi,
+  title,
+}: {
+  openapi: string
+  asyncapi: AsyncApiDocument
+  title: string
+}): Map<string, Page> {
   const pages = new Map<string, Page>()
 
   const add = (path: string, contentType: string, content: string | Buffer, headers: Record<string, string>) => {
@@ -120,7 +137,11 @@ export function documentationPages({ openapi, title }: { openapi: string; title:
     return path
   }
 
-  const html = (path: string, heading: string, scripts: readonly string[], styles: readonly string[], text = "") =>
+  const html = (
+    path: string,
+    heading: string,
+    { scripts, styles, text = "", links = "" }: { scripts: string[]; styles: string[]; text?: string; links?: string },
+  ) =>
     add(
       path,
       "text/html; charset=utf-8",
@@ -134,7 +155,7 @@ export function documentationPages({ openapi, title }: { openapi: string; title:
 ${styles.map(style => `<link rel="stylesheet" href="${style}">`).join("\n")}
 </head>
 <body>
-<div id="page">${text}</div>
+${links}<div id="page">${text}</div>
 <noscript>This page needs JavaScript. The interface is described in <a href="/openapi.json">openapi.json</a>.</noscript>
 ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
 </body>
@@ -156,12 +177,11 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     readFileSync(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
   )
   const swaggerLook = asset("swagger-ui.css", css, readFileSync(require.resolve("swagger-ui-dist/swagger-ui.css")))
-  html(
-    "/docs",
-    `${title}: REST interface`,
-    [swagger, asset("docs.js", javascript, swaggerStart)],
-    [swaggerLook, asset("docs.css", css, swaggerStyle)],
-  )
+  html("/docs", `${title}: REST interface`, {
+    scripts: [swagger, asset("docs.js", javascript, swaggerStart)],
+    styles: [swaggerLook, asset("docs.css", css, swaggerStyle)],
+    links: swaggerLinks,
+  })
 
   // Where an authorization server sends the browser back to; the script hands the answer to the window of /docs.
   const redirect = asset(
@@ -169,25 +189,27 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     javascript,
     readFileSync(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
   )
-  html(
-    "/docs/oauth2-redirect",
-    `${title}: authorization`,
-    [redirect],
-    [],
-    "This window hands the authorization to the page that asked for it.",
-  )
+  html("/docs/oauth2-redirect", `${title}: authorization`, {
+    scripts: [redirect],
+    styles: [],
+    text: "This window hands the authorization to the page that asked for it.",
+  })
 
   const redoc = asset(
     "redoc.standalone.js",
     javascript,
     withoutRemotePicture(readFileSync(require.resolve("redoc/bundles/redoc.standalone.js"))),
   )
-  html(
-    "/redoc",
-    `${title}: REST reference`,
-    [redoc, asset("redoc.js", javascript, redocStart)],
-    [asset("redoc.css", css, redocStyle)],
-  )
+  html("/redoc", `${title}: REST reference`, {
+    scripts: [redoc, asset("redoc.js", javascript, redocStart)],
+    styles: [asset("redoc.css", css, redocStyle)],
+  })
+
+  add("/asyncapi.json", "application/json", JSON.stringify(asyncapi), { "Cache-Control": "no-cache" })
+  add("/docs/gateway", "text/html; charset=utf-8", gatewayPage(asyncapi, asset("gateway.css", css, gatewayStyle)), {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": scriptless,
+  })
   return pages
 }
 

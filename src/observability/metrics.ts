@@ -136,6 +136,15 @@ export function createMetrics() {
       lag: declare.gauge("starling_log_position_lag_seconds", "How far the reader is behind the head of its log"),
     },
 
+    presence: {
+      due: declare.gauge("starling_presence_due_users", "Users whose presence is to be looked at"),
+      told: declare.counter("starling_presence_changes_total", "Changes of presence that others were told of"),
+      shed: declare.counter(
+        "starling_presence_shed_total",
+        "Changes of presence that were not passed on, because too many waited",
+      ),
+    },
+
     processes: {
       stuck: declare.counter(
         "starling_processes_stuck_total",

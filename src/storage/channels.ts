@@ -8,11 +8,12 @@ export type ChannelRow = ChannelState
 export const insertChannel = defineWrite<ChannelRow>(
   "insertChannel",
   (sql, rows) => sql`
-    INSERT INTO channels (id, server_id, name, channel_type, topic, position, category_id, nsfw, slowmode_seconds, read_receipts_enabled, created_at)
+    INSERT INTO channels (id, server_id, name, channel_type, topic, position, category_id, nsfw, slowmode_seconds, read_receipts_enabled,
+      user_limit, bitrate, created_at)
     SELECT * FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "name")}::text[],
       ${column(rows, "channel_type")}::text[], ${column(rows, "topic")}::text[], ${column(rows, "position")}::int[], ${column(rows, "category_id")}::bigint[],
       ${column(rows, "nsfw")}::text[]::boolean[], ${column(rows, "slowmode_seconds")}::int[], ${column(rows, "read_receipts_enabled")}::text[]::boolean[],
-      ${column(rows, "created_at")}::bigint[])`,
+      ${column(rows, "user_limit")}::int[], ${column(rows, "bitrate")}::int[], ${column(rows, "created_at")}::bigint[])`,
 )
 
 export const channelsStorage = (sql: Sql) => ({

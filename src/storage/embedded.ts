@@ -97,7 +97,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     })
     log.info({ port, pid: server.pid }, "embedded PostgreSQL is ready")
     return {
-      url: `postgres://starling:${password}@127.0.0.1:${port}/starling`,
+      url: urlOf(password, port),
       pid: server.pid,
       exited: done,
       async stop() {
@@ -111,6 +111,24 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     throw error
   }
 }
+
+/** The way to a server that another process runs over this folder. Throws when there is none. */
+export async function runningPostgres(dataDir: string): Promise<string> {
+  const folder = join(dataDir, "postgres")
+  const [password, pidFile] = await Promise.all(
+    [join(folder, "password"), join(folder, "data", "postmaster.pid")].map(file =>
+      readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
+        const why = cause.code === "ENOENT" ? "no PostgreSQL runs there" : cause.message
+        throw new Error(`${dataDir}: ${why}; start the server, or set DATABASE_URL or DATA_DIR as it has them`, {
+          cause,
+        })
+      }),
+    ),
+  )
+  return urlOf(password!, Number(pidFile!.split("\n")[3]))
+}
+
+const urlOf = (password: string, port: number) => `postgres://starling:${password}@127.0.0.1:${port}/starling`
 
 async function readPassword(folder: string, account: Account): Promise<string> {
   const file = join(folder, "password")

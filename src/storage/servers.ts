@@ -9,6 +9,7 @@ import type { ChannelState, MemberState, RoleState, ServerState } from "../domai
 import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "./database.ts"
 import type { OverrideRow } from "./overrides.ts"
+import { voiceStatesOf } from "./voice.ts"
 import { column, defineWrite } from "./write.ts"
 
 type ServerRow = Server
@@ -129,11 +130,12 @@ function byChannel(rows: readonly OverrideRow[]): Map<Snowflake, readonly Overri
 export const serversStorage = (sql: Sql) => ({
   /** The server's home as it wakes. */
   async load(id: Snowflake): Promise<ServerState | undefined> {
-    const [[server], roles, channels, overrides] = await Promise.all([
+    const [[server], roles, channels, overrides, voice] = await Promise.all([
       sql<ServerRow[]>`SELECT * FROM servers WHERE id = ${id}`,
       sql<RoleRow[]>`SELECT * FROM roles WHERE server_id = ${id}`,
       sql<ChannelRow[]>`SELECT * FROM channels WHERE server_id = ${id}`,
       sql<OverrideRow[]>`SELECT * FROM channel_overrides WHERE server_id = ${id} ORDER BY target_id`,
+      voiceStatesOf(sql, id),
     ])
     if (!server) return undefined
     return newServerState({
@@ -141,6 +143,7 @@ export const serversStorage = (sql: Sql) => ({
       roles: new Map(roles.map(role => [role.id, toRole(role)])),
       channels: new Map(channels.map(channel => [channel.id, channel])),
       overrides: byChannel(overrides),
+      voice,
     })
   },
 
@@ -155,7 +158,7 @@ export const serversStorage = (sql: Sql) => ({
         (SELECT coalesce(json_agg(json_build_object('id', r.id::text, 'permissions', r.permissions)), '[]') FROM roles r WHERE r.server_id = s.id) AS roles,
         (SELECT coalesce(json_agg(json_build_object('id', c.id::text, 'server_id', c.server_id::text, 'name', c.name, 'channel_type', c.channel_type,
             'topic', c.topic, 'position', c.position, 'category_id', c.category_id::text, 'nsfw', c.nsfw, 'slowmode_seconds', c.slowmode_seconds,
-            'read_receipts_enabled', c.read_receipts_enabled, 'created_at', c.created_at)), '[]')
+            'read_receipts_enabled', c.read_receipts_enabled, 'user_limit', c.user_limit, 'bitrate', c.bitrate, 'created_at', c.created_at)), '[]')
           FROM channels c WHERE c.server_id = s.id) AS channels,
         (SELECT coalesce(json_agg(json_build_object('channel_id', v.channel_id::text, 'target_id', v.target_id::text, 'type', v.type,
             'allow', v.allow, 'deny', v.deny) ORDER BY v.target_id), '[]')
@@ -205,8 +208,9 @@ export function newServerState(parts: {
   roles: Map<Snowflake, RoleState>
   channels: Map<Snowflake, ChannelState>
   overrides?: Map<Snowflake, readonly Override[]>
+  voice?: ServerState["voice"]
 }): ServerState {
-  const { server, roles, channels, overrides = new Map() } = parts
+  const { server, roles, channels, overrides = new Map(), voice = new Map() } = parts
   return {
     id: server.id,
     name: server.name,
@@ -228,6 +232,8 @@ export function newServerState(parts: {
     messages: new Map(),
     nonces: new Map(),
     lastPosts: new Map(),
+    typing: new Map(),
+    voice,
     deleted: false,
   }
 }

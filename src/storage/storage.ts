@@ -1,16 +1,23 @@
+import { addressBlocksStorage } from "./address-blocks.ts"
 import { bansStorage } from "./bans.ts"
 import { channelsStorage } from "./channels.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { bounded, observing, openPool, type Observe, type PoolOptions } from "./database.ts"
+import { guildMembersStorage } from "./guild-members.ts"
 import { invitesStorage } from "./invites.ts"
 import { Fenced, Lane } from "./lanes.ts"
 import { messagesStorage } from "./messages.ts"
 import { migrationsStorage } from "./migrate.ts"
+import { operatorRequestsStorage } from "./operator-requests.ts"
 import { placementStorage } from "./placement.ts"
+import { presencesStorage } from "./presences.ts"
+import { relationshipsStorage } from "./relationships.ts"
 import { serversStorage } from "./servers.ts"
+import { serviceStorage } from "./service.ts"
 import { sessionsStorage } from "./sessions.ts"
 import { tellsStorage } from "./tells.ts"
 import { usersStorage } from "./users.ts"
+import { voiceStorage } from "./voice.ts"
 
 export type StorageOptions = Omit<PoolOptions, "connections"> & {
   readConnections: number
@@ -31,13 +38,20 @@ export function openStorage(options: StorageOptions) {
     users: asked(usersStorage(sql)),
     sessions: asked(sessionsStorage(sql)),
     servers: asked(serversStorage(sql)),
+    guildMembers: asked(guildMembersStorage(sql)),
     bans: asked(bansStorage(sql)),
     channels: asked(channelsStorage(sql)),
     invites: asked(invitesStorage(sql)),
     messages: asked(messagesStorage(sql)),
+    relationships: asked(relationshipsStorage(sql)),
+    presences: asked(presencesStorage(sql)),
     placement: asked(placementStorage(sql)),
     migrations: asked(migrationsStorage(sql)),
     tells: asked(tellsStorage(sql)),
+    voice: asked(voiceStorage(sql)),
+    service: asked(serviceStorage(sql)),
+    addressBlocks: asked(addressBlocksStorage(sql)),
+    operatorRequests: asked(operatorRequestsStorage(sql)),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
     close: () => sql.end({ timeout: 1 }),

@@ -1,8 +1,10 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { avatarPath, type PrivateUser, type PublicUser } from "../contract/users.ts"
+import { defaultPresence, type Shown } from "../domain/presences.ts"
 import type { UserState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
 import type { Session } from "./sessions.ts"
+import { voiceOfUser } from "./voice.ts"
 import { column, defineWrite } from "./write.ts"
 
 export interface UserRow {
@@ -78,9 +80,11 @@ export const usersStorage = (sql: Sql) => ({
 
   /** The user's home as it wakes. */
   async load(id: Snowflake): Promise<UserState | undefined> {
-    const [[user], sessions] = await Promise.all([
+    const [[user], sessions, [presence], voice] = await Promise.all([
       sql<UserRow[]>`SELECT * FROM users WHERE id = ${id}`,
       sql<Session[]>`SELECT id, token_hash, created_at, expires_at, last_activity FROM sessions WHERE user_id = ${id}`,
+      sql<Shown[]>`SELECT status, custom_status, custom_emoji FROM presences WHERE user_id = ${id}`,
+      voiceOfUser(sql, id),
     ])
     if (!user) return undefined
     return {
@@ -89,6 +93,10 @@ export const usersStorage = (sql: Sql) => ({
       email: user.email,
       badges: user.badges,
       sessions: new Map(sessions.map(session => [session.id, session])),
+      presence: presence ?? defaultPresence,
+      tier: user.tier,
+      ...voice,
+      pairs: new Map(),
     }
   },
 
@@ -103,16 +111,5 @@ export const usersStorage = (sql: Sql) => ({
       else found.set(user_id, [{ server_id, roles }])
     }
     return found
-  },
-
-  /** What READY says of the user, and where he is a member. */
-  async readyOf(id: Snowflake): Promise<{ user: UserRow; memberships: Membership[] } | undefined> {
-    const [[user], memberships] = await Promise.all([
-      sql<UserRow[]>`SELECT * FROM users WHERE id = ${id}`,
-      sql<
-        { server_id: Snowflake; roles: Snowflake[] }[]
-      >`SELECT server_id, roles FROM members WHERE user_id = ${id} ORDER BY server_id`,
-    ])
-    return user && { user, memberships }
   },
 })

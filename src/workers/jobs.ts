@@ -2,6 +2,7 @@ import { jobs, type JobName } from "../contract/jobs.ts"
 import { deleteMessagesOf } from "./delete-messages-of.ts"
 import { expireInvite } from "./expire-invite.ts"
 import { expireSession } from "./expire-session.ts"
+import { expireVoice } from "./expire-voice.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { purgeMessages } from "./purge-messages.ts"
 
@@ -10,6 +11,7 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   deleteMessagesOf,
   expireInvite,
   expireSession,
+  expireVoice,
   purgeMessages,
 }
 

@@ -7,7 +7,7 @@ import type { Storage } from "../storage/storage.ts"
 
 export interface JobTools {
   readonly ask: Ask
-  readonly storage: Pick<Storage, "channels" | "messages" | "sessions" | "invites" | "tells" | "placement">
+  readonly storage: Pick<Storage, "channels" | "messages" | "sessions" | "invites" | "tells" | "placement" | "voice">
   /** The process ends: long work stops at the next good place and throws; the job is run again. */
   readonly signal: AbortSignal
 }

@@ -1,6 +1,7 @@
 import type { Log } from "../observability/log.ts"
 import { expireInvite } from "./expire-invite.ts"
 import { expireSession } from "./expire-session.ts"
+import { expireVoice } from "./expire-voice.ts"
 import type { JobTools } from "./processor.ts"
 
 /** Milliseconds between two sweeps, and how long a job has to do by itself what the sweep would do. */
@@ -55,6 +56,12 @@ async function sweep(tools: JobTools, before: number): Promise<void> {
     ({ code, server_id }) => expireInvite(tools, { server_id, code }),
     signal,
   )
+  await endAll(
+    () => storage.voice.expired(before, page),
+    call => expireVoice(tools, call),
+    signal,
+  )
+  await storage.voice.forgetUsage(Math.floor(before / 86_400))
   for (let looks = 0; looks < pages && !signal.aborted; looks++) if ((await storage.tells.forgetOld(page)) < page) break
   await storage.placement.forgetDead()
 }

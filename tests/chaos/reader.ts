@@ -1,5 +1,5 @@
 import { GatewayClient } from "../../client/gateway.ts"
-import { allIntents } from "../../src/contract/intents.ts"
+import { allIntents, bitOf } from "../../src/contract/intents.ts"
 import { compareIds } from "../../src/domain/snowflake.ts"
 import type { Recorder } from "./history.ts"
 import type { Rest } from "./rest.ts"
@@ -41,7 +41,7 @@ export class Reader {
       token,
       encoding,
       random,
-      intents: allIntents,
+      intents: allIntents & ~bitOf("GUILD_PRESENCES"),
       backoff: { firstMs: 100, maxMs: 1_000 },
       connectTimeoutMs: 3_000,
       onFrame: ({ op, t, s, d }) => {

@@ -89,6 +89,16 @@ const inServer =
     return server ? act(world, server) : false
   }
 
+/** Somebody does something to another. Few are drawn from, so that they meet again. */
+const between =
+  (act: (rest: Starling, other: string, world: World) => Promise<unknown>): Act =>
+  async world => {
+    const few = world.people.slice(0, 4)
+    const one = world.random.pick(few)
+    const other = world.random.pick(few.filter(person => person !== one))
+    return other ? act(world.rest(one), other.id, world) : false
+  }
+
 const remove = <T>(list: T[], one: T): void => {
   const at = list.indexOf(one)
   if (at >= 0) list.splice(at, 1)
@@ -109,6 +119,11 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     await world.rest(session.person).logout()
     expect((await session.client.ended()).code).toBe(4004)
     return true
+  },
+  async updatePresence(world) {
+    const { random } = world
+    const status = random.pick(["online", "idle", "dnd", "invisible"] as const)
+    await world.rest(random.pick(world.people)).updatePresence({ status, custom_status: world.text("mood") })
   },
   async createServer(world) {
     if (world.servers.length >= 5) return false
@@ -272,4 +287,10 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     remove(server.posts, post)
     return world.rest(author).deleteMessage(ids)
   }),
+  requestFriend: between((rest, user_id, world) =>
+    rest.requestFriend({ user_id, ...(world.random.next() < 0.5 && { message: world.text("hello") }) }),
+  ),
+  acceptFriend: between((rest, user_id) => rest.acceptFriend({ user_id })),
+  deleteRelationship: between((rest, user_id) => rest.deleteRelationship({ user_id })),
+  blockUser: between((rest, user_id) => rest.blockUser({ user_id })),
 }

@@ -12,6 +12,7 @@ import {
   type ClientState,
   type History,
   type KnownMember,
+  type KnownRelationship,
   type KnownServer,
   type Need,
 } from "./client-state.ts"
@@ -66,6 +67,16 @@ export class Reads {
     return server
   }
 
+  async relationships(): Promise<Map<Snowflake, KnownRelationship>> {
+    const list = await this.#rest().listRelationships()
+    return new Map(
+      list.map(({ user_id, status, created_at, username, avatar_url, message }) => [
+        user_id,
+        { status, created_at, username, avatar_url, message },
+      ]),
+    )
+  }
+
   async bans(server_id: Snowflake): Promise<Set<Snowflake> | null> {
     const bans = await granted(this.#rest().listBans({ server_id }))
     return bans ? new Set(bans.map(ban => ban.user_id)) : null
@@ -92,12 +103,13 @@ export class Reads {
 
   /** What a client would know that starts now. */
   async afresh(): Promise<ClientState> {
-    const [{ id, username, avatar_url, badges }, list] = await Promise.all([
+    const [{ id, username, avatar_url, badges }, list, relationships] = await Promise.all([
       this.#rest().getMe(),
       this.#rest().listServers(),
+      this.relationships(),
     ])
     const servers = await Promise.all(list.map(async one => [one.id, await this.server(id, one.id, one)] as const))
-    return { ...emptyState(), user: { id, username, avatar_url, badges }, servers: new Map(servers) }
+    return { ...emptyState(), user: { id, username, avatar_url, badges }, relationships, servers: new Map(servers) }
   }
 }
 
@@ -176,6 +188,12 @@ export class ModelClient {
 
   async #answer(need: Need): Promise<() => void> {
     const { servers, user } = this.state
+    if (need.part === "relationships") {
+      const relationships = await this.#reads.relationships()
+      return () => {
+        this.state.relationships = relationships
+      }
+    }
     if (need.part === "server") {
       const server = await this.#reads.server(user!.id, need.server)
       return () => {
@@ -216,6 +234,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> => typeof va
 export function compared(told: ClientState, read: ClientState): { told: unknown; read: unknown } {
   const shown = (state: ClientState, other: ClientState) => ({
     user: state.user,
+    relationships: sorted(state.relationships, known => known),
     servers: sorted(state.servers, (server, id) => {
       if (!server) return "not read"
       const { channels, roles, members, bans, histories } = server

@@ -3,6 +3,7 @@ import type { Channel } from "../../src/contract/channels.ts"
 import type { EventName } from "../../src/contract/contract.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Message } from "../../src/contract/messages.ts"
+import type { RelationshipAdded } from "../../src/contract/relationships.ts"
 import type { Role } from "../../src/contract/roles.ts"
 import type { Guild, Server } from "../../src/contract/servers.ts"
 import type { PublicUser } from "../../src/contract/users.ts"
@@ -35,25 +36,39 @@ export interface Outline {
   readonly roles: Map<Snowflake, Guild["roles"][number]>
 }
 
+/** What another is to the user. */
+export type KnownRelationship = Pick<RelationshipAdded, "status" | "created_at" | "username" | "avatar_url"> & {
+  readonly message: string | null
+}
+
 /** What a client keeps: begun by READY, filled by its first reads, kept current by events. */
 export interface ClientState {
   user: Pick<PublicUser, "id" | "username" | "avatar_url" | "badges"> | undefined
   /** Undefined: known, and still to be read. */
   servers: Map<Snowflake, KnownServer | undefined>
   outlines: Map<Snowflake, Outline>
+  relationships: Map<Snowflake, KnownRelationship>
   /** `channel user` of those who type. No read shows it. */
   typing: Set<string>
+  /** What it was last told of users. Those of whom it heard nothing are to be asked for. */
+  presences: Map<Snowflake, Omit<EventData<"PRESENCE_UPDATE">, "user_id">>
 }
 
 export const emptyState = (): ClientState => ({
   user: undefined,
   servers: new Map(),
   outlines: new Map(),
+  relationships: new Map(),
   typing: new Set(),
+  presences: new Map(),
 })
 
-/** What a client reads because of an event: a whole server, its bans, or the messages of a channel that it sees from now on. */
+/**
+ * What a client reads because of an event: friends and blocks, a whole server, its bans, or the messages of a channel that
+ * it sees from now on.
+ */
 export type Need =
+  | { readonly part: "relationships"; readonly server?: undefined }
   | { readonly part: "server"; readonly server: Snowflake }
   | { readonly part: "bans"; readonly server: Snowflake }
   | { readonly part: "history"; readonly server: Snowflake; readonly channel: Snowflake }
@@ -71,10 +86,11 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   READY(state, { user: { id, username, avatar_url, badges }, guilds }) {
     Object.assign(state, emptyState(), { user: { id, username, avatar_url, badges } })
     for (const guild of guilds) state.servers.set(guild.id, undefined)
-    return guilds.map(guild => ({ part: "server", server: guild.id }))
+    return [{ part: "relationships" }, ...guilds.map(guild => ({ part: "server", server: guild.id }) as const)]
   },
   RESUMED: () => nothing,
   SESSION_POSITION: () => nothing,
+  SECURITY_LOGOUT: () => nothing,
 
   GUILD_CREATE(state, { id, channels, roles }) {
     state.servers.set(id, undefined)
@@ -99,6 +115,8 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     if (server?.members.has(user.id)) server.members.set(user.id, { roles, nickname: nick })
     return bansOf(state, server_id)
   },
+  /** Says again what the events have said, to whoever asks. */
+  GUILD_MEMBERS_CHUNK: () => nothing,
   GUILD_BAN_ADD(state, { server_id, user }) {
     state.servers.get(server_id)?.bans?.add(user.id)
     return nothing
@@ -140,8 +158,18 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     state.outlines.get(server_id)?.channels.delete(id)
     return nothing
   },
+  VOICE_STATE_UPDATE: () => nothing,
+  VOICE_SERVER_UPDATE: () => nothing,
   TYPING_START(state, { channel_id, user_id }) {
     state.typing.add(`${channel_id} ${user_id}`)
+    return nothing
+  },
+  TYPING_STOP(state, { channel_id, user_id }) {
+    state.typing.delete(`${channel_id} ${user_id}`)
+    return nothing
+  },
+  PRESENCE_UPDATE(state, { user_id, ...presence }) {
+    state.presences.set(user_id, presence)
     return nothing
   },
   MESSAGE_CREATE(state, message) {
@@ -151,6 +179,14 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   MESSAGE_UPDATE: (state, message) => setMessage(state, message),
   MESSAGE_DELETE: (state, { id, ...where }) => deleteMessages(state, { ids: [id], ...where }),
   MESSAGE_DELETE_BULK: (state, data) => deleteMessages(state, data),
+  RELATIONSHIP_ADD(state, { user_id, status, created_at, username, avatar_url, message = null }) {
+    state.relationships.set(user_id, { status, created_at, username, avatar_url, message })
+    return nothing
+  },
+  RELATIONSHIP_REMOVE(state, { user_id }) {
+    state.relationships.delete(user_id)
+    return nothing
+  },
 }
 
 /** What the client has to read because of an event. */

@@ -7,10 +7,10 @@ import { inject } from "vitest"
 import { z } from "zod"
 import type { ServerFrame } from "../../client/gateway.ts"
 import { ApiError } from "../../client/rest.ts"
-import { events, serverFrames, routes } from "../../src/contract/contract.ts"
+import { clientFrames, events, openInMaintenance, serverFrames, routes } from "../../src/contract/contract.ts"
 import { errors, type ErrorCode } from "../../src/contract/errors.ts"
-import { opcodes } from "../../src/contract/gateway-codes.ts"
-import { bitOf } from "../../src/contract/intents.ts"
+import { closeCodes, opcodes } from "../../src/contract/gateway-codes.ts"
+import { allIntents, bitOf, defaultIntents } from "../../src/contract/intents.ts"
 import type { EventDefinition, Route } from "../../src/contract/registry.ts"
 import { Sightings } from "./coverage.ts"
 
@@ -72,7 +72,8 @@ function checkShape(what: string, schema: z.ZodType, value: unknown): void {
 
 /** What may refuse a request beside its route's own `fails`. */
 function sharedBy(route: Route): ErrorCode[] {
-  const codes: ErrorCode[] = ["bad_request", "repeated_header", "unsafe_text", "unavailable"]
+  const codes: ErrorCode[] = ["address_blocked", "bad_request", "repeated_header", "unsafe_text", "unavailable"]
+  if (!openInMaintenance.has(route)) codes.push("maintenance")
   if (route.params || route.query || route.body) codes.push("validation_failed")
   if (route.body) codes.push("request_timeout", "payload_too_large")
   if (route.limit !== "none") codes.push("rate_limited")
@@ -100,7 +101,8 @@ const shapeOf = (code: ErrorCode) => {
           ? z.literal("INVALID_VERSION_FORMAT")
           : z.literal(status),
     message: z.string().min(1),
-    ...((status === 429 || code === "unavailable") && { retry_after: z.number().nonnegative() }),
+    ...((status === 429 || status === 503) && { retry_after: z.number().nonnegative() }),
+    ...(code === "maintenance" && { state: z.literal("maintenance") }),
   })
   if (code === "validation_failed") return z.strictObject({ detail: z.array(Issue).min(1), error })
   if (code === "rate_limited") {
@@ -115,6 +117,8 @@ const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   permission_denied: /^Missing required permission: [a-z_.]+$/,
   weak_password: /^Weak password: it needs /,
   validation_failed: /^Invalid [^]+: [^]+/,
+  // The operator's own words.
+  maintenance: /^Maintenance: [^]+/,
 }
 
 function codeOf(request: string, status: number, body: unknown, allowed: readonly ErrorCode[]): ErrorCode {
@@ -159,11 +163,15 @@ export const checkedFetch: typeof fetch = async (input, init) => {
   return response
 }
 
-const serverOps: ReadonlyMap<number, string> = new Map(
-  Object.entries(opcodes)
-    .filter(([, { from }]) => from === "server" || from === "both")
-    .map(([name, { op }]) => [op, name]),
-)
+const opsFrom = (side: "client" | "server"): ReadonlyMap<unknown, string> =>
+  new Map(
+    Object.entries(opcodes)
+      .filter(([, { from }]) => from === side || from === "both")
+      .map(([name, { op }]) => [op, name]),
+  )
+const clientOps = opsFrom("client")
+const serverOps = opsFrom("server")
+const asked: Partial<Record<string, z.ZodType>> = clientFrames
 const payloads: Partial<Record<string, z.ZodType>> = serverFrames
 
 /**
@@ -178,6 +186,7 @@ export function frameCheck(intents: number): (frame: ServerFrame) => void {
       const payload = payloads[name]
       if (payload) checkShape(`d of ${name}`, payload, d)
       if (t !== undefined || s !== undefined) breach(`${name} carries t ${t} and s ${s}`)
+      seen().note("hears", name)
       return
     }
     const event: EventDefinition = events[t as keyof typeof events] ?? breach(`${t} is not in the contract`)
@@ -190,5 +199,60 @@ export function frameCheck(intents: number): (frame: ServerFrame) => void {
     if (intent && ![intent.server, intent.dm].some(one => one === null || (intents & bitOf(one)) !== 0))
       breach(`${t} came though its intent is not in ${intents}`)
     seen().note("event", event.name)
+  }
+}
+
+/** Notes a frame that a client sends as the contract says. @returns whether it does */
+function noteSent(frame: unknown): boolean {
+  const { op, d } = (frame ?? {}) as { op?: unknown; d?: unknown }
+  const name = clientOps.get(op)
+  const isRight = name !== undefined && asked[name]?.safeParse(d).success === true
+  if (isRight) seen().note("sends", name)
+  return isRight
+}
+
+/** What the typed client makes by itself. Other frames a test may spoil on purpose. */
+const ownOps: ReadonlySet<unknown> = new Set([opcodes.HEARTBEAT.op, opcodes.IDENTIFY.op, opcodes.RESUME.op])
+
+/** Looks at what the typed client sends. */
+export function checkSent(frame: unknown): void {
+  const isRight = noteSent(frame)
+  if (!isRight && ownOps.has((frame as { op?: unknown } | null)?.op))
+    breaches.push(`the client sent ${JSON.stringify(frame)}`)
+}
+
+/** Notes how a connection ended; 1005 and 1006 are no codes of anybody's. */
+export function noteClose(code: number, reason: string): void {
+  const known = Object.entries(closeCodes).filter(([, one]) => one.code === code)
+  const found = known.find(([, one]) => one.reason === reason)
+  // A client's goodbye comes back with its own words.
+  if (found) seen().note("closes", found[0])
+  else if (code >= 4000 && code < 4900) breaches.push(`a connection was closed with ${code} "${reason}"`)
+}
+
+/** Looks at a conversation from outside: what a client without manners says, and what it hears. A breach is only kept. */
+export function watchFrames(): {
+  sent(frame: unknown): void
+  received(frame: ServerFrame): void
+  closed(code: number, reason: string): void
+} {
+  // Of a session that another connection began nobody knows the intents.
+  let check = frameCheck(allIntents)
+  return {
+    sent(frame) {
+      noteSent(frame)
+      const { op, d } = (frame ?? {}) as { op?: unknown; d?: { intents?: unknown } }
+      if (op !== opcodes.IDENTIFY.op) return
+      const intents = d?.intents ?? defaultIntents
+      if (typeof intents === "number") check = frameCheck(intents)
+    },
+    received(frame) {
+      try {
+        check(frame)
+      } catch {
+        // It stands among the breaches.
+      }
+    },
+    closed: noteClose,
   }
 }

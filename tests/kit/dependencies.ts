@@ -48,6 +48,8 @@ interface Scene {
   readonly leaving: Person
   readonly server: { id: string }
   readonly channel: Channel
+  /** A voice channel of it. */
+  readonly voice: Channel
   readonly doomed: { id: string }
   readonly left: { id: string }
   readonly joined: { id: string; code: string }
@@ -60,6 +62,13 @@ interface Scene {
   readonly message: Message
   readonly edited: Message
   readonly deleted: Message
+  /** By what becomes of what is between them and Ada. */
+  readonly acquaintances: {
+    readonly asked: Person
+    readonly accepted: Person
+    readonly left: Person
+    readonly blocked: Person
+  }
   /** In every name that the round makes up. */
   readonly word: string
 }
@@ -91,6 +100,13 @@ async function prepare({ program }: World, ada: Person, lin: Person): Promise<Sc
   await owner.giveRole({ server_id: main!.id, member_id: ada.id, role_id: roles.taken })
   for (const target_id of [main!.id, roles.taken])
     await owner.setOverride({ channel_id: main!.channel.id, target_id, type: "role", allow: [], deny: ["voice.speak"] })
+  const [asked, accepted, leftBehind, blocked] = [
+    await Person.register(program, `asked_${word}`),
+    await Person.register(program, `accepted_${word}`),
+    await Person.register(program, `left_${word}`),
+    await Person.register(program, `blocked_${word}`),
+  ]
+  for (const one of [accepted, leftBehind]) await one.on(program).requestFriend({ user_id: ada.id })
   const post = (content: string) => owner.createMessage({ channel_id: main!.channel.id, content })
   return {
     ada,
@@ -98,12 +114,14 @@ async function prepare({ program }: World, ada: Person, lin: Person): Promise<Sc
     leaving: await lin.signIn(program),
     server: main!,
     channel: main!.channel,
+    voice: await owner.createChannel({ server_id: main!.id, name: "talk", type: "voice" }),
     doomed: doomed!,
     left: left!,
     joined: joined!,
     kicking: kicking!,
     unbanning,
     roles,
+    acquaintances: { asked, accepted, left: leftBehind, blocked },
     message: await post("to be read"),
     edited: await post("to be edited"),
     deleted: await post("to be deleted"),
@@ -130,6 +148,15 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   getHealth: attempt({ call: (on, _, signal) => on.getHealth({}, { signal }), isStatic: true }),
   getLive: attempt({ call: (on, _, signal) => on.getLive({}, { signal }), isStatic: true }),
   getReady: attempt({ call: (on, _, signal) => on.getReady({}, { signal }) }),
+  updatePresence: attempt({
+    as: "lin",
+    call: (on, _, signal) => on.updatePresence({ status: "idle" }, { signal }),
+    kept: (sql, { lin }) => sql`SELECT 1 FROM presences WHERE user_id = ${lin.id} AND status = 'idle'`,
+  }),
+  getPresence: attempt({
+    as: "ada",
+    call: (on, { lin }, signal) => on.getPresence({ user_id: lin.id }, { signal }),
+  }),
   getVersion: attempt({ call: (on, _, signal) => on.getVersion({}, { signal }), same: true }),
   negotiateVersion: attempt({
     call: (on, _, signal) => on.negotiateVersion({ client_version: "a.1.0-49" }, { signal }),
@@ -326,7 +353,44 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     kept: (sql, { channel, deleted }) =>
       sql`SELECT WHERE NOT EXISTS (SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${deleted.id} AND NOT deleted)`,
   }),
+  getIceServers: attempt({ as: "ada", call: (on, _, signal) => on.getIceServers({}, { signal }), same: true }),
+  getVoiceInfo: attempt({
+    as: "ada",
+    call: (on, { voice }, signal) => on.getVoiceInfo({ channel_id: voice.id }, { signal }),
+  }),
+  listRelationships: attempt({
+    as: "lin",
+    call: (on, _, signal) => on.listRelationships({}, { signal }),
+    same: true,
+  }),
+  requestFriend: attempt({
+    as: "ada",
+    call: (on, { acquaintances }, signal) => on.requestFriend({ user_id: acquaintances.asked.id }, { signal }),
+    kept: (sql, { ada, acquaintances: { asked } }) => bothSides(sql, ada, asked, "pending_outgoing"),
+  }),
+  acceptFriend: attempt({
+    as: "ada",
+    call: (on, { acquaintances }, signal) => on.acceptFriend({ user_id: acquaintances.accepted.id }, { signal }),
+    kept: (sql, { ada, acquaintances: { accepted } }) => bothSides(sql, ada, accepted, "friend"),
+  }),
+  deleteRelationship: attempt({
+    as: "ada",
+    call: (on, { acquaintances }, signal) => on.deleteRelationship({ user_id: acquaintances.left.id }, { signal }),
+    kept: (sql, { ada, acquaintances: { left } }) => sql`
+      SELECT WHERE NOT EXISTS (SELECT FROM relationships WHERE user_id IN (${ada.id}, ${left.id}) AND other_id IN (${ada.id}, ${left.id}))`,
+  }),
+  blockUser: attempt({
+    as: "ada",
+    call: (on, { acquaintances }, signal) => on.blockUser({ user_id: acquaintances.blocked.id }, { signal }),
+    kept: (sql, { ada, acquaintances: { blocked } }) => sql`
+      SELECT FROM relationships WHERE user_id = ${ada.id} AND other_id = ${blocked.id} AND status = 'blocked'`,
+  }),
 }
+/** One row if each side has what belongs to this on the first one's. */
+const bothSides = (sql: Sql, { id }: Person, other: Person, status: "pending_outgoing" | "friend") => sql`
+  SELECT FROM relationships a JOIN relationships b ON b.user_id = a.other_id AND b.other_id = a.user_id
+  WHERE a.user_id = ${id} AND a.other_id = ${other.id} AND a.status = ${status}
+    AND b.status = ${status === "friend" ? "friend" : "pending_incoming"}`
 const names = Object.keys(routes) as (keyof Routes)[]
 /** What can be asked again and again without changing anything that is looked at later. */
 const repeatable = names.filter(name => attempts[name].same || attempts[name].isStatic)

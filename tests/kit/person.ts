@@ -1,8 +1,8 @@
 import { GatewayClient, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/rest.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
-import { allIntents } from "../../src/contract/intents.ts"
-import { checkedFetch, checkReply, frameCheck } from "./conformance.ts"
+import { allIntents, bitOf } from "../../src/contract/intents.ts"
+import { checkedFetch, checkReply, checkSent, frameCheck, noteClose } from "./conformance.ts"
 import { until } from "./until.ts"
 
 /** Where requests go: a worker of this process, or a server of its own. */
@@ -19,13 +19,16 @@ export const clientAt = ({ url }: Place, token?: string): Starling =>
     routes,
   )
 
+/** All but presences: in most stories who comes and goes beside what is told is no part of it. */
+export const usualIntents = allIntents & ~bitOf("GUILD_PRESENCES")
+
 /** A gateway client whose frames are held against the contract; it keeps its events and stays away once it is dropped. */
 export class Listener extends GatewayClient {
   #paused = false
   #end: GatewayClose | undefined
 
   constructor({ url }: Place, options: Omit<GatewayOptions, "url">) {
-    const { intents = allIntents, onFrame } = options
+    const { intents = usualIntents, onFrame } = options
     const check = frameCheck(intents)
     super({
       keep: true,
@@ -39,6 +42,7 @@ export class Listener extends GatewayClient {
       },
     })
     this.on("close", close => {
+      noteClose(close.code, close.reason)
       this.#end = close
     })
   }
@@ -47,6 +51,11 @@ export class Listener extends GatewayClient {
   async ended(patience = 5_000): Promise<GatewayClose> {
     await until("the connection has ended", () => this.#end !== undefined, { patience })
     return this.#end!
+  }
+
+  override send(frame: object | string | Uint8Array<ArrayBuffer>): void {
+    checkSent(frame)
+    super.send(frame)
   }
 
   override pause(): void {
@@ -114,7 +123,7 @@ export class Person {
     return client
   }
 
-  /** A gateway client that has READY. All intents, unless told otherwise. */
+  /** A gateway client that has READY. The usual intents, unless told otherwise. */
   async listen(place: Place, options: Partial<Omit<GatewayOptions, "url">> = {}): Promise<Listener> {
     const client = this.gateway(place, options)
     await client.connect()

@@ -1,4 +1,5 @@
 import type { Snowflake } from "../../src/contract/fields.ts"
+import type { RelationshipStatus } from "../../src/contract/relationships.ts"
 import { compareIds } from "../../src/domain/snowflake.ts"
 import type { Change, History, Oddity, Seen, Sight } from "./history.ts"
 
@@ -16,6 +17,8 @@ export interface Outcome {
   readonly made: readonly Made[]
   /** What each message was first said to hold. */
   readonly channels: ReadonlyMap<Snowflake, readonly Snowflake[]>
+  /** Of each user, what the others are to him. */
+  readonly relationships: ReadonlyMap<Snowflake, ReadonlyMap<Snowflake, RelationshipStatus>>
 }
 
 /** Every breach of a promise that the history shows, one line each. One pass per promise. */
@@ -26,7 +29,40 @@ export function breaches(history: History, outcome: Outcome): Oddity[] {
     ...outOfOrder(history, outcome),
     ...streams(history, outcome),
     ...afterLeaving(history),
+    ...unfitting(outcome),
+    ...misinformed(history, outcome),
   ]
+}
+
+const fitting: Readonly<Record<RelationshipStatus, readonly (RelationshipStatus | undefined)[]>> = {
+  friend: ["friend"],
+  pending_incoming: ["pending_outgoing"],
+  pending_outgoing: ["pending_incoming"],
+  blocked: ["blocked", undefined],
+}
+
+/** P3: the two sides of a pair fit. */
+function* unfitting({ relationships }: Outcome): Iterable<Oddity> {
+  for (const [user, others] of relationships)
+    for (const [other, status] of others) {
+      const back = relationships.get(other)?.get(user)
+      if (!fitting[status].includes(back))
+        yield { promise: "P3", what: `${other} is ${status} to ${user}, who is ${back} there` }
+    }
+}
+
+/** P5: whoever listens knows what others are to him, once all is at rest. */
+export function* misinformed(
+  { sessions }: Pick<History, "sessions">,
+  { relationships }: Pick<Outcome, "relationships">,
+): Iterable<Oddity> {
+  for (const { isOver, client, user, relationships: told } of sessions) {
+    if (isOver) continue
+    const others = relationships.get(user) ?? new Map<Snowflake, RelationshipStatus>()
+    for (const other of new Set([...told.keys(), ...others.keys()]))
+      if (told.get(other) !== others.get(other))
+        yield { promise: "P5", what: `${client}: ${other} is ${told.get(other)} there and ${others.get(other)} in the list` }
+  }
 }
 
 /** P1: what was acknowledged is stored, under the id that was answered. P2: nothing is stored twice. */

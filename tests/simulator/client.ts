@@ -1,5 +1,6 @@
 import { closeCodes } from "../../src/contract/gateway-codes.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
+import type { RelationshipStatus } from "../../src/contract/relationships.ts"
 import { largestIntents } from "../../src/contract/intents.ts"
 import type { History, Seen, Sight } from "./history.ts"
 import type { ClientSocket } from "./sockets.ts"
@@ -11,6 +12,7 @@ export interface Reads {
   channelsOf(server: Snowflake): readonly Snowflake[]
   madeIn(channel: Snowflake): number
   messagesOf(channel: Snowflake): ReadonlyMap<Snowflake, string>
+  relationshipsOf(user: Snowflake): ReadonlyMap<Snowflake, RelationshipStatus>
 }
 
 export interface ClientOptions {
@@ -187,6 +189,7 @@ export class SimulatedClient implements Actor {
         accessSession: this.#options.accessSession,
         sights: [],
         openSights: new Map(),
+        relationships: new Map(this.#options.reads.relationshipsOf(this.user)),
         lastS: s,
         isOver: false,
       }
@@ -213,7 +216,11 @@ export class SimulatedClient implements Actor {
       if (!sight) return
       sight.until = timeline.now
       session.openSights.delete(sight.server)
-    } else if (name.startsWith("MESSAGE_")) this.#message(session, name, d as Message)
+    } else if (name === "RELATIONSHIP_ADD") {
+      const { user_id, status } = d as { user_id: Snowflake; status: RelationshipStatus }
+      session.relationships.set(user_id, status)
+    } else if (name === "RELATIONSHIP_REMOVE") session.relationships.delete((d as { user_id: Snowflake }).user_id)
+    else if (name.startsWith("MESSAGE_")) this.#message(session, name, d as Message)
   }
 
   #see(session: Seen, server: Snowflake): void {

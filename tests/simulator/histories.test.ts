@@ -45,6 +45,20 @@ test(
   },
 )
 
+test(
+  "P3, P5: simulated histories in which people befriend and block one another leave both sides the same, and everybody told",
+  { timeout: 120_000 },
+  async () => {
+    const found = await search({ seed, runs: Math.ceil(runs / 10), shrink: true, withFriends: true })
+    const replay = `npm run simulate -- --replay '${JSON.stringify(found.plan)}'`
+    expect(
+      found.breaches.map(({ promise, what }) => `${promise}: ${what}`),
+      `seed ${seed}; ${replay}`,
+    ).toEqual([])
+    expect(found.counters.get("relationships changed")).toBeGreaterThan(0)
+  },
+)
+
 test("a history is the same each time it is lived through", async () => {
   for (const plan of fc.sample(plans, { seed: 7, numRuns: 20 })) {
     const traces: string[][] = [[], []]

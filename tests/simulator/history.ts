@@ -1,4 +1,5 @@
 import type { Snowflake } from "../../src/contract/fields.ts"
+import type { RelationshipStatus } from "../../src/contract/relationships.ts"
 
 /** A message that somebody tried to send. `endedAt` and `id` stand when it was acknowledged; otherwise it is a maybe. */
 export interface Send {
@@ -42,6 +43,8 @@ export interface Seen {
   readonly accessSession: Snowflake
   readonly sights: Sight[]
   readonly openSights: Map<Snowflake, Sight>
+  /** What others are to the user, as READY, a read of the list and the events since make it. */
+  relationships: Map<Snowflake, RelationshipStatus>
   lastS: number
   /** No more comes: replaced by a new session, or refused. */
   isOver: boolean

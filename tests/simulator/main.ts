@@ -9,6 +9,7 @@ const { values } = parseArgs({
     runs: { type: "string", default: "10000" },
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },
     "redis-loss": { type: "boolean", default: false },
+    friends: { type: "boolean", default: false },
     replay: { type: "string" },
   },
 })
@@ -21,6 +22,7 @@ if (values.replay === undefined) {
     runs: Number(values.runs),
     shrink: true,
     withLosses: values["redis-loss"],
+    withFriends: values.friends,
     onRun: runs => {
       if (runs % 1_000 === 0) console.log(`  ${runs}, ${((performance.now() - started) / runs).toFixed(1)} ms each`)
     },

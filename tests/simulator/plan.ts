@@ -3,12 +3,21 @@ import fc from "fast-check"
 /** How far two parts of the system are from one another. */
 export type Way = "redis" | "store"
 
+export type RelationshipVerb = "requestFriend" | "acceptFriend" | "deleteRelationship" | "blockUser"
+
 /** One thing that happens in a run. Numbers name workers, clients and the like, modulo how many there are. */
 export type Deed =
   | { readonly do: "post"; readonly person: number; readonly channel: number; readonly count: number }
   | { readonly do: "edit" | "delete"; readonly person: number }
   | { readonly do: "leave" | "join"; readonly server: number }
   | { readonly do: "logout" }
+  /** Some of what two may do to one another, at once. */
+  | {
+      readonly do: "relate"
+      readonly person: number
+      readonly other: number
+      readonly verbs: readonly { readonly by: 0 | 1; readonly verb: RelationshipVerb }[]
+    }
   | { readonly do: "create server" | "delete server" }
   | { readonly do: "break off"; readonly client: number; readonly awayFor: number }
   | { readonly do: "slow"; readonly client: number; readonly pace: number; readonly lasts: number }
@@ -128,6 +137,28 @@ const losses: fc.WeightedArbitrary<Deed>[] = [
   },
 ]
 
+const relating: fc.WeightedArbitrary<Deed> = {
+  weight: 30,
+  arbitrary: fc.record({
+    do: fc.constant("relate" as const),
+    person: small,
+    other: small,
+    verbs: fc.array(
+      fc.record({
+        by: fc.constantFrom<0 | 1>(0, 1),
+        verb: fc.constantFrom<RelationshipVerb>(
+          "requestFriend",
+          "requestFriend",
+          "acceptFriend",
+          "deleteRelationship",
+          "blockUser",
+        ),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+  }),
+}
+
 const plansOf = (weighted: readonly fc.WeightedArbitrary<Deed>[]): fc.Arbitrary<Plan> =>
   fc.record({
     seed: fc.nat({ max: 2 ** 31 - 1 }),
@@ -143,3 +174,5 @@ const plansOf = (weighted: readonly fc.WeightedArbitrary<Deed>[]): fc.Arbitrary<
 export const plans = plansOf(deeds)
 /** The same, in which Redis loses what it knew now and then. */
 export const plansWithLosses = plansOf([...deeds, ...losses])
+/** The same, in which people befriend and block one another. */
+export const plansWithFriends = plansOf([...deeds, ...losses, relating])

@@ -117,4 +117,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: `[jobOf(item) && Promise.resolve()]`,
     promises: ["P15"],
   },
+  {
+    name: "owners are not told that a user's last session has gone",
+    file: "src/gateway/served-homes.ts",
+    find: `        .releaseUsers(shard, users)`,
+    replace: `        .releaseUsers(shard, [])`,
+    promises: ["P14"],
+  },
+  {
+    name: "a shard's next owner does not look at who is there",
+    file: "src/actors/runtime/presences.ts",
+    find: `    for (const home of shard.interests.keys()) this.#look(home)`,
+    replace: `    void shard.interests`,
+    promises: ["P14"],
+  },
 ]

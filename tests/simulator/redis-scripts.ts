@@ -153,6 +153,14 @@ function amendSession(keyspace: Keyspace, args: string[]): 0 | 1 {
   return 1
 }
 
+function connectSession(keyspace: Keyspace, args: string[]): string[] {
+  const [key, session, worker, seconds] = args as [string, string, string, string]
+  keyspace.setField(key, session, worker)
+  const hash = keyspace.hash(key)!
+  hash.expiresAt = keyspace.now() + numberOf(seconds) * 1000
+  return [...hash.fields.values()]
+}
+
 /** By the name under which src/cluster registers them: the number of keys, and what the script does. */
 const scripts: Readonly<Record<string, Execute>> = {
   append,
@@ -160,6 +168,7 @@ const scripts: Readonly<Record<string, Execute>> = {
   mark,
   "claim-session": claimSession,
   "save-session": saveSession,
+  "connect-session": connectSession,
   "save-interests": saveInterests,
   "amend-session": amendSession,
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import type { Oddity } from "./history.ts"
-import { plans, plansWithLosses, type Plan } from "./plan.ts"
+import { plans, plansWithFriends, plansWithLosses, type Plan } from "./plan.ts"
 import { run } from "./world.ts"
 
 export interface SearchOptions {
@@ -11,6 +11,8 @@ export interface SearchOptions {
   readonly shrink: boolean
   /** Whether Redis may lose what it knew. */
   readonly withLosses?: boolean
+  /** Whether people befriend and block one another, too; then Redis may lose what it knew. */
+  readonly withFriends?: boolean
   readonly onRun?: (runs: number) => void
 }
 
@@ -24,12 +26,13 @@ export interface Found {
 }
 
 /** Goes through histories until one breaks a promise. */
-export async function search({ seed, runs, shrink, withLosses = false, onRun }: SearchOptions): Promise<Found> {
+export async function search(options: SearchOptions): Promise<Found> {
+  const { seed, runs, shrink, withLosses = false, withFriends = false, onRun } = options
   const counters = new Map<string, number>()
   let done = 0
   let breaches: readonly Oddity[] = []
   const outcome = await fc.check(
-    fc.asyncProperty(withLosses ? plansWithLosses : plans, async plan => {
+    fc.asyncProperty(withFriends ? plansWithFriends : withLosses ? plansWithLosses : plans, async plan => {
       const result = await run(plan)
       done++
       onRun?.(done)

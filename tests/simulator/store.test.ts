@@ -8,6 +8,8 @@ import { deleteBan, putBan } from "../../src/storage/bans.ts"
 import { insertChannel } from "../../src/storage/channels.ts"
 import { isAway, isDataError } from "../../src/storage/database.ts"
 import { deleteOverride, putOverride } from "../../src/storage/overrides.ts"
+import { putPresence, type PresenceAudience } from "../../src/storage/presences.ts"
+import { deleteRelationship, putRelationship } from "../../src/storage/relationships.ts"
 import { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import { Fenced, type Lane } from "../../src/storage/lanes.ts"
 import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages.ts"
@@ -126,6 +128,8 @@ const newChannel = (i: number, of: number) =>
     nsfw: i === 1,
     slowmode_seconds: i,
     read_receipts_enabled: true,
+    user_limit: 0,
+    bitrate: 64_000,
     created_at: i,
   })
 const newInvite = (i: number, of: number) =>
@@ -205,6 +209,28 @@ const write: fc.Arbitrary<Write> = fc.oneof(
       putBan({ server_id: server(of), user_id: user(i), reason: `${at}`, banned_by: user(0), banned_at: at }),
     ),
   fc.tuple(n, n).map(([of, i]) => deleteBan({ server_id: server(of), user_id: user(i) })),
+  fc.tuple(n, bit, fc.option(n, { nil: undefined })).map(([i, isText, activity]) =>
+    putPresence({
+      user_id: user(i),
+      status: isText ? "dnd" : "invisible",
+      custom_status: isText ? `text ${i}` : null,
+      custom_emoji: null,
+      activities: activity === undefined ? undefined : [{ type: "playing", name: `game ${activity}` }],
+    }),
+  ),
+  fc.tuple(n, fc.integer({ min: 1, max: 3 }), fc.constantFrom("friend", "blocked", "pending_incoming"), count).map(
+    ([i, apart, status, at]) =>
+      putRelationship({
+        user_id: user(i),
+        other_id: user((i + apart) % 4),
+        status: status as "friend",
+        message: status === "pending_incoming" ? `text ${at}` : null,
+        created_at: at,
+      }),
+  ),
+  fc
+    .tuple(n, fc.integer({ min: 1, max: 3 }))
+    .map(([i, apart]) => deleteRelationship({ user_id: user(i), other_id: user((i + apart) % 4) })),
   fc.tuple(n, n).map(parts => newMember(...parts)),
   fc.tuple(n, n).map(([of, i]) => deleteMember({ server_id: server(of), user_id: user(i) })),
   fc.tuple(n, n).map(parts => newChannel(...parts)),
@@ -303,7 +329,7 @@ class Side {
   }
 
   async do(op: Operation): Promise<unknown> {
-    const { placement, tells, users, sessions, servers, bans, channels, invites, messages } = this.storage
+    const { relationships, placement, tells, users, presences, sessions, servers, bans, channels, invites, messages } = this.storage
     switch (op.type) {
       case "commit":
         return this.laneOf(op.lane).commit({
@@ -354,8 +380,14 @@ class Side {
         return Promise.all([
           placement.ping(),
           users.load(user(op.i)),
-          users.readyOf(user(op.i)),
           users.memberships(op.ids.map(user)),
+          presences.noteLastSeen(op.ids.map(user), 100 + op.i).then(() => presences.lastSeen(user(op.i))),
+          presences.chosen(op.ids.map(user)),
+          presences.audiences(op.ids.map(user), 1).then(inOneOrder),
+          relationships.pairs(
+            user(op.i),
+            op.ids.filter(i => i > op.i).map(user),
+          ),
           sessions.find([session(op.i)]),
           servers.load(server(op.i)),
           servers.outlines(op.ids.map(server)).then(sorted),
@@ -384,6 +416,15 @@ class Side {
   }
 }
 
+/** Lists in whatever order PostgreSQL made them. */
+const inOneOrder = (audiences: ReadonlyMap<string, PresenceAudience>) =>
+  new Map(
+    [...audiences].map(([of, { servers, friends, blocked }]) => [
+      of,
+      { servers: servers.toSorted(), friends: friends.toSorted(), blocked: blocked.toSorted() },
+    ]),
+  )
+
 const sorted = <Row>(rows: readonly Row[]): Row[] =>
   rows.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
 
@@ -402,6 +443,8 @@ async function outcomeOf(answer: Promise<unknown>): Promise<unknown> {
 const storedTables = [
   "outbox",
   "users",
+  "presences",
+  "relationships",
   "sessions",
   "servers",
   "roles",

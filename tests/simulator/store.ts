@@ -1,7 +1,10 @@
 import type { Snowflake } from "../../src/contract/fields.ts"
 import { channelObject } from "../../src/domain/channels.ts"
 import type { Override } from "../../src/domain/permissions.ts"
+import type { RelationshipStatus } from "../../src/contract/relationships.ts"
+import type { Pair, Side } from "../../src/domain/relationships.ts"
 import { compareIds, shardOf } from "../../src/domain/snowflake.ts"
+import { defaultPresence } from "../../src/domain/presences.ts"
 import type { MessageState } from "../../src/domain/states.ts"
 import { Fenced, type Batch, type Lane, type OutboxRow } from "../../src/storage/lanes.ts"
 import { insertMessage, nonceKey } from "../../src/storage/messages.ts"
@@ -9,6 +12,7 @@ import type { ShardRow } from "../../src/storage/placement.ts"
 import { newServerState, type ServerOutline } from "../../src/storage/servers.ts"
 import type { Storage } from "../../src/storage/storage.ts"
 import type { Membership } from "../../src/storage/users.ts"
+import type { HeldCall } from "../../src/storage/voice.ts"
 import { groupWrites, type Write } from "../../src/storage/write.ts"
 import { applyGroup, pair, picked, Tables, tellKey } from "./tables.ts"
 
@@ -164,14 +168,32 @@ class SimulatedLane implements Pick<Lane, "commit" | "raise" | "close"> {
 }
 
 function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"> {
-  const { incarnations, lanes, shards, outbox, users, sessions, servers, roles, members, channels, invites, messages } =
-    tables
+  const {
+    incarnations,
+    lanes,
+    shards,
+    outbox,
+    users,
+    presences,
+    relationships,
+    sessions,
+    servers,
+    roles,
+    members,
+    channels,
+    invites,
+    messages,
+  } = tables
   const isLiving = (id: string | null) => id !== null && incarnations.get(id)?.died_at === null
   const ask = <T>(name: string, execute: () => T): Promise<T> => link.call(name, execute)
 
   const userRow = (id: Snowflake) => {
     const user = users.get(id)
     return user && { ...user, badges: [...user.badges] }
+  }
+  const shownBy = (id: Snowflake) => {
+    const row = presences.get(id)
+    return row && picked(row, "status", "custom_status", "custom_emoji")
   }
   const rolesOf = (server: Snowflake) =>
     roles.of("server", server).map(role => ({ ...role, permissions: new Set(role.permissions) }))
@@ -189,6 +211,16 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       .of("user", user)
       .map(({ server_id, roles }) => ({ server_id, roles: [...roles] }))
       .toSorted((a, b) => compareIds(a.server_id, b.server_id))
+  const heldCall = (row: HeldCall) =>
+    picked(row, "user_id", "channel_id", "voice_session_id", "worker", "gateway_session_id")
+  const voiceOf = (user: Snowflake) => {
+    const { user_id: _, ...call } = tables.voiceCalls.get(user) ?? { user_id: user }
+    const days = tables.voiceUsage.of("user", user).toSorted((a, b) => b.day - a.day)
+    return {
+      call: "voice_session_id" in call ? call : null,
+      voiceSeconds: new Map(days.slice(0, 2).map(({ day, seconds }) => [day, seconds])),
+    }
+  }
   /** Joined with its author: without him it is not shown. */
   const messageState = (row: ReturnType<typeof messages.get>): MessageState | undefined => {
     const author = row && users.get(row.author_id)
@@ -197,22 +229,52 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 
   return {
     migrations: { require: unsupported("migrations.require") },
+    // The simulated workers have no operator.
+    service: { look: unsupported("service.look"), setState: unsupported("service.setState") },
+    addressBlocks: {
+      list: unsupported("addressBlocks.list"),
+      block: unsupported("addressBlocks.block"),
+      unblock: unsupported("addressBlocks.unblock"),
+    },
+    operatorRequests: {
+      forceLogout: unsupported("operatorRequests.forceLogout"),
+      logoutAll: unsupported("operatorRequests.logoutAll"),
+      take: unsupported("operatorRequests.take"),
+      keep: unsupported("operatorRequests.keep"),
+      putBack: unsupported("operatorRequests.putBack"),
+      answer: unsupported("operatorRequests.answer"),
+      answerTo: unsupported("operatorRequests.answerTo"),
+      usersWithSessions: unsupported("operatorRequests.usersWithSessions"),
+    },
     users: {
       find: unsupported("users.find"),
       findByLogin: unsupported("users.findByLogin"),
       exists: unsupported("users.exists"),
       async load(id) {
-        const [user, own] = await Promise.all([
+        const [user, own, presence, voice] = await Promise.all([
           ask("users.load/users", () => userRow(id)),
           ask("users.load/sessions", () =>
             sessions
               .of("user", id)
               .map(session => picked(session, "id", "token_hash", "created_at", "expires_at", "last_activity")),
           ),
+          ask("users.load/presences", () => shownBy(id)),
+          ask("users.load/voice", () => voiceOf(id)),
         ])
         if (!user) return undefined
-        const { username, email, badges } = user
-        return { id, username, email, badges, sessions: new Map(own.map(session => [session.id, session])) }
+        const { username, email, badges, tier } = user
+        const kept = new Map(own.map(session => [session.id, session]))
+        return {
+          id,
+          username,
+          email,
+          badges,
+          sessions: kept,
+          presence: presence ?? defaultPresence,
+          pairs: new Map(),
+          tier,
+          ...voice,
+        }
       },
       memberships(ids) {
         const asked = [...new Set(ids)].toSorted(compareIds)
@@ -224,13 +286,6 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           }
           return found
         })
-      },
-      async readyOf(id) {
-        const [user, memberships] = await Promise.all([
-          ask("users.readyOf/users", () => userRow(id)),
-          ask("users.readyOf/members", () => membershipsOf(id)),
-        ])
-        return user && { user, memberships }
       },
     },
 
@@ -264,11 +319,12 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 
     servers: {
       async load(id) {
-        const [server, ownRoles, ownChannels, overrides] = await Promise.all([
+        const [server, ownRoles, ownChannels, overrides, voice] = await Promise.all([
           ask("servers.load/servers", () => servers.get(id)),
           ask("servers.load/roles", () => rolesOf(id)),
           ask("servers.load/channels", () => channels.of("server", id).map(channel => ({ ...channel }))),
           ask("servers.load/overrides", () => overridesOf(id)),
+          ask("servers.load/voice", () => tables.voiceStates.of("server", id)),
         ])
         if (!server) return undefined
         return newServerState({
@@ -276,6 +332,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           roles: new Map(ownRoles.map(role => [role.id, role])),
           channels: new Map(ownChannels.map(channel => [channel.id, channel])),
           overrides,
+          voice: new Map(voice.map(({ server_id: _, ...state }) => [state.user_id, state])),
         })
       },
       outlines(ids) {
@@ -322,6 +379,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             ),
         )
       },
+    },
+
+    guildMembers: {
+      pieces: unsupported("guildMembers.pieces"),
+      piece: unsupported("guildMembers.piece"),
+      some: unsupported("guildMembers.some"),
+      blocked: unsupported("guildMembers.blocked"),
     },
 
     bans: {
@@ -412,6 +476,55 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           return found
         })
       },
+    },
+
+    presences: {
+      chosen(ids) {
+        const asked = [...new Set(ids)]
+        return ask(
+          "presences.chosen",
+          () => new Map(asked.flatMap(id => (users.has(id) ? [[id, shownBy(id) ?? defaultPresence] as const] : []))),
+        )
+      },
+      audiences(ids, largest) {
+        const asked = [...new Set(ids)]
+        return ask(
+          "presences.audiences",
+          () =>
+            new Map(
+              asked.map(id => {
+                const own = membershipsOf(id).filter(({ server_id }) => servers.get(server_id)!.member_count <= largest)
+                const rows = relationships.of("user", id)
+                const those = (status: RelationshipStatus) =>
+                  rows.flatMap(row => (row.status === status ? [row.other_id] : []))
+                const blockedBy = relationships
+                  .of("other", id)
+                  .flatMap(({ status, user_id }) => (status === "blocked" ? [user_id] : []))
+                return [
+                  id,
+                  {
+                    servers: own.map(({ server_id }) => server_id),
+                    friends: those("friend"),
+                    blocked: [...new Set([...those("blocked"), ...blockedBy])],
+                  },
+                ] as const
+              }),
+            ),
+        )
+      },
+      lastSeen: id => ask("presences.lastSeen", () => presences.get(id)?.last_seen ?? null),
+      noteLastSeen(ids, at) {
+        const asked = [...new Set(ids)]
+        return ask("presences.noteLastSeen", () => {
+          for (const user_id of asked) {
+            const known = presences.get(user_id)
+            if (known) presences.update(user_id, { last_seen: Math.max(known.last_seen ?? at, at) })
+            else if (users.has(user_id))
+              presences.insert([{ user_id, ...defaultPresence, activities: [], last_seen: at }])
+          }
+        })
+      },
+      isVisible: unsupported("presences.isVisible"),
     },
 
     placement: {
@@ -520,6 +633,42 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       },
       redisOrigin: id => ask("placement.redisOrigin", () => (tables.redisOrigin ??= id)),
       ping: () => ask("placement.ping", () => undefined),
+    },
+
+    relationships: {
+      pairs(lower, higher) {
+        const asked = [...new Set(higher)]
+        return ask("relationships.pairs", () => {
+          const sideOf = (one: Snowflake, other: Snowflake): Side | null => {
+            const row = relationships.get(pair(one, other))
+            return row ? picked(row, "status", "message", "created_at") : null
+          }
+          const found = new Map<Snowflake, Pair>()
+          for (const other of asked) {
+            const both = { lower: sideOf(lower, other), higher: sideOf(other, lower) }
+            if (both.lower || both.higher) found.set(other, both)
+          }
+          return found
+        })
+      },
+      counts: unsupported("relationships.counts"),
+      list: unsupported("relationships.list"),
+    },
+    voice: {
+      leftBehind: (window, limit) =>
+        ask("voice.leftBehind", () => {
+          const before = tables.now() - window
+          const isOver = (worker: string) =>
+            (incarnations.get(worker)?.died_at ?? Infinity) < before || !incarnations.has(worker)
+          return [...tables.voiceStates.values()]
+            .filter(({ worker }) => isOver(worker))
+            .slice(0, limit)
+            .map(heldCall)
+        }),
+      heldBy: (worker, limit) =>
+        ask("voice.heldBy", () => tables.voiceStates.of("worker", worker).slice(0, limit).map(heldCall)),
+      expired: unsupported("voice.expired"),
+      forgetUsage: unsupported("voice.forgetUsage"),
     },
 
     tells: {

@@ -2,7 +2,15 @@ import postgres from "postgres"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Permission } from "../../src/contract/permissions.ts"
 import type { Server } from "../../src/contract/servers.ts"
-import type { BanState, ChannelState, InviteState, MemberState, RoleState } from "../../src/domain/states.ts"
+import type {
+  BanState,
+  CallState,
+  ChannelState,
+  InviteState,
+  MemberState,
+  RoleState,
+  VoiceState,
+} from "../../src/domain/states.ts"
 import type { deleteBan, putBan } from "../../src/storage/bans.ts"
 import type { insertChannel } from "../../src/storage/channels.ts"
 import type { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
@@ -16,6 +24,8 @@ import {
 } from "../../src/storage/messages.ts"
 import type { deleteOverride, OverrideRow, putOverride } from "../../src/storage/overrides.ts"
 import type { IncarnationRow, ShardRow } from "../../src/storage/placement.ts"
+import type { PresenceRow, putPresence } from "../../src/storage/presences.ts"
+import type { deleteRelationship, putRelationship, RelationshipRow } from "../../src/storage/relationships.ts"
 import type {
   deleteMember,
   deleteRole,
@@ -30,6 +40,13 @@ import type {
 import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
 import type { markTell, TellMark } from "../../src/storage/tells.ts"
 import type { insertUser, UserRow } from "../../src/storage/users.ts"
+import type {
+  addVoiceUsage,
+  deleteVoiceCall,
+  deleteVoiceState,
+  putVoiceCall,
+  putVoiceState,
+} from "../../src/storage/voice.ts"
 import type { Write } from "../../src/storage/write.ts"
 
 type Constraint<Row> = string | ((row: Row) => string)
@@ -191,6 +208,11 @@ export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">)
   `${shard}:${source}:${number}:${item}`
 
 /** The tables of the migrations, with the names that PostgreSQL gives their constraints. */
+export interface StoredPresence extends PresenceRow {
+  readonly activities: NonNullable<PresenceRow["activities"]>
+  readonly last_seen: number | null
+}
+
 export class Tables {
   readonly #journal = new Journal()
 
@@ -228,6 +250,18 @@ export class Tables {
     groups: { user: row => row.user_id },
     references: { sessions_user_id_fkey: row => this.users.has(row.user_id) },
   })
+  readonly presences = this.#table<StoredPresence>({
+    primary: { constraint: "presences_pkey", key: row => row.user_id },
+    references: { presences_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly relationships = this.#table<RelationshipRow>({
+    primary: { constraint: "relationships_pkey", key: row => pair(row.user_id, row.other_id) },
+    groups: { user: row => row.user_id, other: row => row.other_id },
+    references: {
+      relationships_user_id_fkey: row => this.users.has(row.user_id),
+      relationships_other_id_fkey: row => this.users.has(row.other_id),
+    },
+  })
   readonly servers = this.#table<Server>({
     primary: { constraint: "servers_pkey", key: row => row.id },
     references: { servers_owner_id_fkey: row => this.users.has(row.owner_id) },
@@ -251,6 +285,26 @@ export class Tables {
       members_server_id_fkey: row => this.servers.has(row.server_id),
       members_user_id_fkey: row => this.users.has(row.user_id),
     },
+    cascade: ({ server_id, user_id }) => {
+      this.voiceStates.delete(pair(server_id, user_id))
+    },
+  })
+  readonly voiceStates = this.#table<VoiceState & { server_id: Snowflake }>({
+    primary: { constraint: "voice_states_pkey", key: row => pair(row.server_id, row.user_id) },
+    groups: { server: row => row.server_id, channel: row => row.channel_id, worker: row => row.worker },
+    references: {
+      voice_states_channel_id_fkey: row => this.channels.has(row.channel_id),
+      voice_states_server_id_user_id_fkey: row => this.members.has(pair(row.server_id, row.user_id)),
+    },
+  })
+  readonly voiceCalls = this.#table<CallState & { user_id: Snowflake }>({
+    primary: { constraint: "voice_calls_pkey", key: row => row.user_id },
+    references: { voice_calls_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly voiceUsage = this.#table<{ user_id: Snowflake; day: number; seconds: number }>({
+    primary: { constraint: "voice_usage_pkey", key: row => pair(row.user_id, row.day) },
+    groups: { user: row => row.user_id },
+    references: { voice_usage_user_id_fkey: row => this.users.has(row.user_id) },
   })
   readonly bans = this.#table<BanState & { server_id: Snowflake }>({
     primary: { constraint: "bans_pkey", key: row => pair(row.server_id, row.user_id) },
@@ -264,6 +318,8 @@ export class Tables {
     cascade: ({ id }) => {
       for (const { target_id } of this.channelOverrides.of("channel", id))
         this.channelOverrides.delete(pair(id, target_id))
+      for (const { server_id, user_id } of this.voiceStates.of("channel", id))
+        this.voiceStates.delete(pair(server_id, user_id))
     },
   })
   readonly channelOverrides = this.#table<OverrideRow>({
@@ -400,6 +456,27 @@ const applyWrite = {
   deleteOverride({ channelOverrides }, rows: RowsOf<typeof deleteOverride>) {
     for (const { channel_id, target_id } of rows) channelOverrides.delete(pair(channel_id, target_id))
   },
+  putPresence({ presences }, rows: RowsOf<typeof putPresence>) {
+    const last = new Map(rows.map(row => [row.user_id, row]))
+    for (const [user_id, row] of last) {
+      const known = presences.get(user_id)
+      const given = rows.findLast(other => other.user_id === user_id && other.activities)?.activities
+      const activities = given ?? known?.activities ?? []
+      const chosen = { ...picked(row, "status", "custom_status", "custom_emoji"), activities }
+      if (known) presences.update(user_id, chosen)
+      else presences.insert([{ user_id, ...chosen, last_seen: null }])
+    }
+  },
+  putRelationship({ relationships }, rows: RowsOf<typeof putRelationship>) {
+    const last = new Map(rows.map(row => [pair(row.user_id, row.other_id), row]))
+    for (const [key, row] of last) {
+      if (relationships.has(key)) relationships.update(key, picked(row, "status", "message", "created_at"))
+      else relationships.insert([picked(row, "user_id", "other_id", "status", "message", "created_at")])
+    }
+  },
+  deleteRelationship({ relationships }, rows: RowsOf<typeof deleteRelationship>) {
+    for (const { user_id, other_id } of rows) relationships.delete(pair(user_id, other_id))
+  },
   putBan({ bans }, rows: RowsOf<typeof putBan>) {
     const last = new Map(rows.map(row => [pair(row.server_id, row.user_id), row]))
     for (const [key, row] of last) {
@@ -420,7 +497,41 @@ const applyWrite = {
   },
   insertChannel({ channels }, rows: RowsOf<typeof insertChannel>) {
     const columns = ["id", "server_id", "name", "channel_type", "topic", "position", "category_id", "nsfw"] as const
-    channels.insert(rows.map(row => picked(row, ...columns, "slowmode_seconds", "read_receipts_enabled", "created_at")))
+    const more = ["slowmode_seconds", "read_receipts_enabled", "user_limit", "bitrate", "created_at"] as const
+    channels.insert(rows.map(row => picked(row, ...columns, ...more)))
+  },
+  putVoiceState({ voiceStates }, rows: RowsOf<typeof putVoiceState>) {
+    const last = new Map(rows.map(row => [pair(row.server_id, row.user_id), row]))
+    for (const [key, row] of last) {
+      const flags = picked(row, "self_mute", "self_deaf", "self_video", "self_stream", "suppress")
+      const facts = {
+        ...flags,
+        ...picked(row, "channel_id", "voice_session_id", "worker", "gateway_session_id", "joined_at"),
+      }
+      if (voiceStates.has(key)) voiceStates.update(key, facts)
+      else voiceStates.insert([{ ...picked(row, "server_id", "user_id"), ...facts }])
+    }
+  },
+  deleteVoiceState({ voiceStates }, rows: RowsOf<typeof deleteVoiceState>) {
+    for (const { server_id, user_id } of rows) voiceStates.delete(pair(server_id, user_id))
+  },
+  putVoiceCall({ voiceCalls }, rows: RowsOf<typeof putVoiceCall>) {
+    for (const { user_id, ...row } of new Map(rows.map(row => [row.user_id, row])).values()) {
+      const facts = picked(row, "server_id", "channel_id", "voice_session_id", "began_at", "ends_at")
+      if (voiceCalls.has(user_id)) voiceCalls.update(user_id, facts)
+      else voiceCalls.insert([{ user_id, ...facts }])
+    }
+  },
+  deleteVoiceCall({ voiceCalls }, rows: RowsOf<typeof deleteVoiceCall>) {
+    for (const { user_id } of rows) voiceCalls.delete(user_id)
+  },
+  addVoiceUsage({ voiceUsage }, rows: RowsOf<typeof addVoiceUsage>) {
+    for (const { user_id, day, seconds } of rows) {
+      const key = pair(user_id, day)
+      const before = voiceUsage.get(key)
+      if (before) voiceUsage.update(key, { seconds: before.seconds + seconds })
+      else voiceUsage.insert([{ user_id, day, seconds }])
+    }
   },
   insertInvite({ invites }, rows: RowsOf<typeof insertInvite>) {
     const columns = ["code", "server_id", "channel_id", "inviter_id", "max_age", "max_uses", "temporary"] as const

@@ -6,9 +6,11 @@ import type { Connect, Redis } from "../../src/cluster/redis.ts"
 import { originOf } from "../../src/cluster/replication.ts"
 import type { AccessSession } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
-import { Gateway, type GatewayTopology } from "../../src/gateway/gateway.ts"
+import { Gateway, type GatewayOptions, type GatewayTopology } from "../../src/gateway/gateway.ts"
 import type { Log } from "../../src/observability/log.ts"
 import type { Metrics } from "../../src/observability/metrics.ts"
+import { wireVersion } from "../../src/contract/system.ts"
+import type { ServiceView } from "../../src/domain/service.ts"
 import type { Storage } from "../../src/storage/storage.ts"
 import { SimulatedApp } from "./sockets.ts"
 import type { Actor, Timeline } from "./timeline.ts"
@@ -22,7 +24,7 @@ export interface SimulatedWorkerOptions {
   readonly addJob: (key: string) => Promise<void>
   readonly revoke: (sessions: readonly Snowflake[]) => Promise<void>
   readonly verify: (token: string) => Promise<AccessSession | string>
-  readonly topology: NodeTopology & { readonly gateway: GatewayTopology }
+  readonly topology: NodeTopology & { readonly gateway: GatewayTopology; readonly presence: GatewayOptions["presence"] }
   readonly newShard: () => number
   readonly log: Log
   readonly metrics: Metrics
@@ -34,6 +36,23 @@ export interface SimulatedWorkerOptions {
  * A web worker's process: the program's own node and gateway, without HTTP. Its code runs in steps of its own; between any
  * two of them it can be killed, and nothing of it happens any more.
  */
+/** No operator says anything. */
+const undisturbed: ServiceView = {
+  facts: {
+    state: "running",
+    message: null,
+    estimated_downtime_seconds: null,
+    restart_at: null,
+    changes: 0,
+    resets: 0,
+    reset_until: "0",
+    blocks_version: 0,
+  },
+  isBlocked: () => false,
+  isOver: () => false,
+  onChange() {},
+}
+
 export class SimulatedWorker implements Actor {
   readonly name: string
   readonly id: string
@@ -82,8 +101,9 @@ export class SimulatedWorker implements Actor {
       revoke: this.#options.revoke,
       topology,
       onItems: items => doors.gateway?.takeItems(items),
+      onPresences: changes => doors.gateway?.takePresences(changes),
       servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
-      onDeath: () => {},
+      onDeath: () => doors.gateway?.noteDeath(),
       onOver: why => this.end(why),
       newShard: this.#options.newShard,
       clock,
@@ -98,10 +118,16 @@ export class SimulatedWorker implements Actor {
       storage,
       tokens: { verify: this.#options.verify as never },
       topology: topology.gateway,
+      presence: topology.presence,
       limited: false,
       gatewayUrl: "ws://localhost/gateway",
+      iceServers: () => [],
+      voice: { voice_enabled: true, voice_stun_urls: [], voice_turn_urls: [], voice_turn_ttl: 86_400 },
       allowedOrigins: [],
+      compression: true,
       clientAddress: peer => peer,
+      service: undisturbed,
+      minClientVersion: wireVersion,
       clock,
       log,
       metrics,

@@ -1,13 +1,16 @@
 import type { Redis } from "ioredis"
 import { clusterConfig } from "../../cluster.config.ts"
 import { channelActor } from "../../src/actors/channel.ts"
+import type { Party } from "../../src/actors/relationships.ts"
 import { serverActor } from "../../src/actors/server.ts"
 import { userActor } from "../../src/actors/user.ts"
 import { isRedisAway } from "../../src/cluster/away.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { Failure } from "../../src/contract/errors.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
+import type { RelationshipStatus } from "../../src/contract/relationships.ts"
 import { grantedAtCreation } from "../../src/domain/permissions.ts"
+import { lowerOf } from "../../src/domain/relationships.ts"
 import { compareIds, idOf, shardOf } from "../../src/domain/snowflake.ts"
 import type { Actor as PersonOf } from "../../src/domain/states.ts"
 import { silentLog, type Log } from "../../src/observability/log.ts"
@@ -18,7 +21,7 @@ import { insertInvite } from "../../src/storage/invites.ts"
 import { insertMember, insertRole, insertServer } from "../../src/storage/servers.ts"
 import { insertSession } from "../../src/storage/sessions.ts"
 import { insertUser } from "../../src/storage/users.ts"
-import { breaches, type Made } from "./checks.ts"
+import { breaches, misinformed, type Made } from "./checks.ts"
 import { SimulatedClient, type Reads } from "./client.ts"
 import { History, type Change, type Oddity, type Send } from "./history.ts"
 import type { Deed, Plan } from "./plan.ts"
@@ -51,6 +54,7 @@ const topology = {
   },
   log: { keep: 120_000, maxBytes: 10_000_000, memoryBytes: 2_000, markEvery: 1_000, readCount: 5 },
   resumeWindow: 12_000,
+  presence: { ...clusterConfig.presence, flushEvery: 500, settleAfter: 4_000, members: 2 },
   gateway: {
     heartbeatInterval: 4_000,
     resumeWindow: 12_000,
@@ -62,8 +66,12 @@ const topology = {
     identifyAtOnce: 4,
     connectionsPerUser: 50,
     framesPerMinute: 10_000,
+    typingTimeout: 10_000,
     signalsPerMinute: 10_000,
     maxFrameBytes: 65_536,
+    maxInflatedBytes: 262_144,
+    drainRate: 10_000,
+    drainWithin: 1_000,
     resumeReplayBytes: 10_000_000,
     classesPerAudience: 2,
   },
@@ -71,6 +79,9 @@ const topology = {
 
 /** As in cluster.config.ts. */
 const { drainTimeout } = clusterConfig.processes
+
+const noneOf = { friend: 0, pending_incoming: 0, pending_outgoing: 0, blocked: 0 }
+const emptyRoom = { mine: noneOf, theirs: noneOf }
 
 /** A request that was answered by nobody: it may have been done. */
 class Maybe extends Error {}
@@ -280,6 +291,8 @@ class World {
           nsfw: false,
           slowmode_seconds: 0,
           read_receipts_enabled: true,
+          user_limit: 0,
+          bitrate: 64_000,
           created_at: 0,
         }),
       )
@@ -307,6 +320,8 @@ class World {
     madeIn: channel => this.#made(channel).length,
     messagesOf: channel =>
       new Map(this.#made(channel).flatMap(({ id, content, deleted }) => (deleted ? [] : [[id, content] as const]))),
+    relationshipsOf: user =>
+      new Map(this.#store.tables.relationships.of("user", user).map(({ other_id, status }) => [other_id, status])),
   }
 
   // Workers.
@@ -543,6 +558,26 @@ class World {
         )
         return
       }
+      case "relate": {
+        const one = this.#people[deed.person % this.#people.length]!
+        const others = this.#people.filter(person => person !== one)
+        const both = [one, others[deed.other % others.length]!] as const
+        const [first, second] = both.map(({ actor: { id, username } }) => ({
+          id,
+          username,
+          avatar_url: null,
+          presence: null,
+        })) as [Party, Party]
+        for (const { by, verb: type } of deed.verbs) {
+          const two = by === 0 ? { by: first, other: second } : { by: second, other: first }
+          this.#started(
+            this.#insist(4, ({ node }) =>
+              node.ask(userActor, lowerOf(first.id, second.id), { type, ...two, message: null, room: emptyRoom }),
+            ).then(done => done && this.#history.count("relationships changed")),
+          )
+        }
+        return
+      }
       case "logout": {
         const guest = this.#people[3]!
         const client = guest.clients.find(({ isWanted }) => isWanted)
@@ -724,6 +759,33 @@ class World {
       await timeline.run(postedAt + 30_000, () => this.#allLive(postedAt))
       await timeline.run(timeline.now + 700)
     } while (!this.#allLive(postedAt) && timeline.now < postedAt + 30_000)
+    // What homes tell one another arrives without anybody waiting for it.
+    const isTold = () => [...misinformed(this.#history, { relationships: this.#relationships() })].length === 0
+    await timeline.run(timeline.now + 10_000, isTold)
+    await this.#lookAtPresences()
+  }
+
+  /** Whoever has a session is there; whoever has none is not, a window after the last one. */
+  async #lookAtPresences(): Promise<void> {
+    const timeline = this.#timeline
+    const isThere = ({ clients }: Person) => clients.some(({ isWanted }) => isWanted)
+    if (!this.#people.every(isThere)) await timeline.run(timeline.now + topology.resumeWindow + 5_000)
+    const ids = this.#people.map(({ actor }) => actor.id)
+    const ask = async (worker: SimulatedWorker) => {
+      const seen = await worker.node.presences.of(ids)
+      for (const person of this.#people) {
+        const { id, username } = person.actor
+        if (isThere(person) !== seen.has(id))
+          this.#history.note("P14", `${username} is ${seen.get(id)?.status ?? "offline"} in peace`)
+      }
+      this.#history.count("presences looked at")
+    }
+    const worker = this.#somewhere()
+    if (!worker) return this.#history.note("P14", "nobody can be asked who is there")
+    this.#started(
+      ask(worker).catch((error: unknown) => this.#history.note("P14", `presences are not known: ${String(error)}`)),
+    )
+    await timeline.run(timeline.now + 10_000, () => this.#running.size === 0)
   }
 
   #allLive(since: number): boolean {
@@ -767,7 +829,11 @@ class World {
         )
         made.push(...mine)
       }
-    return { made, channels }
+    return { made, channels, relationships: this.#relationships() }
+  }
+
+  #relationships(): Map<Snowflake, ReadonlyMap<Snowflake, RelationshipStatus>> {
+    return new Map(this.#people.map(({ actor: { id } }) => [id, this.#reads.relationshipsOf(id)]))
   }
 }
 

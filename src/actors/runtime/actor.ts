@@ -85,6 +85,8 @@ export interface Effects<Home, Reply> {
   readonly write?: readonly Write[]
   /** Events, control entries, tells and jobs: in the same commit, sent after it. */
   readonly publish?: readonly Publication[]
+  /** What others see of the user whose home it is may have changed; looked at once that is committed. */
+  readonly presence?: true
   /** Workers that take this home's events from this turn on. */
   readonly interest?: readonly string[]
   /** To the caller, after all of the above. */

@@ -43,6 +43,8 @@ export interface HostOptions {
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
   readonly removeInterest: (shard: Shard, interests: readonly { home: Snowflake; worker: string }[]) => void
+  /** What a user shows has changed, and that is committed. */
+  readonly presenceChanged: (user: Snowflake) => void
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
   readonly bounds: {
@@ -285,9 +287,14 @@ export class Host {
         reply: effects.reply,
         resolve: reply => {
           sendEphemeral()
+          if (effects.presence) this.#options.presenceChanged(home.id)
           resolve(reply)
         },
-        reject,
+        reject: error => {
+          // Nobody knows whether it was committed: looking costs little.
+          if (effects.presence) this.#options.presenceChanged(home.id)
+          reject(error)
+        },
       }),
     )
   }
@@ -325,13 +332,15 @@ export class Host {
     return from
   }
 
-  release(worker: string, number: number, homes: readonly Snowflake[]): void {
+  /** @returns whether the shard is here to hear of it */
+  release(worker: string, number: number, homes: readonly Snowflake[]): boolean {
     const shard = this.#shards.get(number)
-    if (!shard || shard.closing) return
+    if (!shard || shard.closing) return false
     this.#options.removeInterest(
       shard,
       homes.filter(home => shard.removeInterest(home, worker)).map(home => ({ home, worker })),
     )
+    return true
   }
 
   workersOf(home: Snowflake): string[] {

@@ -7,11 +7,13 @@ import { Interests, type Interest } from "../../cluster/interests.ts"
 import type { JobQueue } from "../../cluster/job-queue.ts"
 import type { RedisKeys } from "../../cluster/keys.ts"
 import { Membership, type Member } from "../../cluster/members.ts"
+import { AnnouncedPresences } from "../../cluster/presences.ts"
 import type { Connect } from "../../cluster/redis.ts"
 import { onNewReplication, replicationsOf } from "../../cluster/replication.ts"
 import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
+import type { PresenceChange } from "../../domain/presences.ts"
 import { epochMs, idOf, shardCount } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -27,8 +29,10 @@ import type { Ask, Create } from "./actor.ts"
 import { Host } from "./host.ts"
 import { LaneQueue } from "./lane-queue.ts"
 import { Outbox } from "./outbox.ts"
+import { Presences, type PresenceTiming } from "./presences.ts"
 import { Router } from "./router.ts"
 import { ShardKeeper } from "./shard-keeper.ts"
+import type { Shard } from "./shard.ts"
 
 export interface NodeTopology {
   readonly membership: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
@@ -51,6 +55,7 @@ export interface NodeTopology {
     readonly markEvery: number
     readonly readCount: number
   }
+  readonly presence: PresenceTiming
   readonly resumeWindow: number
 }
 
@@ -68,6 +73,8 @@ export interface NodeOptions {
   readonly servedHomes?: ((shards: ReadonlySet<number>) => [home: Snowflake, from: number][]) | undefined
   /** New pieces of this worker's delivery log, in order. */
   readonly onItems: (items: readonly LogItem[]) => void
+  /** What others see of users has changed: of those who concern this worker's sessions. May come twice, and not at all. */
+  readonly onPresences: (changes: readonly PresenceChange[]) => void
   readonly onDeath: (worker: string) => void
   /** The worker must end: it is dead for the others, or its log is gone. */
   readonly onOver: (why: string) => void
@@ -87,6 +94,7 @@ export interface ClusterNode {
   readonly logs: DeliveryLogs
   readonly streams: WorkerStreams
   readonly membership: Membership
+  readonly presences: Pick<Presences, "of" | "onOffline">
   /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
   readonly isRealLog: (worker: string) => Promise<boolean>
   /** Takes part: reads its streams, shows itself, takes its shards. */
@@ -129,6 +137,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   metrics.bus.pending.from(() => bus.pending)
   const logs = new DeliveryLogs(appending, keys)
   const interests = new Interests(appending, keys)
+  const announced = new AnnouncedPresences(appending, keys)
   const directory = new Directory(shards => storage.placement.shards(shards), clock)
   const over = (why: string) => {
     lane?.end()
@@ -157,6 +166,17 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   let lane: LaneQueue | undefined
   let commits: Lane | undefined
   let watching: Timer | undefined
+  /** Until it is done or the shard another's: an interest that was left over would keep its user online for ever. */
+  const removeInterest = async (shard: Shard, list: readonly Pick<Interest, "home" | "worker">[]): Promise<void> => {
+    const isGone = ({ home, worker }: Pick<Interest, "home" | "worker">) => !shard.interests.get(home)?.has(worker)
+    while (host.shard(shard.number) === shard)
+      try {
+        return await interests.remove(shard, list.filter(isGone))
+      } catch (error) {
+        trouble("log")(error)
+        await clock.sleep(500)
+      }
+  }
   const host: Host = new Host({
     actors: [serverActor, channelActor, userActor] as never,
     storage,
@@ -166,8 +186,9 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       logs.appendEphemeral(worker, fields).catch(trouble("log"))
     },
     removeInterest: (shard, list) => {
-      interests.remove(shard, list).catch(trouble("log"))
+      removeInterest(shard, list).catch(trouble("log"))
     },
+    presenceChanged: user => presences.changed(user),
     serving: () => membership.serving,
     bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
     clock,
@@ -215,6 +236,23 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     clock,
     metrics,
   })
+  const presences: Presences = new Presences({
+    self: self.id,
+    host,
+    bus,
+    directory,
+    store: storage.presences,
+    save: (shard, users) => announced.add(shard, users),
+    forget: (shard, users) => announced.remove(shard, users),
+    replace: (shard, users) => announced.replace(shard, users),
+    serving: () => membership.serving,
+    isDead: worker => membership.isDead(worker),
+    deliver: options.onPresences,
+    timing: topology.presence,
+    clock,
+    log,
+    metrics,
+  })
   /** Where workers made their logs anew: what was true once stays so. */
   const realLogs = new Map<string, string>()
   const others = () => membership.members().filter(member => member.id !== self.id)
@@ -250,7 +288,10 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     loadInterests: shards => interests.load(shards),
     replaceInterests: (shard, list) => interests.replace(shard, list),
     askInterests: async shards => (await Promise.all(webWorkers().map(id => askInterests(id, shards)))).flat(),
-    removeInterest: (shard, list) => interests.remove(shard, list),
+    removeInterest,
+    loadPresences: shards => announced.load(shards),
+    replacePresences: (shard, users) => announced.replace(shard, users),
+    opened: shard => presences.adopt(shard),
     logPositions: worker => logs.positions(worker),
     doubtfulLogs: async () => {
       const dead = await storage.placement.diedLately()
@@ -303,6 +344,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     onDeath: worker => {
       bus.forget(worker)
       keeper.noteDeath(worker)
+      presences.noteDeath()
       options.onDeath(worker)
     },
     onOver: over,
@@ -317,6 +359,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     logs,
     streams,
     membership,
+    presences,
     isRealLog: async worker => {
       const at = logs.at(worker)
       if (!keys.isLater(at) || realLogs.get(worker) === at) return true
@@ -356,7 +399,10 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         log,
         metrics,
       })
-      onNewReplication(appending, () => outbox.doubt())
+      onNewReplication(appending, () => {
+        outbox.doubt()
+        presences.doubt()
+      })
       await membership.start()
       watching = clock.every(1_000, () => {
         const at = logs.at(self.id)
@@ -379,6 +425,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     },
     async stop() {
       keeper.stop()
+      presences.stop()
       lane?.end()
       outbox.stop()
       router.stop()

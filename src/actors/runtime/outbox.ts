@@ -170,17 +170,10 @@ export class Outbox implements Publisher {
   async #sendAgain(): Promise<void> {
     const { shards, replaceInterests, addJob, revoke, wellFor, metrics, log } = this.#options
     const owned = [...shards()]
-    // Together, so that while Redis is away one attempt is made and one line is written for many shards.
-    for (let i = 0; i < owned.length; i += savedTogether)
-      await this.#untilDone("saving interest", async () => {
-        const answers = await Promise.allSettled(
-          owned.slice(i, i + savedTogether).map(shard => {
-            shard.takeUnsaved()
-            return replaceInterests(shard, shard.allInterests())
-          }),
-        )
-        for (const answer of answers) if (answer.status === "rejected") throw answer.reason
-      })
+    await this.#forMany(owned, shard => {
+      shard.takeUnsaved()
+      return replaceInterests(shard, shard.allInterests())
+    })
     const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
     await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
 
@@ -246,11 +239,19 @@ export class Outbox implements Publisher {
   }
 
   async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
-    for (const shard of shards) {
-      const unsaved = shard.takeUnsaved()
-      if (unsaved.length > 0)
-        await this.#untilDone("saving interest", () => this.#options.saveInterests(shard, unsaved))
-    }
+    const unsaved = [...shards]
+      .map(shard => ({ shard, list: shard.takeUnsaved() }))
+      .filter(({ list }) => list.length > 0)
+    await this.#forMany(unsaved, ({ shard, list }) => this.#options.saveInterests(shard, list))
+  }
+
+  /** Together, so that many shards cost one round trip, and while Redis is away one attempt is made and one line written. */
+  async #forMany<T>(shards: readonly T[], save: (shard: T) => Promise<void>): Promise<void> {
+    for (let i = 0; i < shards.length; i += savedTogether)
+      await this.#untilDone("saving interest", async () => {
+        const answers = await Promise.allSettled(shards.slice(i, i + savedTogether).map(save))
+        for (const answer of answers) if (answer.status === "rejected") throw answer.reason
+      })
   }
 
   /** What each interested worker's log gets of the rows, chained to what it got before. */

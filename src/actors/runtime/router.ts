@@ -54,9 +54,9 @@ export class Router {
       host.register(from, homes),
     )
     bus.handle<{ home: Snowflake }, string[]>("workersOf", async ({ home }) => host.workersOf(home))
-    bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) =>
-      host.release(from, shard, homes),
-    )
+    bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => {
+      host.release(from, shard, homes)
+    })
     this.#sweeper = clock.every(100, () => this.#sweep())
   }
 
@@ -112,6 +112,23 @@ export class Router {
     const owner = directory.ownerOf(shard)
     if (owner === self) host.release(self, shard, homes)
     else if (typeof owner === "string") bus.notify(owner, "release", { shard, homes })
+  }
+
+  /** The same, until the owner is known to have heard of it: of users, whom others see as long as a worker takes their events. */
+  releaseSurely(shard: number, homes: readonly Snowflake[]): Promise<void> {
+    const { self, host, bus } = this.#options
+    return this.#bounded(this.#options.askTimeout, deadline =>
+      this.#atOwner(shard, deadline, {
+        async here() {
+          if (!host.release(self, shard, homes)) throw new Moved()
+        },
+        async there(owner, left) {
+          bus.notify(owner, "release", { shard, homes })
+          // Its inbox keeps order: whoever answers this for the shard has heard of the release.
+          await bus.request(owner, "register", { homes: [[shard, []]] }, left)
+        },
+      }),
+    )
   }
 
   /** The workers that take a home's events: of a user, those that hold his gateway sessions. */

@@ -1,5 +1,6 @@
 import type { Directory, ShardOwner } from "../../cluster/directory.ts"
 import type { Interest, OwnedShard, RecordedInterests } from "../../cluster/interests.ts"
+import type { Announced, RecordedPresences } from "../../cluster/presences.ts"
 import type { Member } from "../../cluster/members.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { wantedPlace } from "../../domain/placement.ts"
@@ -28,7 +29,12 @@ export interface ShardKeeperOptions {
   readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** What the living workers say themselves. */
   readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
-  readonly removeInterest: (shard: OwnedShard, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
+  readonly removeInterest: (shard: Shard, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
+  /** What the others were told of the shards' users, as far as Redis knows. */
+  readonly loadPresences: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedPresences>>
+  readonly replacePresences: (shard: OwnedShard, users: ReadonlyMap<string, Announced>) => Promise<unknown>
+  /** The shard is open. */
+  readonly opened: (shard: Shard) => void
   readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
   /** Dead workers with a log that nobody can say all of: who took what was known to a Redis that is no longer there. */
   readonly doubtfulLogs: () => Promise<readonly string[]>
@@ -68,6 +74,8 @@ export class ShardKeeper {
   #look = true
   #lookedAt = -Infinity
   readonly #deathNoted = new Map<string, number>()
+  /** Dead workers whose window is over: what a shard that was on its way still knows of them goes at once. */
+  readonly #forgotten = new Set<string>()
 
   constructor(options: ShardKeeperOptions) {
     this.#options = options
@@ -186,9 +194,13 @@ export class ShardKeeper {
 
   /** K2 */
   async #open(owned: readonly ShardOwner[]): Promise<void> {
-    const { store, logPositions, host, outbox, isLiving, clock, log } = this.#options
+    const { store, logPositions, host, outbox, isLiving, opened, clock, log } = this.#options
     const numbers = owned.map(row => row.shard)
-    const [rows, { interests, unknown }] = await Promise.all([store.outbox(numbers), this.#interestsOf(owned)])
+    const [rows, { interests, unknown }, presences] = await Promise.all([
+      store.outbox(numbers),
+      this.#interestsOf(owned),
+      this.#presencesOf(owned),
+    ])
     const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
     const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
     for (const worker of workers) {
@@ -200,7 +212,11 @@ export class ShardKeeper {
       }
       positions.set(worker, at)
     }
-    for (const worker of workers) if (!isLiving(worker)) this.noteDeath(worker)
+    for (const worker of workers)
+      if (!isLiving(worker)) {
+        if (this.#forgotten.has(worker)) this.#deathNoted.set(worker, -Infinity)
+        else this.noteDeath(worker)
+      }
 
     const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
     for (const row of rows) rowsOf.get(row.shard)!.push(row)
@@ -225,14 +241,29 @@ export class ShardKeeper {
         positions: new Map(
           [...positions].flatMap(([worker, at]) => (at?.has(number) ? [[worker, at.get(number)!]] : [])),
         ),
+        presences: presences.get(number)!,
       })
       for (const row of mine)
         for (const [requestId, reply] of readRowBody(row.body).answers)
           shard.answered.set(requestId, { reply: Promise.resolve(reply), at: this.#options.clock.monotonic() })
       outbox.republish(shard, mine)
       host.addShard(shard)
+      opened(shard)
     }
     log.debug({ shards: owned.length, rows: rows.length }, "shards opened")
+  }
+
+  /** A Redis that does not know all of it knows it from now on: whoever was there is told of again. */
+  async #presencesOf(owned: readonly ShardOwner[]): Promise<ReadonlyMap<number, ReadonlyMap<string, Announced>>> {
+    const { loadPresences, replacePresences } = this.#options
+    const known = await loadPresences(owned.map(({ shard }) => shard))
+    await Promise.all(
+      owned.flatMap(({ shard, epoch }) => {
+        const { users, isComplete } = known.get(shard)!
+        return isComplete ? [] : [replacePresences({ number: shard, epoch }, users)]
+      }),
+    )
+    return new Map([...known].map(([shard, { users }]) => [shard, users]))
   }
 
   /** Where Redis does not know, because nobody had a shard before or because it has failed over, the workers are asked. */
@@ -342,6 +373,8 @@ export class ShardKeeper {
       if (!this.isForgotten(worker)) continue
       for (const shard of this.#options.host.shards.values()) this.dropInterest(shard, worker)
       this.#deathNoted.delete(worker)
+      if (this.#forgotten.size >= 1_000) this.#forgotten.clear()
+      this.#forgotten.add(worker)
       this.#options
         .dropLog(worker)
         .catch((error: unknown) => this.#options.log.warn({ err: error, of: worker }, "log not dropped"))

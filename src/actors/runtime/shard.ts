@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import { idOf, markOf, nextMark, type IdMark } from "../../domain/snowflake.ts"
 import type { Interest } from "../../cluster/interests.ts"
+import type { Announced } from "../../cluster/presences.ts"
 
 /** What a former owner left: where ids and numbers go on. */
 export interface ShardInheritance {
@@ -11,6 +12,8 @@ export interface ShardInheritance {
   /** The last row that stands in each worker's log. */
   readonly positions: ReadonlyMap<string, number>
   readonly interests: readonly Interest[]
+  /** What the others were told of its users. */
+  readonly presences?: ReadonlyMap<Snowflake, Announced>
 }
 
 /** The request ids of other workers that were answered, for as long as one may come again. */
@@ -33,6 +36,10 @@ export class Shard {
   /** Commands that were taken and have not ended. */
   running = 0
   readonly interests = new Map<Snowflake, Map<string, number>>()
+  /** Of users, what the others were told of them; absent: that they are offline. */
+  readonly presences: Map<Snowflake, Announced>
+  /** Called when the first worker takes a home's events, and when the last one takes them no more. */
+  onTaken: (home: Snowflake) => void = () => {}
   /** The last row sent to each worker's log. */
   readonly sent: Map<string, number>
   /** The rows sent to each worker's log that are still in the outbox, each with the one sent before it. */
@@ -51,6 +58,7 @@ export class Shard {
     this.#lastRow = inheritance.lastRow
     this.#committedRow = inheritance.lastRow
     this.sent = new Map(inheritance.positions)
+    this.presences = new Map(inheritance.presences)
     for (const { home, worker, from } of inheritance.interests) this.#interestsOf(home).set(worker, from)
   }
 
@@ -109,13 +117,16 @@ export class Shard {
     if (workers.has(worker)) return
     workers.set(worker, this.#committedRow)
     this.#unsaved.push({ home, worker, from: this.#committedRow })
+    if (workers.size === 1) this.onTaken(home)
   }
 
   removeInterest(home: Snowflake, worker: string): boolean {
     const workers = this.interests.get(home)
     if (!workers?.delete(worker)) return false
-    if (workers.size === 0) this.interests.delete(home)
     this.#unsaved = this.#unsaved.filter(interest => interest.home !== home || interest.worker !== worker)
+    if (workers.size > 0) return true
+    this.interests.delete(home)
+    this.onTaken(home)
     return true
   }
 

@@ -1,0 +1,146 @@
+import { fail, type ErrorCode } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import {
+  relationshipAdd,
+  relationshipRemove,
+  type Relationship,
+  type RelationshipAdded,
+  type SeenPresence,
+} from "../contract/relationships.ts"
+import { userOnly } from "../domain/audience.ts"
+import {
+  accepted,
+  blocked,
+  removed,
+  requested,
+  strangers,
+  type Pair,
+  type Room,
+  type Side,
+  type View,
+} from "../domain/relationships.ts"
+import type { UserState } from "../domain/states.ts"
+import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
+import { needOf, tell, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+
+/** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: F1 to F5. */
+export interface RelationshipCommands {
+  requestFriend(input: Two & { message: string | null; room: Room }): Relationship
+  /** `by` has a request of the other's. */
+  acceptFriend(input: Two & { room: Room }): Relationship
+  deleteRelationship(input: Two): { deleted: true }
+  blockUser(input: Two & { room: Room }): Relationship
+  /** Told by the home of the lower id after its commit; null: nothing any more. */
+  relationshipChanged(input: { other: Snowflake; shown: RelationshipAdded | null }): void
+}
+
+/** Somebody as the other is shown him. `presence` is asked for where the two may become friends. */
+export interface Party {
+  id: Snowflake
+  username: string
+  avatar_url: string | null
+  presence: SeenPresence | null
+}
+/** Who asks, and whom it is about. One of them is the user whose home this is, the other has a higher id. */
+export interface Two {
+  by: Party
+  other: Party
+}
+
+export const pairFacts: NeedKind<UserState, Pair> = {
+  name: "pair",
+  keep: 100,
+  map: home => home.pairs,
+  load: (storage, user, others) => storage.relationships.pairs(user, others),
+}
+const needed = needOf(pairFacts)
+const needsPair = ({ by, other }: Two, { id }: { readonly id: Snowflake }) => [needed(by.id === id ? other.id : by.id)]
+
+export const relationshipCommands: ActorKind<UserState, UserState, RelationshipCommands>["commands"] = {
+  requestFriend: {
+    needs: needsPair,
+    turn: ({ state: user, now }, { message, room, ...two }) =>
+      becoming(user, two, view => requested(view, message, room, secondsAt(now))),
+  },
+
+  acceptFriend: {
+    needs: needsPair,
+    turn: ({ state: user, now }, { room, ...two }) => becoming(user, two, view => accepted(view, room, secondsAt(now))),
+  },
+
+  deleteRelationship: {
+    needs: needsPair,
+    turn: ({ state: user }, two) => ({ ...change(user, two, removed).effects, reply: { deleted: true } }),
+  },
+
+  blockUser: {
+    needs: needsPair,
+    turn: ({ state: user, now }, { room, ...two }) => becoming(user, two, view => blocked(view, room, secondsAt(now))),
+  },
+
+  // Not for listeners only: what reaches nobody is marked as seen all the same. Told again by a next owner, an old word must
+  // not come after a newer one that was heard.
+  relationshipChanged: {
+    turn: ({ state: user }, { other, shown }) => ({ publish: [changed(user.id, other, shown)], reply: undefined }),
+  },
+}
+
+const secondsAt = (nowMs: number) => Math.floor(nowMs / 1000)
+
+/** A change that leaves something on the side of whoever asked: it is the answer. */
+function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) => View | ErrorCode) {
+  const { effects, after } = change(user, two, decide)
+  const { status, created_at } = after.mine!
+  return { ...effects, reply: { user_id: two.other.id, status, created_at } }
+}
+
+/** What a change of a pair does: rows on both sides (F1), and word to whoever's side it changes (F4). */
+function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: View) => View | ErrorCode) {
+  const isBy = by.id === user.id
+  const [lower, higher] = isBy ? [by, other] : [other, by]
+  const pair = user.pairs.get(higher.id) ?? strangers
+  const after = decide(isBy ? { mine: pair.lower, theirs: pair.higher } : { mine: pair.higher, theirs: pair.lower })
+  if (typeof after === "string") throw fail(after)
+  const next: Pair = isBy ? { lower: after.mine, higher: after.theirs } : { lower: after.theirs, higher: after.mine }
+  const isChanged = { lower: next.lower !== pair.lower, higher: next.higher !== pair.higher }
+  const publish: Publication[] = []
+  if (isChanged.lower) publish.push(changed(lower.id, higher.id, shownAs(next.lower, higher)))
+  if (isChanged.higher) publish.push(changedElsewhere(higher.id, lower.id, shownAs(next.higher, lower)))
+  return {
+    after,
+    effects: {
+      apply: (draft: UserState) => {
+        draft.pairs.set(higher.id, next)
+      },
+      write: [
+        ...(isChanged.lower ? [rowOf(lower.id, higher.id, next.lower)] : []),
+        ...(isChanged.higher ? [rowOf(higher.id, lower.id, next.higher)] : []),
+      ],
+      publish,
+    },
+  }
+}
+
+const rowOf = (user_id: Snowflake, other_id: Snowflake, side: Side | null) =>
+  side ? putRelationship({ user_id, other_id, ...side }) : deleteRelationship({ user_id, other_id })
+
+const shownAs = (side: Side | null, { id, username, avatar_url, presence }: Party): RelationshipAdded | null =>
+  side && {
+    user_id: id,
+    username,
+    avatar_url,
+    status: side.status,
+    created_at: side.created_at,
+    ...(side.status === "friend" && { presence }),
+    ...(side.status === "pending_incoming" && { message: side.message }),
+  }
+
+const changed = (user: Snowflake, other: Snowflake, shown: RelationshipAdded | null) =>
+  shown ? relationshipAdd.to(userOnly(user), shown) : relationshipRemove.to(userOnly(user), { user_id: other })
+
+const changedElsewhere = (user: Snowflake, other: Snowflake, shown: RelationshipAdded | null) =>
+  tell<unknown, unknown, RelationshipCommands, "relationshipChanged">({ kind: "user" }, user, {
+    type: "relationshipChanged",
+    other,
+    shown,
+  })

@@ -1,0 +1,476 @@
+import { Gone, Moved, type Bus } from "../../cluster/bus.ts"
+import type { Directory } from "../../cluster/directory.ts"
+import type { OwnedShard } from "../../cluster/interests.ts"
+import type { Announced } from "../../cluster/presences.ts"
+import { Failure, unavailable } from "../../contract/errors.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
+import {
+  looksSame,
+  offline,
+  shownToOthers,
+  type PresenceChange,
+  type Seen,
+  type Shown,
+} from "../../domain/presences.ts"
+import { shardOf } from "../../domain/snowflake.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Storage } from "../../storage/storage.ts"
+import type { Host } from "./host.ts"
+import type { Shard } from "./shard.ts"
+
+export interface PresenceTiming {
+  /** Changes are gathered for so long. */
+  readonly flushEvery: number
+  /** Somebody without a session is given so long to appear on another worker. */
+  readonly grace: number
+  /** Others hear of one user at most this often. */
+  readonly spreadEvery: number
+  /** After so long what was said has arrived, or its bearer's death is known. */
+  readonly settleAfter: number
+  /** Until an asker gives up. */
+  readonly askTimeout: number
+  /** Servers with more members are told nothing. */
+  readonly members: number
+}
+
+export interface PresencesOptions {
+  readonly self: string
+  readonly host: Host
+  readonly bus: Bus
+  readonly directory: Directory
+  readonly store: Storage["presences"]
+  /** Writes down what the others are about to be told; false when a later owner has written there. */
+  readonly save: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
+  readonly forget: (shard: OwnedShard, users: readonly Snowflake[]) => Promise<boolean>
+  readonly replace: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
+  readonly serving: () => boolean
+  readonly isDead: (worker: string) => boolean
+  /** To this worker's own sessions. */
+  readonly deliver: (changes: readonly PresenceChange[]) => void
+  readonly timing: PresenceTiming
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** What one owner says of users that it was asked for: who is to be seen, and who is another's. Who is in neither is offline. */
+interface Answer {
+  readonly seen: (readonly [user: Snowflake, ...of: SeenWire])[]
+  readonly elsewhere: Snowflake[]
+}
+type SeenWire = readonly [status: Seen["status"], custom_status: string | null, custom_emoji: string | null]
+
+/** A change on its way, by how many owners it has been given who were not. */
+interface Spread {
+  readonly attempt: number
+  readonly changes: readonly PresenceChange[]
+}
+
+/** Users looked at in one go; changes that wait for an owner; how often, and how far apart, an owner is looked for. */
+const batch = 500
+const mostWaiting = 10_000
+const mostAttempts = 40
+const lookAgainAfter = 250
+/** Whoever concerns so many servers and friends may change half as often as somebody who concerns nobody. */
+const homesAtHalfRate = 25
+
+interface Change {
+  readonly shard: Shard
+  readonly user: Snowflake
+  readonly shown: Seen
+  readonly before: Seen
+  readonly isHere: boolean
+}
+
+/**
+ * Says of this worker's users whether they are there. Somebody is there while a worker takes his home's events, because one
+ * of his sessions lives or may still be resumed. Whenever that, or what he chose to show, may have changed, he is looked at:
+ * what others should see against what they were told. It keeps:
+ *   S1  Nobody is told anything that is not written down beside the shard: its next owner knows what to take back.
+ *   S2  What may have been lost with a worker is said again: by the owner when it hears of the death, by the next owner where
+ *       it was the owner who died.
+ *   S3  Who moves from one worker to another is not seen to go.
+ */
+export class Presences {
+  readonly #options: PresencesOptions
+  /** Who is to be looked at, from when on. */
+  readonly #due = new Map<Snowflake, number>()
+  /** When others were last told of somebody, and from when on they may be told again; forgotten once that has settled. */
+  readonly #told = new Map<Snowflake, { readonly at: number; readonly until: number }>()
+  /** What was said of them is to be said again. */
+  readonly #again = new Set<Snowflake>()
+  readonly #gone: ((user: Snowflake) => void)[] = []
+  #timer: Timer | undefined
+  #isLooking = false
+  /** How many are being looked at. */
+  #looking = 0
+  #stopped = false
+  #count = 0
+  #waiting = 0
+
+  constructor(options: PresencesOptions) {
+    this.#options = options
+    const { bus, metrics } = options
+    bus.handle<{ users: Snowflake[] }, Answer>("presencesOf", ({ users }) => this.#answer(users))
+    bus.onNotice<Spread>("presence", ({ changes, attempt }) => this.#toWorkers(changes, attempt))
+    bus.onNotice<readonly PresenceChange[]>("presences", changes => options.deliver(changes))
+    metrics.presence.due.from(() => this.#due.size + this.#looking)
+  }
+
+  /** Calls back, at least once, for every user of this worker's shards who has no session any more. */
+  onOffline(act: (user: Snowflake) => void): void {
+    this.#gone.push(act)
+  }
+
+  /** The shard is this worker's: whoever is there, or was, is looked at. */
+  adopt(shard: Shard): void {
+    shard.onTaken = home => {
+      const isTaken = shard.interests.has(home)
+      this.#look(home, isTaken ? 0 : this.#options.timing.grace) // S3
+    }
+    for (const home of shard.interests.keys()) this.#look(home)
+    for (const [user, { isUnsettled }] of shard.presences) {
+      this.#look(user, shard.interests.has(user) ? 0 : this.#options.timing.grace)
+      if (isUnsettled) this.#again.add(user) // S2
+    }
+  }
+
+  /** He has chosen something else to show, and that is committed. */
+  changed(user: Snowflake): void {
+    this.#look(user)
+  }
+
+  /** S2. */
+  noteDeath(): void {
+    for (const user of this.#told.keys()) {
+      this.#again.add(user)
+      this.#look(user)
+    }
+  }
+
+  /** Redis may have lost what was written last: all of it is written again. */
+  doubt(): void {
+    this.#rewrite(new Set(this.#options.host.shards.values())).catch((error: unknown) =>
+      this.#options.log.error({ err: error }, "presence fault"),
+    )
+  }
+
+  async #rewrite(left: Set<Shard>): Promise<void> {
+    const { host, replace, clock, log } = this.#options
+    while (left.size > 0 && !this.#stopped) {
+      for (const shard of left)
+        try {
+          if (host.shard(shard.number) === shard) await replace(shard, shard.presences)
+          left.delete(shard)
+        } catch (error) {
+          log.debug({ err: error, shard: shard.number }, "presences not written again")
+          break
+        }
+      if (left.size > 0) await clock.sleep(1_000)
+    }
+  }
+
+  /** What others see of these users; whoever is not in it is offline. Refused when an owner cannot be asked in time. */
+  async of(users: readonly Snowflake[]): Promise<Map<Snowflake, Seen>> {
+    const { clock, timing } = this.#options
+    const seen = new Map<Snowflake, Seen>()
+    let timer: Timer | undefined
+    const tooLate = new Promise<never>((_, reject) => {
+      timer = clock.after(timing.askTimeout, () => reject(unavailable("presence not known in time")))
+    })
+    try {
+      await Promise.race([this.#ask([...new Set(users)], clock.monotonic() + timing.askTimeout, seen), tooLate])
+      return seen
+    } finally {
+      timer!.stop()
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#timer?.stop()
+  }
+
+  async #ask(users: readonly Snowflake[], deadline: number, seen: Map<Snowflake, Seen>): Promise<void> {
+    const { clock, directory } = this.#options
+    for (let left = users; left.length > 0;) {
+      const patience = deadline - clock.monotonic()
+      if (patience <= 0) throw unavailable("presence not known in time")
+      const elsewhere = await Promise.all(
+        [...this.#byOwner(left)].map(([owner, asked]) => this.#askOwner(owner, asked, patience, seen)),
+      )
+      left = elsewhere.flat()
+      if (left.length === 0) return
+      await directory.changed(Math.min(25, patience))
+      await Promise.all([...new Set(left.map(shardOf))].map(shard => directory.refresh(shard)))
+    }
+  }
+
+  /** @returns those that it does not own */
+  async #askOwner(
+    owner: string | undefined,
+    users: readonly Snowflake[],
+    patience: number,
+    seen: Map<Snowflake, Seen>,
+  ): Promise<readonly Snowflake[]> {
+    const { self, bus } = this.#options
+    if (owner === undefined) return users
+    try {
+      const answer =
+        owner === self
+          ? await this.#answer(users)
+          : await bus.request<Answer>(owner, "presencesOf", { users }, patience)
+      for (const [user, status, custom_status, custom_emoji] of answer.seen)
+        seen.set(user, { status, custom_status, custom_emoji })
+      return answer.elsewhere
+    } catch (error) {
+      // A version that does not know the question has nobody online.
+      if (error instanceof Failure && error.code === "internal") return []
+      if (error instanceof Gone || error instanceof Moved) return users
+      throw error
+    }
+  }
+
+  /** Who is to be looked at is answered for as he will be found. */
+  async #answer(users: readonly Snowflake[]): Promise<Answer> {
+    const { host, serving, store } = this.#options
+    const answer: Answer = { seen: [], elsewhere: [] }
+    const unsure: Snowflake[] = []
+    const say = (user: Snowflake, { status, custom_status, custom_emoji }: Seen) => {
+      if (status !== "offline") answer.seen.push([user, status, custom_status, custom_emoji])
+    }
+    const canServe = serving()
+    for (const user of users) {
+      const shard = host.shard(shardOf(user))
+      const known = shard?.presences.get(user)
+      if (!canServe || !shard || shard.closing) answer.elsewhere.push(user)
+      else if (this.#due.has(user) && shard.interests.has(user)) unsure.push(user)
+      else if (known && !known.isGone) say(user, known)
+    }
+    if (unsure.length > 0) for (const [user, chosen] of await store.chosen(unsure)) say(user, shownToOthers(chosen))
+    return answer
+  }
+
+  #look(user: Snowflake, inMilliseconds = 0): void {
+    const at = this.#options.clock.monotonic() + inMilliseconds
+    this.#due.set(user, Math.max(at, this.#due.get(user) ?? at))
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#timer || this.#isLooking || this.#stopped || this.#due.size + this.#told.size === 0) return
+    const { clock, timing } = this.#options
+    this.#timer = clock.after(this.#due.size > 0 ? timing.flushEvery : timing.settleAfter / 4, () => {
+      this.#timer = undefined
+      this.#isLooking = true
+      this.#lookAtAll()
+        .catch((error: unknown) => this.#options.log.error({ err: error }, "presence fault"))
+        .finally(() => {
+          this.#isLooking = false
+          this.#schedule()
+        })
+    })
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const { clock, log, timing } = this.#options
+    const now = clock.monotonic()
+    const due: Snowflake[] = []
+    for (const [user, at] of this.#due) {
+      if (at > now) continue
+      due.push(user)
+      if (due.length === batch) break
+    }
+    for (const user of due) this.#due.delete(user)
+    this.#looking = due.length
+    try {
+      if (due.length > 0) await this.#lookAt(due, now)
+    } catch (error) {
+      log.warn({ err: error, users: due.length }, "presences not told")
+      for (const user of due) this.#look(user, 2 * timing.flushEvery)
+    } finally {
+      this.#looking = 0
+    }
+    await this.#settle(now).catch((error: unknown) => log.warn({ err: error }, "presences not settled"))
+  }
+
+  async #lookAt(users: readonly Snowflake[], now: number): Promise<void> {
+    const { store, timing, host } = this.#options
+    const chosen = await store.chosen(users)
+    const changes: Change[] = []
+    for (const user of users) {
+      const shard = host.shard(shardOf(user))
+      // Another's: whoever has the shard next looks at everybody.
+      if (!shard) this.#forget(user)
+      else if (shard.closing) this.#look(user, timing.grace)
+      else {
+        const change = this.#changeOf(shard, user, chosen.get(user))
+        const until = this.#told.get(user)?.until ?? 0
+        if (!change) this.#again.delete(user)
+        else if (until > now && !this.#again.has(user)) this.#due.set(user, until)
+        else changes.push(change)
+      }
+    }
+    if (changes.length > 0) await this.#tell(changes, now)
+  }
+
+  /** What others are to be told of a user; undefined: they know. An id of a server is nobody's. */
+  #changeOf(shard: Shard, user: Snowflake, chosen: Shown | undefined): Change | undefined {
+    const known = shard.presences.get(user)
+    const isHere = chosen !== undefined && shard.interests.has(user)
+    if (!isHere && !known) return undefined
+    const shown = isHere ? shownToOthers(chosen) : offline
+    const before = known ?? offline
+    const wasHere = known !== undefined && !known.isGone
+    if (isHere === wasHere && looksSame(shown, before) && !this.#again.has(user)) return undefined
+    return { shard, user, shown, before, isHere }
+  }
+
+  async #tell(changes: readonly Change[], now: number): Promise<void> {
+    const { store, timing, clock, host, log, metrics } = this.#options
+    const audiences = await store.audiences(
+      changes.map(({ user }) => user),
+      timing.members,
+    )
+    const told: PresenceChange[] = []
+    const unseen: Snowflake[] = []
+    for (const [shard, mine] of byShard(changes)) {
+      const entries = new Map(
+        mine.map(({ user, shown, isHere }) => [user, { ...shown, isGone: !isHere, isUnsettled: true }]),
+      )
+      // S1. By now the shard may have gone, or be on its way: its next owner tells it, because this is unsettled.
+      if (!(await this.#options.save(shard, entries)) || host.shard(shard.number) !== shard || shard.closing) {
+        for (const { user } of mine) this.#look(user, timing.grace)
+        continue
+      }
+      for (const { user, shown, before, isHere } of mine) {
+        const isAgain = this.#again.delete(user)
+        shard.presences.set(user, entries.get(user)!)
+        const { servers = [], friends = [], blocked = [] } = audiences.get(user) ?? {}
+        const homes = [...servers, ...friends]
+        this.#told.set(user, { at: now, until: now + timing.spreadEvery * (1 + homes.length / homesAtHalfRate) })
+        if (shown.status === "offline" && before.status !== "offline") unseen.push(user)
+        if (isAgain || !looksSame(shown, before))
+          told.push({
+            user,
+            ...shown,
+            version: [shard.epoch, ++this.#count],
+            homes,
+            except: blocked,
+          })
+        if (!isHere) for (const act of this.#gone) act(user)
+      }
+    }
+    if (unseen.length > 0)
+      store
+        .noteLastSeen(unseen, Math.floor(clock.now() / 1000))
+        .catch((error: unknown) => log.warn({ err: error }, "last seen not noted"))
+    metrics.presence.told.inc(told.length)
+    this.#spread(told, 0)
+  }
+
+  /** What was said long enough ago need not be said again by a next owner. */
+  async #settle(now: number): Promise<void> {
+    const { timing, host, save, forget } = this.#options
+    const before = now - timing.settleAfter
+    const settled = new Map<Shard, { kept: Map<Snowflake, Announced>; gone: Snowflake[] }>()
+    for (const [user, { at }] of this.#told) {
+      if (at > before || this.#due.has(user)) continue
+      const shard = host.shard(shardOf(user))
+      const entry = shard?.presences.get(user)
+      if (!shard || !entry) {
+        this.#forget(user)
+        continue
+      }
+      if (shard.closing) continue
+      let mine = settled.get(shard)
+      if (!mine) settled.set(shard, (mine = { kept: new Map(), gone: [] }))
+      if (entry.isGone) mine.gone.push(user)
+      else mine.kept.set(user, { ...entry, isUnsettled: false })
+    }
+    for (const [shard, { kept, gone }] of settled) {
+      await save(shard, kept)
+      await forget(shard, gone)
+      for (const [user, entry] of kept) shard.presences.set(user, entry)
+      for (const user of gone) shard.presences.delete(user)
+      for (const user of [...kept.keys(), ...gone]) this.#told.delete(user)
+    }
+  }
+
+  #forget(user: Snowflake): void {
+    this.#told.delete(user)
+    this.#again.delete(user)
+  }
+
+  /** To the owners of the homes that are to hear of it; they know which workers serve them. */
+  #spread(changes: readonly PresenceChange[], attempt: number): void {
+    const { self, bus } = this.#options
+    const byOwner = new Map<string | undefined, PresenceChange[]>()
+    for (const change of changes)
+      for (const [owner, homes] of this.#byOwner(change.homes)) push(byOwner, owner, { ...change, homes })
+    for (const [owner, mine] of byOwner)
+      if (owner === undefined) this.#spreadLater(mine, attempt)
+      else if (owner === self) this.#toWorkers(mine, attempt)
+      else bus.notify(owner, "presence", { changes: mine, attempt } satisfies Spread)
+  }
+
+  #toWorkers(changes: readonly PresenceChange[], attempt: number): void {
+    const { self, host, bus, deliver } = this.#options
+    const byWorker = new Map<string, PresenceChange[]>()
+    const notHere: PresenceChange[] = []
+    for (const change of changes) {
+      const homesOf = new Map<string, Snowflake[]>()
+      const elsewhere: Snowflake[] = []
+      for (const home of change.homes) {
+        const shard = host.shard(shardOf(home))
+        if (!shard || shard.closing) elsewhere.push(home)
+        else for (const worker of shard.interests.get(home)?.keys() ?? []) push(homesOf, worker, home)
+      }
+      for (const [worker, homes] of homesOf) push(byWorker, worker, { ...change, homes })
+      if (elsewhere.length > 0) notHere.push({ ...change, homes: elsewhere })
+    }
+    for (const [worker, mine] of byWorker)
+      if (worker === self) deliver(mine)
+      else bus.notify(worker, "presences", mine)
+    if (notHere.length > 0) this.#spreadLater(notHere, attempt)
+  }
+
+  /** The homes are on their way to another owner. */
+  #spreadLater(changes: readonly PresenceChange[], attempt: number): void {
+    const { clock, metrics } = this.#options
+    if (attempt >= mostAttempts || this.#waiting + changes.length > mostWaiting || this.#stopped) {
+      metrics.presence.shed.inc(changes.length)
+      return
+    }
+    this.#waiting += changes.length
+    clock.after(lookAgainAfter, () => {
+      this.#waiting -= changes.length
+      if (!this.#stopped) this.#spread(changes, attempt + 1)
+    })
+  }
+
+  /** By the owners that the map names; undefined: nobody whom anything can be sent to. */
+  #byOwner(homes: readonly Snowflake[]): Map<string | undefined, Snowflake[]> {
+    const { directory, isDead } = this.#options
+    const found = new Map<string | undefined, Snowflake[]>()
+    for (const home of homes) {
+      const owner = directory.ownerOf(shardOf(home))
+      push(found, typeof owner === "string" && !isDead(owner) ? owner : undefined, home)
+    }
+    return found
+  }
+}
+
+function byShard(changes: readonly Change[]): Map<Shard, Change[]> {
+  const found = new Map<Shard, Change[]>()
+  for (const change of changes) push(found, change.shard, change)
+  return found
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key)
+  if (list) list.push(value)
+  else map.set(key, [value])
+}

@@ -1,0 +1,102 @@
+import { z } from "zod"
+import { Seconds, Snowflake, text } from "./fields.ts"
+import { defineEvent, defineRoute } from "./registry.ts"
+
+export const Status = z.enum(["online", "idle", "dnd", "invisible", "offline"])
+export type Status = z.infer<typeof Status>
+
+const customStatusCharacters = 128
+const customEmojiCharacters = 64
+
+/** Cut to whole characters: no half of a surrogate pair is left over. */
+const cutEmoji = (value: string): string =>
+  Array.from(value.slice(0, 2 * customEmojiCharacters))
+    .slice(0, customEmojiCharacters)
+    .join("")
+
+const customStatus = text(0, customStatusCharacters)
+  .nullish()
+  .describe("Left out: stays as it is; null or empty: none from now on")
+const customEmoji = z
+  .string()
+  .transform(cutEmoji)
+  .nullish()
+  .describe(`Cut to ${customEmojiCharacters} characters. Left out: stays as it is; null or empty: none from now on`)
+
+export const Presence = z
+  .object({
+    user_id: Snowflake,
+    status: Status,
+    custom_status: z.string().nullable(),
+    custom_emoji: z.string().nullable(),
+    last_seen: Seconds.nullable(),
+  })
+  .meta({ id: "PresenceResponse" })
+export type Presence = z.infer<typeof Presence>
+
+export const PresenceInput = z
+  .object({
+    status: z.string().describe(`One of ${Status.options.join(", ")}`),
+    custom_status: customStatus,
+    custom_emoji: customEmoji,
+  })
+  .meta({ id: "PresenceUpdateRequest" })
+
+export const updatePresence = defineRoute({
+  method: "PUT",
+  path: "/users/@me/presence",
+  summary: "Choose what others see; `invisible` and `offline` look the same to them. Kept for every later connection",
+  tag: "Presence",
+  auth: "user",
+  body: PresenceInput,
+  reply: Presence,
+  fails: ["invalid_status"],
+})
+
+export const getPresence = defineRoute({
+  method: "GET",
+  path: "/users/:user_id/presence",
+  summary:
+    "Whether a user is there, as the caller may see it. Offline too where the user is unknown or either has blocked the other",
+  tag: "Presence",
+  auth: "user",
+  params: z.object({ user_id: Snowflake }),
+  reply: Presence,
+  fails: ["invalid_user_id"],
+})
+
+export const routes = { updatePresence, getPresence }
+
+/** No U+0000 and no lone surrogate: neither can be kept. */
+const storable = (value: string | null | undefined) => !/\0|\p{Surrogate}/u.test(value ?? "")
+
+/** `d` of PRESENCE_UPDATE (op 3). What does not fit is ignored as a whole. Of the activities the first is kept and shown to nobody. */
+export const PresenceUpdate = z.object({
+  status: Status.default("online"),
+  custom_status: customStatus.refine(storable),
+  custom_emoji: customEmoji.refine(storable),
+  activities: z.array(z.unknown()).optional(),
+})
+
+const line = text(0, 128).refine(storable)
+export const Activity = z.object({
+  type: z.enum(["playing", "streaming", "listening", "watching", "competing", "custom"]).default("custom"),
+  name: text(1, 128).refine(storable),
+  details: line.nullish(),
+  state: line.nullish(),
+})
+export type Activity = z.infer<typeof Activity>
+
+export const presenceUpdate = defineEvent({
+  name: "PRESENCE_UPDATE",
+  intent: "GUILD_PRESENCES",
+  delivery: "ephemeral",
+  summary:
+    "Somebody came, went or chose another status. Friends and members of common servers get it, except of large servers; his own other sessions get what he really chose. After RESUMED what a client knows of presences may be old: it asks again",
+  data: z.object({
+    user_id: Snowflake,
+    status: Status,
+    custom_status: z.string().nullable(),
+    custom_emoji: z.string().nullable(),
+  }),
+})

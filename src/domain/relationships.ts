@@ -1,0 +1,96 @@
+import type { ErrorCode } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import type { RelationshipStatus } from "../contract/relationships.ts"
+import { compareIds } from "./snowflake.ts"
+
+/**
+ * What two users are to one another: a row on each side. One home decides for a pair, that of the user with the lower id,
+ * whoever asks, and writes both rows in one commit. So it keeps:
+ *   F1  The two sides of a pair always fit: both friends; one has asked and the other was asked; or on each side by itself
+ *       a block or nothing. No crash comes between them, for they are one commit.
+ *   F2  Of commands that cross, one comes first, and the other sees what it did: there is one order for a pair, for both.
+ *   F3  Whoever is answered finds it in the list, on any worker: the list is read from the rows, which were there before.
+ *   F4  Each of the two is told every change of his own side, once, in the order in which it was decided; the one with the
+ *       higher id through a tell to his home, which may arrive after the answer. Nothing else of a pair is told to anybody.
+ *   F5  Whoever is blocked is told at most that there is nothing any more, as when a friendship or a request ends.
+ */
+export interface Side {
+  readonly status: RelationshipStatus
+  /** Of an incoming request. */
+  readonly message: string | null
+  /** Unix seconds. */
+  readonly created_at: number
+}
+
+/** Null: nothing. */
+export interface Pair {
+  readonly lower: Side | null
+  readonly higher: Side | null
+}
+export const strangers: Pair = { lower: null, higher: null }
+
+/** A pair as the one sees it who asks. */
+export interface View {
+  readonly mine: Side | null
+  readonly theirs: Side | null
+}
+
+export const lowerOf = (one: Snowflake, other: Snowflake): Snowflake => (compareIds(one, other) < 0 ? one : other)
+
+/** How many rows a user has, by status. */
+export type RelationshipCounts = Readonly<Record<RelationshipStatus, number>>
+/** As they were just before the decision: what others decide at the same moment may pass a bound by as much. */
+export interface Room {
+  readonly mine: RelationshipCounts
+  readonly theirs: RelationshipCounts
+}
+
+type Refusal = Extract<
+  ErrorCode,
+  | "relationship_blocked"
+  | "relationship_exists"
+  | "relationship_limit"
+  | "friend_request_not_found"
+  | "relationship_not_found"
+  | "already_blocked"
+>
+
+const isFull = (counts: RelationshipCounts, status: RelationshipStatus) =>
+  counts[status] >= limits.relationshipsOfAStatus
+
+const befriended = (room: Room, now: number): View | Refusal => {
+  if (isFull(room.mine, "friend") || isFull(room.theirs, "friend")) return "relationship_limit"
+  const friend: Side = { status: "friend", message: null, created_at: now }
+  return { mine: friend, theirs: friend }
+}
+
+/** A request that meets one of the other's is as good as accepting it. */
+export function requested({ mine, theirs }: View, message: string | null, room: Room, now: number): View | Refusal {
+  if (mine?.status === "blocked" || theirs?.status === "blocked") return "relationship_blocked"
+  if (mine?.status === "pending_incoming") return befriended(room, now)
+  if (mine) return "relationship_exists"
+  if (isFull(room.mine, "pending_outgoing") || isFull(room.theirs, "pending_incoming")) return "relationship_limit"
+  return {
+    mine: { status: "pending_outgoing", message: null, created_at: now },
+    theirs: { status: "pending_incoming", message, created_at: now },
+  }
+}
+
+export const accepted = ({ mine }: View, room: Room, now: number): View | Refusal =>
+  mine?.status === "pending_incoming" ? befriended(room, now) : "friend_request_not_found"
+
+/** Whatever there is goes on both sides, but a block only on that of whoever set it. */
+export function removed({ mine, theirs }: View): View | Refusal {
+  if (!mine) return "relationship_not_found"
+  return { mine: null, theirs: mine.status === "blocked" ? theirs : null }
+}
+
+export function blocked({ mine, theirs }: View, room: Room, now: number): View | Refusal {
+  if (mine?.status === "blocked") return "already_blocked"
+  if (isFull(room.mine, "blocked")) return "relationship_limit"
+  return {
+    mine: { status: "blocked", message: null, created_at: now },
+    theirs: theirs?.status === "blocked" ? theirs : null,
+  }
+}

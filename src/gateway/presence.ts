@@ -1,0 +1,143 @@
+import type { Ask } from "../actors/runtime/actor.ts"
+import { userActor } from "../actors/user.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { Activity, presenceUpdate, PresenceUpdate } from "../contract/presence.ts"
+import type { Clock, Timer } from "../domain/clock.ts"
+import { isNewer, type PresenceChange } from "../domain/presences.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { Frame } from "./frames.ts"
+import type { Listeners } from "./listeners.ts"
+import type { SessionHandlers } from "./requests.ts"
+import type { Stream } from "./stream.ts"
+import type { ServerView } from "./views.ts"
+
+/** Op 3: what the user shows of himself from now on. What does not fit is ignored. */
+export const presenceRequests = ({ ask }: { readonly ask: Ask }): Pick<SessionHandlers, "PRESENCE_UPDATE"> => ({
+  async PRESENCE_UPDATE(session, d) {
+    if (typeof d !== "object" || d === null || Object.keys(d).length === 0) return
+    const asked = PresenceUpdate.safeParse(d)
+    if (!asked.success) return
+    const { activities, ...shown } = asked.data
+    await ask(userActor, session.user, { type: "setPresence", ...shown, activities: activities && first(activities) })
+  },
+})
+
+/** An activity that makes no sense is none. */
+function first([activity]: readonly unknown[]): Activity[] {
+  const read = Activity.safeParse(activity)
+  return read.success ? [read.data] : []
+}
+
+export interface PresenceFeedOptions {
+  readonly listeners: Listeners
+  readonly stream: Pick<Stream, "behind" | "lookAtBuffers">
+  readonly view: (server: Snowflake) => ServerView | undefined
+  readonly timing: {
+    /** Milliseconds for which changes are gathered. */
+    readonly gatherFor: number
+    /** Users whose changes may wait. */
+    readonly gathered: number
+  }
+  /** Bytes after which socket buffers are looked at. */
+  readonly slice: number
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/** Which change of a user is the newest is remembered for so many milliseconds at least, and of so many users at most. */
+const remembered = 30_000
+const mostRemembered = 100_000
+
+/**
+ * Changes of presence on their way to this worker's sessions. They come from the owners of all the homes that they concern:
+ * what is about one user is put together, and each session is sent it once. They are the first to go when there is too much.
+ */
+export class PresenceFeed {
+  readonly #options: PresenceFeedOptions
+  readonly #waiting = new Map<Snowflake, PresenceChange>()
+  #newest = new Map<Snowflake, PresenceChange["version"]>()
+  #newestBefore = new Map<Snowflake, PresenceChange["version"]>()
+  #rememberedSince: number
+  #timer: Timer | undefined
+  #stopped = false
+
+  constructor(options: PresenceFeedOptions) {
+    this.#options = options
+    this.#rememberedSince = options.clock.monotonic()
+  }
+
+  /** Whether everything that came is sent. */
+  get settled(): boolean {
+    return this.#waiting.size === 0
+  }
+
+  take(changes: readonly PresenceChange[]): void {
+    const { timing, metrics } = this.#options
+    for (const change of changes) {
+      if (this.#isOld(change)) continue
+      const waiting = this.#waiting.get(change.user)
+      if (waiting)
+        this.#waiting.set(change.user, { ...change, homes: [...new Set([...waiting.homes, ...change.homes])] })
+      else if (this.#waiting.size < timing.gathered) this.#waiting.set(change.user, change)
+      else metrics.presence.shed.inc()
+    }
+    this.#schedule(timing.gatherFor)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#timer?.stop()
+  }
+
+  /** Owners do not wait for one another: what one says may be behind what another has said. */
+  #isOld({ user, version }: PresenceChange): boolean {
+    const newest = this.#newest.get(user) ?? this.#newestBefore.get(user)
+    if (newest && isNewer(newest, version)) return true
+    const now = this.#options.clock.monotonic()
+    if (now - this.#rememberedSince > remembered || this.#newest.size >= mostRemembered) {
+      this.#newestBefore = this.#newest
+      this.#newest = new Map()
+      this.#rememberedSince = now
+    }
+    this.#newest.set(user, version)
+    return false
+  }
+
+  #schedule(inMilliseconds: number): void {
+    if (this.#timer || this.#stopped || this.#waiting.size === 0) return
+    this.#timer = this.#options.clock.after(inMilliseconds, () => {
+      this.#timer = undefined
+      this.#send()
+    })
+  }
+
+  /** Between two pieces of the log, once it is read to the end: what is stored goes first. */
+  #send(): void {
+    const { listeners, stream, timing, slice } = this.#options
+    // A session that is being moved stands ahead of the others: what bears their position would step back.
+    if (listeners.isMoving || stream.behind > 0) return this.#schedule(timing.gatherFor)
+    for (const [user, change] of this.#waiting) {
+      if (listeners.unlookedBytes >= slice) {
+        stream.lookAtBuffers()
+        return this.#schedule(1)
+      }
+      this.#waiting.delete(user)
+      this.#tell(change)
+    }
+    stream.lookAtBuffers()
+  }
+
+  #tell({ user, status, custom_status, custom_emoji, homes, except }: PresenceChange): void {
+    const { listeners, view } = this.#options
+    const views: ServerView[] = []
+    const friends: Snowflake[] = []
+    for (const home of homes) {
+      const server = view(home)
+      if (!server) friends.push(home)
+      else if (server.sessions.size > 0) views.push(server)
+    }
+    views.sort((a, b) => b.sessions.size - a.sessions.size)
+    const d = JSON.stringify({ user_id: user, status, custom_status, custom_emoji })
+    listeners.spread(new Frame(presenceUpdate.name, listeners.position, d), views, friends, [user, ...except])
+  }
+}

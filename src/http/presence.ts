@@ -1,0 +1,33 @@
+import { userActor } from "../actors/user.ts"
+import { fail } from "../contract/errors.ts"
+import { Status, type routes } from "../contract/presence.ts"
+import { defaultPresence, offline } from "../domain/presences.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const presence = ({ ask, storage, presences, clock }: Http): Handlers<typeof routes> => {
+  const now = () => Math.floor(clock() / 1000)
+  return {
+    async updatePresence({ body, caller }) {
+      const status = Status.safeParse(body.status)
+      if (!status.success) throw fail("invalid_status")
+      const { custom_status, custom_emoji } = body
+      const command = { type: "setPresence", status: status.data, custom_status, custom_emoji } as const
+      return { user_id: caller.user_id, ...(await ask(userActor, caller.user_id, command)), last_seen: now() }
+    },
+
+    async getPresence({ params: { user_id }, caller }) {
+      if (user_id === caller.user_id) {
+        const chosen = (await storage.presences.chosen([user_id])).get(user_id) ?? defaultPresence
+        return { user_id, ...chosen, last_seen: now() }
+      }
+      const [isVisible, seen, lastSeen] = await Promise.all([
+        storage.presences.isVisible(user_id, caller.user_id),
+        presences.of([user_id]),
+        storage.presences.lastSeen(user_id),
+      ])
+      if (!isVisible) return { user_id, ...offline, last_seen: 0 }
+      const shown = seen.get(user_id)
+      return shown ? { user_id, ...shown, last_seen: now() } : { user_id, ...offline, last_seen: lastSeen }
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import type { Party } from "../actors/relationships.ts"
+import { userActor } from "../actors/user.ts"
+import type { Caller } from "../cluster/admission.ts"
+import { fail, type ErrorCode } from "../contract/errors.ts"
+import { success, type Snowflake } from "../contract/fields.ts"
+import type { routes } from "../contract/relationships.ts"
+import { avatarPath } from "../contract/users.ts"
+import { lowerOf, type Room } from "../domain/relationships.ts"
+import { publicUser } from "../storage/users.ts"
+import type { Handlers, Http } from "./handlers.ts"
+import { isId } from "./validation.ts"
+
+export const relationships = ({ ask, storage, presences }: Http): Handlers<typeof routes> => {
+  /** The caller and the other, as each is shown to the other. */
+  const partiesOf = async (
+    caller: Caller,
+    id: Snowflake,
+    isMissing: ErrorCode,
+  ): Promise<{ by: Party; other: Party }> => {
+    const found = await storage.users.find(id)
+    if (!found) throw fail(isMissing)
+    const { username, avatar_url } = publicUser(found)
+    return {
+      by: { id: caller.user_id, username: caller.username, avatar_url: avatarPath(caller.user_id), presence: null },
+      other: { id, username, avatar_url, presence: null },
+    }
+  }
+
+  const roomOf = async ({ user_id }: Caller, other: Snowflake): Promise<Room> => {
+    const counts = await storage.relationships.counts([user_id, other])
+    return { mine: counts.get(user_id)!, theirs: counts.get(other)! }
+  }
+
+  /** The same for two who may become friends: friends see one another's presence. */
+  const friendsToBe = async (caller: Caller, id: Snowflake, isMissing: ErrorCode) => {
+    const [{ by, other }, room, seen] = await Promise.all([
+      partiesOf(caller, id, isMissing),
+      roomOf(caller, id),
+      presences.of([caller.user_id, id]),
+    ])
+    const withPresence = (party: Party): Party => ({
+      ...party,
+      presence: { status: seen.get(party.id)?.status ?? "offline" },
+    })
+    return { by: withPresence(by), other: withPresence(other), room }
+  }
+
+  return {
+    async listRelationships({ caller }) {
+      const list = await storage.relationships.list(caller.user_id)
+      const friends = list.flatMap(({ status, user_id }) => (status === "friend" ? [user_id] : []))
+      const seen = friends.length > 0 ? await presences.of(friends) : undefined
+      return list.map(row => ({
+        ...row,
+        presence: row.status.startsWith("pending") ? null : { status: seen?.get(row.user_id)?.status ?? "offline" },
+      }))
+    },
+
+    async requestFriend({ body: { user_id, message = "" }, caller }) {
+      if (!isId(user_id)) throw fail("invalid_user_id")
+      if (user_id === caller.user_id) throw fail("self_request")
+      const two = await friendsToBe(caller, user_id, "user_not_found")
+      return ask(userActor, lowerOf(caller.user_id, user_id), {
+        type: "requestFriend",
+        ...two,
+        message: message === "" ? null : message,
+      })
+    },
+
+    async acceptFriend({ params: { user_id }, caller }) {
+      if (user_id === caller.user_id) throw fail("friend_request_not_found")
+      const two = await friendsToBe(caller, user_id, "friend_request_not_found")
+      await ask(userActor, lowerOf(caller.user_id, user_id), { type: "acceptFriend", ...two })
+      return success
+    },
+
+    async deleteRelationship({ params: { user_id }, caller }) {
+      if (user_id === caller.user_id) throw fail("relationship_not_found")
+      const two = await partiesOf(caller, user_id, "relationship_not_found")
+      await ask(userActor, lowerOf(caller.user_id, user_id), { type: "deleteRelationship", ...two })
+      return success
+    },
+
+    async blockUser({ body: { user_id }, caller }) {
+      if (!isId(user_id)) throw fail("invalid_user_id")
+      if (user_id === caller.user_id) throw fail("self_block")
+      const [two, room] = await Promise.all([partiesOf(caller, user_id, "user_not_found"), roomOf(caller, user_id)])
+      return ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room })
+    },
+  }
+}

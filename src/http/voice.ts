@@ -1,0 +1,22 @@
+import { randomBytes } from "node:crypto"
+import { channelActor } from "../actors/channel.ts"
+import { unavailable } from "../contract/errors.ts"
+import type { routes } from "../contract/voice.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const voice = ({ ask, policy, iceServers }: Http): Handlers<typeof routes> => ({
+  getIceServers({ caller }) {
+    if (!policy.voice_enabled) throw unavailable("voice is switched off", switchedOff)
+    return { ice_servers: iceServers(caller.user_id) }
+  },
+
+  async getVoiceInfo({ params: { channel_id }, caller }) {
+    if (!policy.voice_enabled) throw unavailable("voice is switched off", switchedOff)
+    const { bitrate, participants } = await ask(channelActor, channel_id, { type: "readVoice", user: caller.user_id })
+    const ice_servers = iceServers(caller.user_id)
+    return { channel_id, session_id: randomBytes(16).toString("hex"), ice_servers, bitrate, participants }
+  },
+})
+
+/** Seconds until it is worth asking again: the operator has to start the server anew. */
+const switchedOff = 60

@@ -1,0 +1,85 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { Activity } from "../contract/presence.ts"
+import { defaultPresence, type Shown } from "../domain/presences.ts"
+import type { Sql } from "./database.ts"
+import { column, defineWrite } from "./write.ts"
+
+export interface PresenceRow extends Shown {
+  readonly user_id: Snowflake
+  /** Left out: they stay as they are. */
+  readonly activities?: readonly Activity[] | undefined
+}
+
+/** Whom a user's presence concerns. */
+export interface PresenceAudience {
+  readonly servers: readonly Snowflake[]
+  readonly friends: readonly Snowflake[]
+  /** Those in a block with him, whichever of the two made it. */
+  readonly blocked: readonly Snowflake[]
+}
+
+export const putPresence = defineWrite<PresenceRow>("putPresence", (sql, rows) => {
+  const last = [...new Map(rows.map(row => [row.user_id, row])).values()]
+  const activities = last.map(row => newestActivities(rows, row.user_id)) as string[]
+  return sql`
+    INSERT INTO presences (user_id, status, custom_status, custom_emoji, activities)
+    SELECT p.user_id, p.status, p.custom_status, p.custom_emoji, coalesce(p.activities::jsonb, old.activities, '[]')
+    FROM unnest(${column(last, "user_id")}::bigint[], ${column(last, "status")}::text[], ${column(last, "custom_status")}::text[],
+                ${column(last, "custom_emoji")}::text[], ${activities}::text[])
+      AS p (user_id, status, custom_status, custom_emoji, activities)
+    LEFT JOIN presences old ON old.user_id = p.user_id
+    ON CONFLICT (user_id) DO UPDATE SET status = excluded.status, custom_status = excluded.custom_status,
+      custom_emoji = excluded.custom_emoji, activities = excluded.activities`
+})
+
+/** The same user may have chosen several times within one batch. */
+function newestActivities(rows: readonly PresenceRow[], user: Snowflake): string | null {
+  const newest = rows.findLast(row => row.user_id === user && row.activities !== undefined)
+  return newest ? JSON.stringify(newest.activities) : null
+}
+
+export const presencesStorage = (sql: Sql) => ({
+  /** What users chose to show; ids that are no users are left out. */
+  async chosen(users: readonly Snowflake[]): Promise<Map<Snowflake, Shown>> {
+    const rows = await sql<(Shown & { id: Snowflake })[]>`
+      SELECT u.id, coalesce(p.status, ${defaultPresence.status}) AS status, p.custom_status, p.custom_emoji
+      FROM users u LEFT JOIN presences p ON p.user_id = u.id WHERE u.id = ANY(${[...users]}::bigint[])`
+    return new Map(rows.map(({ id, ...shown }) => [id, shown]))
+  },
+
+  /** Whom each of these users concerns. Servers with more members than `largest` are told nothing. */
+  async audiences(users: readonly Snowflake[], largest: number): Promise<Map<Snowflake, PresenceAudience>> {
+    const rows = await sql<(PresenceAudience & { id: Snowflake })[]>`
+      SELECT u.id,
+             ARRAY(SELECT s.id::text FROM members m JOIN servers s ON s.id = m.server_id
+                   WHERE m.user_id = u.id AND s.member_count <= ${largest} ORDER BY s.id) AS servers,
+             ARRAY(SELECT other_id::text FROM relationships WHERE user_id = u.id AND status = 'friend') AS friends,
+             ARRAY(SELECT other_id::text FROM relationships WHERE user_id = u.id AND status = 'blocked'
+                   UNION SELECT user_id::text FROM relationships WHERE other_id = u.id AND status = 'blocked') AS blocked
+      FROM unnest(${[...users]}::bigint[]) AS u (id)`
+    return new Map(rows.map(({ id, ...audience }) => [id, audience]))
+  },
+
+  /** When others last saw a user, in Unix seconds; null: never, or nobody knows. */
+  async lastSeen(user: Snowflake): Promise<number | null> {
+    const [row] = await sql<{ last_seen: number | null }[]>`SELECT last_seen FROM presences WHERE user_id = ${user}`
+    return row?.last_seen ?? null
+  },
+
+  /** Others see these users for the last time for now. */
+  async noteLastSeen(users: readonly Snowflake[], at: number): Promise<void> {
+    await sql`
+      INSERT INTO presences (user_id, last_seen)
+      SELECT id, ${at} FROM users WHERE id = ANY(${[...users]}::bigint[]) ORDER BY id
+      ON CONFLICT (user_id) DO UPDATE SET last_seen = greatest(presences.last_seen, excluded.last_seen)`
+  },
+
+  /** Whether there is such a user, and no block between him and the one who asks. */
+  async isVisible(user: Snowflake, asker: Snowflake): Promise<boolean> {
+    const rows = await sql`
+      SELECT 1 FROM users WHERE id = ${user} AND NOT EXISTS (
+        SELECT 1 FROM relationships WHERE status = 'blocked'
+          AND ((user_id = ${user} AND other_id = ${asker}) OR (user_id = ${asker} AND other_id = ${user})))`
+    return rows.length > 0
+  },
+})

@@ -1,0 +1,6 @@
+import { userActor } from "../actors/user.ts"
+import { type Processor, unlessGone } from "./processor.ts"
+
+/** A call that is over, or whose user has more of his day left by now, goes on being what it is. */
+export const expireVoice: Processor<"expireVoice"> = ({ ask }, { user_id }) =>
+  unlessGone("user_not_found", ask(userActor, user_id, { type: "expireVoice" }))

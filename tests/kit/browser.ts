@@ -1,0 +1,63 @@
+/** A Chromium for tests: one of this machine, else one that is installed now. */
+import { execFile } from "node:child_process"
+import { accessSync, constants, existsSync } from "node:fs"
+import { delimiter, join } from "node:path"
+import { promisify } from "node:util"
+import { chromium, type Browser } from "playwright-core"
+
+const run = promisify(execFile)
+/** Milliseconds: a slow line needs minutes for it. */
+const installWithin = 10 * 60_000
+
+const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+
+function find(): string | undefined {
+  for (const folder of (process.env["PATH"] ?? "").split(delimiter))
+    for (const name of names)
+      try {
+        accessSync(join(folder, name), constants.X_OK)
+        return join(folder, name)
+      } catch {
+        // not here
+      }
+  const downloaded = chromium.executablePath()
+  return existsSync(downloaded) ? downloaded : undefined
+}
+
+async function install(): Promise<void> {
+  const ways: [command: string, words: string[]][] = [
+    [
+      process.execPath,
+      [join("node_modules", "playwright-core", "cli.js"), "install", "chromium-headless-shell", "chromium"],
+    ],
+  ]
+  if (process.getuid?.() === 0) {
+    const apt = ["install", "-y", "-qq", "--no-install-recommends", "chromium"]
+    // The lists of a container image are usually gone, so the first try fails at once.
+    ways.unshift(["apt-get", apt], ["apt-get", ["update", "-qq"]], ["apt-get", apt])
+  }
+  for (const [command, words] of ways) {
+    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
+    await run(command, words, { timeout: installWithin, env }).catch(() => {})
+    if (find() !== undefined) return
+  }
+}
+
+/** @returns why there is none, where there is none */
+export async function startBrowser(): Promise<Browser | string> {
+  if (find() === undefined) await install()
+  const executablePath = find()
+  if (executablePath === undefined) return "no Chromium on this machine, and none could be installed"
+  return chromium.launch({
+    executablePath,
+    args: [
+      "--no-sandbox",
+      // A microphone that beeps, and nobody who has to be asked for it.
+      "--use-fake-device-for-media-stream",
+      "--use-fake-ui-for-media-stream",
+      // Machines without a network have no other address than 127.0.0.1; names of the local network need one.
+      "--allow-loopback-in-peer-connection",
+      "--disable-features=WebRtcHideLocalIpsWithMdns",
+    ],
+  })
+}

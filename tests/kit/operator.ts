@@ -1,0 +1,35 @@
+import { onTestFinished } from "vitest"
+import { clusterConfig } from "../../cluster.config.ts"
+import type { ServiceNotice } from "../../src/domain/service.ts"
+import { openStorage } from "../../src/storage/storage.ts"
+import type { Cluster } from "./cluster.ts"
+import { until } from "./until.ts"
+
+/** Workers that look at what operators say often enough for a test. */
+export const attentive = { service: { lookEvery: 50 } }
+
+/** What an operator does, through the same functions as the program for operators. */
+export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
+  const storage = openStorage({
+    ...clusterConfig.storage,
+    readConnections: 1,
+    url: cluster.databaseUrl,
+    name: "test operator",
+  })
+  onTestFinished(() => storage.close())
+  const { service, addressBlocks, operatorRequests } = storage
+  return {
+    requests: operatorRequests,
+    setState: (notice: Partial<ServiceNotice> & Pick<ServiceNotice, "state">) =>
+      service.setState({ message: null, estimated_downtime_seconds: null, restart_at: null, ...notice }),
+    block: (address: string, lasts: number | null = null) =>
+      addressBlocks.block({ address, reason: null, blocked_by: null, lasts }),
+    unblock: addressBlocks.unblock,
+    blocks: addressBlocks.list,
+    /** Waits for the worker that carries it out. */
+    async outcome(request: string) {
+      await until("the request is answered", async () => (await operatorRequests.answerTo(request)) !== undefined)
+      return operatorRequests.answerTo(request)
+    },
+  }
+}
