@@ -48,8 +48,13 @@ const rooms = {
   "src/operator.ts": { ...main, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },
 
-  client: { uses: [...src(["contract"]), "client/node-websocket.ts"], npm: ["@msgpack/msgpack"], node: false },
+  client: {
+    uses: [...src(["contract"]), "client/node-websocket.ts", "client/node-inflate.ts"],
+    npm: ["@msgpack/msgpack"],
+    node: false,
+  },
   "client/node-websocket.ts": { uses: [], npm: [] },
+  "client/node-inflate.ts": { uses: [], npm: [] },
   bench: outside,
   "load-tests": outside,
   demo: outside,

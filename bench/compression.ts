@@ -3,13 +3,13 @@
  * deflater per socket, beside frames that are not compressed.
  */
 import { fork } from "node:child_process"
-import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { loadavg } from "node:os"
 import { join } from "node:path"
 import { writeFile } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import { NodeWebSocket } from "../client/node-websocket.ts"
+import { randomFrom } from "../tests/chaos/random.ts"
 import type { Order, Report, Way } from "./bare/deflaters.ts"
 import { commit, machine } from "./machine.ts"
 import { figure, type Figure } from "./statistics.ts"
@@ -51,11 +51,8 @@ function message(bytes: number, n: number): string {
     nonce: `n${n}`,
   }
   const room = bytes - 60 - JSON.stringify(d).length
-  let seed = n * 7_919 + 1
-  while (d.content.length < room) {
-    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
-    d.content += `${vocabulary[seed % vocabulary.length]} `
-  }
+  const random = randomFrom(n, "words")
+  while (d.content.length < room) d.content += `${random.pick(vocabulary)} `
   return JSON.stringify(d)
 }
 
@@ -70,14 +67,19 @@ const residentKib = (pid: number) =>
 
 async function measure(way: Way, messages: number, size: number, count: number): Promise<Measured> {
   const child = fork(new URL("./bare/deflaters.ts", import.meta.url), [way])
-  const ended = once(child, "exit").then(() => {
-    throw new Error("the server has ended")
+  const reports: Report[] = []
+  let wake = () => {}
+  child.on("message", (report: Report) => {
+    reports.push(report)
+    wake()
   })
-  ended.catch(() => {})
+  child.once("exit", () => wake())
   const told = async <R extends Report>(is: (report: Report) => report is R): Promise<R> => {
     for (;;) {
-      const [report] = (await Promise.race([once(child, "message"), ended])) as [Report]
-      if (is(report)) return report
+      const report = reports.shift()
+      if (report && is(report)) return report
+      if (!report && child.exitCode !== null) throw new Error("the server has ended")
+      if (!report) await new Promise<void>(resolve => (wake = resolve))
     }
   }
   const sockets: NodeWebSocket[] = []

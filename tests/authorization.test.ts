@@ -10,6 +10,7 @@ type Name = keyof typeof routes
 interface Scene {
   server_id: string
   channel_id: string
+  voice_id: string
   /** By the owner. */
   message_id: string
   invite_code: string
@@ -54,6 +55,10 @@ const matrix: {
   getMessage: { call: (rest, { channel_id, message_id }) => rest.getMessage({ channel_id, message_id }), owner: "granted", member: "granted", stranger: "access_denied" },
   editMessage: { call: (rest, { channel_id, message_id }) => rest.editMessage({ channel_id, message_id, content: "y" }), owner: "granted", member: "not_author", stranger: "access_denied" },
   deleteMessage: { call: (rest, { channel_id, message_id }) => rest.deleteMessage({ channel_id, message_id }), owner: "granted", member: "cannot_delete_message", stranger: "access_denied" },
+  getIceServers: { call: rest => rest.getIceServers(), owner: "granted", member: "granted", stranger: "granted" },
+  getVoiceInfo: { call: (rest, { voice_id }) => rest.getVoiceInfo({ channel_id: voice_id }), owner: "granted", member: "granted", stranger: "access_denied" },
+  updatePresence: { call: rest => rest.updatePresence({ status: "idle" }), owner: "granted", member: "granted", stranger: "granted" },
+  getPresence: { call: (rest, { user_id }) => rest.getPresence({ user_id }), owner: "granted", member: "granted", stranger: "granted" },
   logout: { call: rest => rest.logout(), owner: "granted", member: "granted", stranger: "granted" },
 } // prettier-ignore
 
@@ -62,10 +67,12 @@ async function scene(cluster: Cluster) {
   const place = cluster.workers[0]!
   const message = await ada.on(place).createMessage({ channel_id: channel.id, content: "Ada's" })
   const { code } = await ada.on(place).createInvite({ channel_id: channel.id })
+  const voice = await ada.on(place).createChannel({ server_id: server.id, name: "talk", type: "voice" })
   const { id: role_id } = await ada.on(place).createRole({ server_id: server.id, name: "Crew" })
   const ids: Scene = {
     server_id: server.id,
     channel_id: channel.id,
+    voice_id: voice.id,
     message_id: message.id,
     invite_code: code,
     user_id: ada.id,
@@ -118,7 +125,7 @@ test("without a token every one of them is 401, before anything else is looked a
   const nobody = clientAt(shared.east)
   for (const { call } of Object.values(matrix)) {
     expect(await verdict(call(nobody, ids))).toBe("authentication_required")
-    const named = { server_id: "x", channel_id: "x", message_id: "x", user_id: "x", role_id: "x" }
+    const named = { server_id: "x", channel_id: "x", voice_id: "x", message_id: "x", user_id: "x", role_id: "x" }
     const wrong = { ...named, invite_code: "\u0000" }
     expect(await verdict(call(nobody, wrong))).toBe("authentication_required")
   }

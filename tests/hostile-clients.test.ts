@@ -125,7 +125,7 @@ test("no subprotocol is chosen, whatever is offered", async ({ shared }) => {
 
 test("a message in many fragments is one message, with pings in between answered", async ({ shared }) => {
   const wire = await upgraded(shared.east)
-  const parts = [...heartbeat]
+  const parts = heartbeat.split("")
   for (const [i, part] of parts.entries()) {
     wire.write(frame(i === 0 ? opcode.text : opcode.continuation, part, { fin: i === parts.length - 1 }))
     wire.write(frame(opcode.ping, "are you there"))

@@ -3,6 +3,8 @@ import { randomInt } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { ApiError } from "../client/rest.ts"
 import { events, routes, type EventName, type Routes } from "../src/contract/contract.ts"
+import { opcodes } from "../src/contract/gateway-codes.ts"
+import { allIntents } from "../src/contract/intents.ts"
 import type { Route } from "../src/contract/registry.ts"
 import { randomFrom, type Random } from "./chaos/random.ts"
 import { acts, World, type Act } from "./kit/acts.ts"
@@ -23,6 +25,8 @@ const silent: ReadonlyMap<EventName, string> = new Map([
   ["SESSION_POSITION", "moves nothing but the position"],
   ["GUILD_MEMBERS_CHUNK", "is only sent to whoever asks, and says what the events have said"],
   ["TYPING_START", "may be lost, and no read shows it"],
+  ["TYPING_STOP", "may be lost, and no read shows it"],
+  ["PRESENCE_UPDATE", "may be lost; whoever wants to be sure asks"],
   ["CHANNEL_UPDATE", "is told of overrides, which no list shows; nothing else of a channel can be changed yet"],
 ])
 /** Events that no request and no client can bring about. */
@@ -74,7 +78,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   const invitation = await rest.createInvite({ channel_id: hall!.id })
 
   await shared.bootJobWorker()
-  const client = lin.gateway(east)
+  const client = lin.gateway(east, { intents: allIntents })
   const whole = new ModelClient(readsOf(shared, lin, random))
   const deaf = new Map(later.map(name => [name, new ModelClient(readsOf(shared, lin, random), name)]))
   const models = [whole, ...deaf.values()]
@@ -89,7 +93,12 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await rest.createMessage({ channel_id, content: "third" })
   await rest.editMessage({ channel_id, message_id: edited.id, content: "first, again" })
   await rest.deleteMessage({ channel_id, message_id: deleted.id })
-  await rest.startTyping({ channel_id })
+  const own = await ada.listen(west)
+  own.typing(channel_id)
+  await client.next("TYPING_START")
+  own.send({ op: opcodes.TYPING_STOP.op, d: { channel_id } })
+  await client.next("TYPING_STOP")
+  await client.next("PRESENCE_UPDATE")
   await rest.createRole({ server_id, name: "New" })
   await rest.editRole({ server_id, role_id: renamed.id, name: "Sailors" })
   await rest.deleteRole({ server_id, role_id: doomed.id })

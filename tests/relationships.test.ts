@@ -726,6 +726,28 @@ describe("a worker ends in between", () => {
     },
   )
 
+  test(
+    "P5: the one that decides; what it told before anybody listened is not told again by the next",
+    patient,
+    async ({ cluster }) => {
+      const [owner, other] = (await cluster.boot(2)) as [Worker, Worker]
+      const [elder, younger] = await apart(cluster, [owner, other])
+      await elder.on(other).requestFriend({ user_id: younger.id })
+      await cluster.settle()
+      const inbox = await younger.listen(other)
+      await younger.on(other).acceptFriend({ user_id: elder.id })
+      await cluster.settle()
+      expect(toldTo(inbox)).toEqual([["RELATIONSHIP_ADD", expect.objectContaining({ status: "friend" })]])
+      await owner.stop()
+      cluster.errors.length = 0
+      await until("the next owner has published", async () => (await ownerOf(cluster, elder.id)) === other.id)
+      await elder.on(other).listRelationships()
+      await cluster.settle()
+      expect(toldTo(inbox)).toEqual([])
+      expect(await sidesOf([elder, younger], other)).toEqual(["friend", "friend"])
+    },
+  )
+
   test("P1, P3, P5: one after another, while everybody changes his mind", { timeout: 120_000 }, async ({ cluster }) => {
     await cluster.boot(3)
     const seed = 7

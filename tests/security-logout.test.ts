@@ -163,7 +163,7 @@ test("whoever has logged in again before his worker hears of the logout of every
   cluster,
 }) => {
   // Rarely enough that there is time for it.
-  const [worker] = await cluster.boot(1, { topology: { service: { lookEvery: 3_000 } } })
+  const [worker] = await cluster.boot(1, { limited: true, topology: { service: { lookEvery: 3_000 } } })
   const ada = await cluster.person("ada")
   const before = await identified(worker!, ada.token)
   await operatorOf(cluster).requests.logoutAll()
@@ -174,6 +174,7 @@ test("whoever has logged in again before his worker hears of the logout of every
   await after.op(11)
   expect(names(after)).toEqual([10, "READY", 11])
   expect((await anew.on(worker!).getMe()).id).toBe(ada.id)
+  expect(await refusal(ada.on(worker!).getMe())).toBe("revoked_token")
   after.close()
 })
 

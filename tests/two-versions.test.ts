@@ -10,6 +10,8 @@ import { until } from "./kit/until.ts"
 /** Processes start and end here; on a busy machine that takes its time. */
 const slowly = { patience: 60_000 }
 
+const mixed = (processes: Processes): Processes => ({ ...processes, isMixed: true })
+
 const troubles = (processes: Processes): string[] =>
   processes
     .stderr()
@@ -24,7 +26,7 @@ test(
     const running: Processes[] = []
     const environment = { WORKERS: "2", DATABASE_URL: cluster.databaseUrl }
     try {
-      const old = await startProcesses(environment, previous.main)
+      const old = mixed(await startProcesses(environment, previous.main))
       running.push(old)
       const { ada, lin, list } = await rooms(cluster, 8, old)
       const oldClients = await Promise.all(
@@ -35,7 +37,7 @@ test(
       const sending = load(ada, list, (n, room) => places[(n + room) % 2]!)
       await sending.goesOn()
       const joinedAt = performance.now()
-      const fresh = await startProcesses({ ...environment, REDIS_URL: old.redisUrl })
+      const fresh = mixed(await startProcesses({ ...environment, REDIS_URL: old.redisUrl }))
       running.unshift(fresh)
       places = [old, fresh]
       const ownedBy = async () => {

@@ -141,8 +141,11 @@ export class Listeners {
       if (session.state !== "live" || left.has(session.user) || isIn(session, served)) return
       if (passesIntents(session.intents, frame.name)) this.send(session, frame)
     }
-    for (const [i, view] of views.entries())
-      if (i > 0) for (const session of view.sessions) send(session, views.slice(0, i))
+    for (const [i, view] of views.entries()) {
+      if (i === 0) continue
+      const served = views.slice(0, i)
+      for (const session of view.sessions) send(session, served)
+    }
     for (const user of users) for (const session of this.ofUser(user)) send(session, views)
   }
 

@@ -56,10 +56,13 @@ function badges(message: AsyncApiMessage): string {
       ...(message["x-before-identify"] === true ? [badge("before IDENTIFY too")] : []),
     ].join(" ")
   }
-  const names = intent ? [...new Set([intent.server, intent.dm].map(one => one ?? "always sent"))] : ["always sent"]
-  return [badge(delivery, delivery), ...names.map(name => badge(name, name === "always sent" ? "" : "intent"))].join(
-    " ",
-  )
+  const shown = (one: string | null, where = "") =>
+    one === null ? badge(`always sent${where}`) : badge(`${one}${where}`, "intent")
+  const lets =
+    intent === null || intent === undefined || intent.server === intent.dm
+      ? [shown(intent?.server ?? null)]
+      : [shown(intent.server, " in servers"), shown(intent.dm, " elsewhere")]
+  return [badge(delivery, delivery), ...lets].join(" ")
 }
 
 function messageSection(key: string, message: AsyncApiMessage): string {

@@ -8,14 +8,21 @@ import { until } from "./until.ts"
 /** Where requests go: a worker of this process, or a server of its own. */
 export interface Place {
   readonly url: string
+  /** Versions work together there: a reply may be of the one before, which knows less. */
+  readonly isMixed?: boolean
 }
 
 export type Starling = Client<Routes>
 
 /** A client whose replies are held against the contract. */
-export const clientAt = ({ url }: Place, token?: string): Starling =>
+export const clientAt = ({ url, isMixed }: Place, token?: string): Starling =>
   createClient(
-    { baseUrl: url, ...(token !== undefined && { token }), fetch: checkedFetch, checkReplies: checkReply },
+    {
+      baseUrl: url,
+      ...(token !== undefined && { token }),
+      fetch: checkedFetch,
+      ...(!isMixed && { checkReplies: checkReply }),
+    },
     routes,
   )
 

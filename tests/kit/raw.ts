@@ -25,6 +25,8 @@ export class Raw {
   error: Error | undefined
   readonly #socket: NodeWebSocket
   readonly #watch = watchFrames()
+  #isPostponing = false
+  #decoded = 0
   /** Of a compressed stream, so far. */
   #pieces = 0
 
@@ -41,9 +43,7 @@ export class Raw {
     socket.onmessage = ({ data }) => {
       this.kinds.push(typeof data === "string" ? "text" : "binary")
       this.messages.push(typeof data === "string" ? data : Uint8Array.from(data))
-      const frame = (typeof data === "string" ? JSON.parse(data) : this.#decode(data)) as ServerFrame
-      this.frames.push(frame)
-      this.#watch.received(frame)
+      if (!this.#isPostponing) this.catchUp()
     }
     socket.onerror = ({ error }) => (this.error = error)
     this.ended = new Promise(resolve => {
@@ -53,6 +53,21 @@ export class Raw {
       }
     })
     /* oxlint-enable unicorn/prefer-add-event-listener */
+  }
+
+  /** From now on messages are only kept: nothing of the test's own takes time while something is measured. */
+  postpone(): void {
+    this.#isPostponing = true
+  }
+  /** Makes frames of the messages that were only kept. */
+  catchUp(): void {
+    this.#isPostponing = false
+    while (this.#decoded < this.messages.length) {
+      const data = this.messages[this.#decoded++]!
+      const frame = (typeof data === "string" ? JSON.parse(data) : this.#decode(data)) as ServerFrame
+      this.frames.push(frame)
+      this.#watch.received(frame)
+    }
   }
 
   /** Neither JSON nor a MessagePack object begins as a zlib stream does. */

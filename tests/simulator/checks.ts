@@ -61,7 +61,10 @@ export function* misinformed(
     const others = relationships.get(user) ?? new Map<Snowflake, RelationshipStatus>()
     for (const other of new Set([...told.keys(), ...others.keys()]))
       if (told.get(other) !== others.get(other))
-        yield { promise: "P5", what: `${client}: ${other} is ${told.get(other)} there and ${others.get(other)} in the list` }
+        yield {
+          promise: "P5",
+          what: `${client}: ${other} is ${told.get(other)} there and ${others.get(other)} in the list`,
+        }
   }
 }
 

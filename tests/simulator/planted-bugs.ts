@@ -106,8 +106,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "interest is not written down",
     file: "src/actors/runtime/outbox.ts",
-    find: `      if (unsaved.length > 0)`,
-    replace: `      if (unsaved.length > 1_000)`,
+    find: `.filter(({ list }) => list.length > 0)`,
+    replace: `.filter(({ list }) => list.length > 1_000)`,
     promises: ["P5"],
   },
   {
