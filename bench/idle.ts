@@ -126,7 +126,7 @@ async function grow(
 async function memoryAtRest(parts: Parts, restSeconds: number): Promise<Record<string, number>> {
   for (let second = 0; second < restSeconds; second++) {
     await pause(1)
-    for (const pid of processesOf(parts["node"]!)) process.kill(pid, "SIGUSR2")
+    for (const pid of processesOf(parts["node"]!)) process.kill(pid, "SIGWINCH")
   }
   await pause(1)
   return readMemory(parts)

@@ -23,6 +23,8 @@ export interface GuildMembersOptions {
 type Asked = ReturnType<typeof RequestGuildMembers.parse>
 
 const chunkSize = 1_000
+/** Those who joined since the list was cut into chunks may stand among the others. */
+const mostInChunk = 2 * chunkSize
 /** Beside the one that is answered; more are ignored. */
 const waitingPerConnection = 3
 /** Of this worker, whoever asks: other queries have their turn. */
@@ -98,10 +100,13 @@ export class GuildMembers {
     const choice: MemberChoice = { server, query: asked.query ?? "" }
     const ends = await this.#read(asker, () => guildMembers.pieces(choice, chunkSize, asked.limit || null))
     if (ends.length === 0) return this.#send(asker, [], { index: 0, count: 1, missing: [] })
+    const isOne = choice.query !== "" && ends.length === 1
     let after: Snowflake = "0"
     for (const [index, until] of ends.entries()) {
       const range = { after, until }
-      const rows = await this.#read(asker, () => this.#page(choice, range))
+      const rows = await this.#read(asker, () =>
+        isOne ? guildMembers.onlyPiece(choice, until, mostInChunk) : this.#page(choice, range),
+      )
       await this.#send(asker, rows, { index, count: ends.length, missing: [] })
       after = until
     }
@@ -128,8 +133,7 @@ export class GuildMembers {
   }
 
   #page(choice: MemberChoice, range: IdRange): Promise<ListedMember[]> {
-    // Those who joined since the pieces were cut may stand among the others.
-    const load = () => this.#options.storage.guildMembers.piece(choice, range, 2 * chunkSize)
+    const load = () => this.#options.storage.guildMembers.piece(choice, range, mostInChunk)
     if (choice.query !== "") return load()
     const key = `${choice.server} ${range.after} ${range.until}`
     let page = this.#pages.get(key)

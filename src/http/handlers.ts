@@ -28,7 +28,10 @@ export interface HttpPolicy extends PasswordRules, AgeGate {
 export interface Http {
   readonly ask: Ask
   readonly create: Create
-  readonly storage: Pick<Storage, "users" | "sessions" | "servers" | "bans" | "invites" | "messages" | "presences" | "relationships">
+  readonly storage: Pick<
+    Storage,
+    "users" | "sessions" | "servers" | "bans" | "invites" | "messages" | "presences" | "relationships"
+  >
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
   /** Users as others see them; who is not in it is offline. */

@@ -24,19 +24,19 @@ export interface IdRange {
 
 const columns = (sql: Sql) => sql`m.user_id, u.username, u.bot, m.nickname, m.joined_at, m.roles`
 
-/**
- * Ids of the chosen members, each once. Two looks into two indexes: PostgreSQL would serve no OR over two tables from either. Plain
- * comparisons by bytes in place of LIKE: nothing has to be escaped, and a prepared plan can use the index.
- */
+/** Plain comparisons by bytes in place of LIKE: nothing has to be escaped, and a prepared plan can use the index. */
+const beginsWith = (sql: Sql, name: Statement, query: string): Statement =>
+  sql`lower(${name}) ~>=~ lower(${query}::text) AND lower(${name}) ~<~ (lower(${query}::text) || chr(1114111))`
+
+/** Ids of the chosen members, each once. Two looks into two indexes: PostgreSQL would serve no OR over two tables from either. */
 function chosen(sql: Sql, { server, query }: MemberChoice): Statement {
   if (query === "") return sql`SELECT user_id FROM members WHERE server_id = ${server}`
   return sql`
     SELECT m.user_id FROM users u JOIN members m ON m.server_id = ${server} AND m.user_id = u.id
-    WHERE lower(u.username) ~>=~ lower(${query}::text) AND lower(u.username) ~<~ (lower(${query}::text) || chr(1114111))
+    WHERE ${beginsWith(sql, sql`u.username`, query)}
     UNION
     SELECT user_id FROM members
-    WHERE server_id = ${server} AND nickname IS NOT NULL
-      AND lower(nickname) ~>=~ lower(${query}::text) AND lower(nickname) ~<~ (lower(${query}::text) || chr(1114111))`
+    WHERE server_id = ${server} AND nickname IS NOT NULL AND ${beginsWith(sql, sql`nickname`, query)}`
 }
 
 export const guildMembersStorage = (sql: Sql) => ({
@@ -54,10 +54,22 @@ export const guildMembersStorage = (sql: Sql) => ({
     return rows.map(({ user_id }) => user_id)
   },
 
-  async piece(choice: MemberChoice, { after, until }: IdRange, most: number): Promise<ListedMember[]> {
+  /** One piece. All pieces of a list together look at each member of the server once, whatever is looked for. */
+  async piece({ server, query }: MemberChoice, { after, until }: IdRange, most: number): Promise<ListedMember[]> {
+    const isNamed =
+      query === ""
+        ? sql`true`
+        : sql`(${beginsWith(sql, sql`u.username`, query)} OR (m.nickname IS NOT NULL AND ${beginsWith(sql, sql`m.nickname`, query)}))`
+    return sql<ListedMember[]>`
+      SELECT ${columns(sql)} FROM members m JOIN users u ON u.id = m.user_id
+      WHERE m.server_id = ${server} AND m.user_id > ${after} AND m.user_id <= ${until} AND ${isNamed} ORDER BY m.user_id LIMIT ${most}`
+  },
+
+  /** Where there is one piece only: through the indexes of names. */
+  async onlyPiece(choice: MemberChoice, until: Snowflake, most: number): Promise<ListedMember[]> {
     return sql<ListedMember[]>`
       SELECT ${columns(sql)} FROM (
-        SELECT user_id FROM (${chosen(sql, choice)}) AS c WHERE user_id > ${after} AND user_id <= ${until} ORDER BY user_id LIMIT ${most}) AS wanted
+        SELECT user_id FROM (${chosen(sql, choice)}) AS c WHERE user_id <= ${until} ORDER BY user_id LIMIT ${most}) AS wanted
       JOIN members m ON m.server_id = ${choice.server} AND m.user_id = wanted.user_id JOIN users u ON u.id = m.user_id
       ORDER BY m.user_id`
   },

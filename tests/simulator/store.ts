@@ -384,6 +384,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     guildMembers: {
       pieces: unsupported("guildMembers.pieces"),
       piece: unsupported("guildMembers.piece"),
+      onlyPiece: unsupported("guildMembers.onlyPiece"),
       some: unsupported("guildMembers.some"),
       blocked: unsupported("guildMembers.blocked"),
     },
