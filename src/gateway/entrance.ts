@@ -603,7 +603,7 @@ export class Entrance {
     if (!session) return null
     const known = { guilds: [...session.guilds.keys()], changes: session.changes, voice: session.voice ?? null }
     this.#leaveSocket(session)
-    this.drop(session)
+    this.drop(session, true)
     return known
   }
 
@@ -631,7 +631,7 @@ export class Entrance {
   }
 
   /** The session leaves this worker: ended, or gone to another. */
-  drop(session: Session): void {
+  drop(session: Session, isMoved = false): void {
     const { listeners, homes, metrics } = this.#options
     if (listeners.byId.get(session.id) !== session) return
     this.detach(session)
@@ -640,7 +640,7 @@ export class Entrance {
       listeners.removeGuild(session, server)
       homes.release(server)
     }
-    homes.release(session.user)
+    homes.release(session.user, isMoved)
     listeners.remove(session)
   }
 

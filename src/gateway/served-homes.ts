@@ -31,6 +31,8 @@ interface Held {
   readonly isUser: boolean
   sessions: number
   unusedSince: number
+  /** Of a user: for so long at least. */
+  keptUntil: number
   /** While it is on its way. */
   registering: Promise<number> | undefined
   /** The row from which the log holds the home; until it is registered nobody relies on it. */
@@ -97,7 +99,7 @@ export class ServedHomes {
   #hold(home: Snowflake, isUser: boolean): Promise<number> {
     let held = this.#held.get(home)
     if (!held) {
-      held = { isUser, sessions: 0, unusedSince: 0, registering: undefined, from: undefined }
+      held = { isUser, sessions: 0, unusedSince: 0, keptUntil: 0, registering: undefined, from: undefined }
       this.#held.set(home, held)
     }
     held.sessions++
@@ -122,10 +124,14 @@ export class ServedHomes {
     )
   }
 
-  release(home: Snowflake): void {
+  /** @param isMoved the session goes on elsewhere: until it has, what it misses meanwhile is read from this worker's log */
+  release(home: Snowflake, isMoved = false): void {
     const held = this.#held.get(home)
-    if (!held || --held.sessions > 0) return
-    held.unusedSince = this.#options.clock.monotonic()
+    if (!held) return
+    const now = this.#options.clock.monotonic()
+    held.keptUntil = Math.max(held.keptUntil, isMoved ? now + this.#options.keep : now + usersKept)
+    if (--held.sessions > 0) return
+    held.unusedSince = now
     if (held.isUser) this.#unused.add(home)
   }
 
@@ -169,12 +175,12 @@ export class ServedHomes {
 
   /** Users go as soon as their last session has. */
   sweepUsers(): void {
-    const before = this.#options.clock.monotonic() - usersKept
+    const now = this.#options.clock.monotonic()
     const byShard = new Map<number, Snowflake[]>()
     for (const user of this.#unused) {
       const held = this.#held.get(user)
       if (held && held.sessions > 0) this.#unused.delete(user)
-      else if (!(held && held.unusedSince > before) && !this.#asking.has(user) && !this.#leaving.has(user)) {
+      else if (!(held && held.keptUntil > now) && !this.#asking.has(user) && !this.#leaving.has(user)) {
         this.#unused.delete(user)
         this.#held.delete(user)
         add(byShard, shardOf(user), user)

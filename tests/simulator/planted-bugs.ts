@@ -94,7 +94,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/actors/user.ts",
     find: `  control(userOnly(user), { type: "sessionEnded", user, session }), // U2, on the gateway`,
     replace: ``,
-    promises: ["P12"],
+    promises: ["P12", "P14"],
   },
   {
     name: "a session that could not come back for a moment is forgotten",

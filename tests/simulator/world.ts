@@ -773,8 +773,15 @@ class World {
     const ids = this.#people.map(({ actor }) => actor.id)
     const ask = async (worker: SimulatedWorker) => {
       const seen = await worker.node.presences.of(ids)
+      // A logout that nobody has confirmed may not have happened.
+      const unsure = new Set(
+        this.#history.changes.flatMap(change =>
+          change.type === "logout" && change.endedAt === undefined ? [change.user] : [],
+        ),
+      )
       for (const person of this.#people) {
         const { id, username } = person.actor
+        if (unsure.has(id)) continue
         if (isThere(person) !== seen.has(id))
           this.#history.note("P14", `${username} is ${seen.get(id)?.status ?? "offline"} in peace`)
       }
