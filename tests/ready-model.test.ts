@@ -98,6 +98,8 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await client.next("TYPING_START")
   own.send({ op: opcodes.TYPING_STOP.op, d: { channel_id } })
   await client.next("TYPING_STOP")
+  client.send({ op: opcodes.REQUEST_GUILD_MEMBERS.op, d: { guild_id: server_id } })
+  await client.next("GUILD_MEMBERS_CHUNK")
   await client.next("PRESENCE_UPDATE")
   await rest.createRole({ server_id, name: "New" })
   await rest.editRole({ server_id, role_id: renamed.id, name: "Sailors" })
