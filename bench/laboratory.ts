@@ -17,6 +17,7 @@ export interface Starling {
   url: string
   gatewayUrl: string
   parts: Parts<"node" | "postgres" | "redis">
+  metricsUrl: string
   /** The end of what it wrote. */
   output(): string
   stop(): Promise<void>
@@ -104,12 +105,13 @@ export class Laboratory {
       url: server.url,
       gatewayUrl: `${server.url.replace(/^http/, "ws")}/gateway?encoding=json`,
       parts: { node: [server.pid], ...this.#starlingParts },
+      metricsUrl: server.metricsUrl,
       output: () => server.output(),
       stop: this.#owned(() => server.stop()),
     }
   }
 
-  async startBare(name: "publish" | "posts", args: string[], environment = {}): Promise<BareServer> {
+  async startBare(name: "publish" | "posts" | "rooms", args: string[], environment = {}): Promise<BareServer> {
     const server = await startBareServer(name, args, environment)
     return { ...server, stop: this.#owned(() => server.stop()) }
   }

@@ -95,7 +95,7 @@ async function ownerOf(channel: string, databaseUrl: string): Promise<number> {
 }
 
 /** A worker's arguments end in its role and slot. */
-function isWorker(pid: number | undefined, slot: number): boolean {
+export function isWorker(pid: number | undefined, slot: number): boolean {
   if (pid === undefined) throw new Error("a connection is served by none of the server's processes")
   return readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0").slice(-3, -1).join(" ") === `web ${slot}`
 }

@@ -10,6 +10,7 @@ export interface OwnServer {
   url: string
   /** The primary's; the other processes are its children. */
   pid: number
+  metricsUrl: string
   /** The end of what it wrote, for whoever finds it gone. */
   output(): string
   stop(): Promise<void>
@@ -99,7 +100,8 @@ export async function startOwnServer({
     await stop()
     throw cause
   }
-  return { url, pid: child.pid!, output: () => output, stop }
+  const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`
+  return { url, pid: child.pid!, metricsUrl, output: () => output, stop }
 }
 
 async function isReady(url: string): Promise<boolean> {

@@ -59,6 +59,11 @@ const matrix: {
   getVoiceInfo: { call: (rest, { voice_id }) => rest.getVoiceInfo({ channel_id: voice_id }), owner: "granted", member: "granted", stranger: "access_denied" },
   updatePresence: { call: rest => rest.updatePresence({ status: "idle" }), owner: "granted", member: "granted", stranger: "granted" },
   getPresence: { call: (rest, { user_id }) => rest.getPresence({ user_id }), owner: "granted", member: "granted", stranger: "granted" },
+  listRelationships: { call: rest => rest.listRelationships(), owner: "granted", member: "granted", stranger: "granted" },
+  requestFriend: { call: (rest, { user_id }) => rest.requestFriend({ user_id }), owner: "self_request", member: "granted", stranger: "granted" },
+  acceptFriend: { call: (rest, { user_id }) => rest.acceptFriend({ user_id }), owner: "friend_request_not_found", member: "friend_request_not_found", stranger: "friend_request_not_found" },
+  deleteRelationship: { call: (rest, { user_id }) => rest.deleteRelationship({ user_id }), owner: "relationship_not_found", member: "granted", stranger: "granted" },
+  blockUser: { call: (rest, { user_id }) => rest.blockUser({ user_id }), owner: "self_block", member: "granted", stranger: "granted" },
   logout: { call: rest => rest.logout(), owner: "granted", member: "granted", stranger: "granted" },
 } // prettier-ignore
 

@@ -26,11 +26,13 @@ const silent: ReadonlyMap<EventName, string> = new Map([
   ["GUILD_MEMBERS_CHUNK", "is only sent to whoever asks, and says what the events have said"],
   ["TYPING_START", "may be lost, and no read shows it"],
   ["TYPING_STOP", "may be lost, and no read shows it"],
+  ["VOICE_SERVER_UPDATE", "is only sent to the connection that joins"],
+  ["SECURITY_LOGOUT", "is the last that a session is told"],
   ["PRESENCE_UPDATE", "may be lost; whoever wants to be sure asks"],
   ["CHANNEL_UPDATE", "is told of overrides, which no list shows; nothing else of a channel can be changed yet"],
 ])
 /** Events that no request and no client can bring about. */
-const unprovoked: ReadonlyMap<EventName, string> = new Map()
+const unprovoked: ReadonlyMap<EventName, string> = new Map([["SECURITY_LOGOUT", "only an operator does"]])
 
 /** Routes that change nothing though they are no GET. */
 const harmless: readonly string[] = ["negotiateVersion"]
@@ -62,6 +64,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   ]
   await rest.giveRole({ server_id, member_id: lin.id, role_id: guard.id })
   const hidden = await rest.createChannel({ server_id, name: "hidden" })
+  const talk = await rest.createChannel({ server_id, name: "talk", type: "voice" })
   const channel_id = channel.id
   const [edited, deleted] = [
     await rest.createMessage({ channel_id, content: "first" }),
@@ -101,6 +104,8 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   client.send({ op: opcodes.REQUEST_GUILD_MEMBERS.op, d: { guild_id: server_id } })
   await client.next("GUILD_MEMBERS_CHUNK")
   await client.next("PRESENCE_UPDATE")
+  for (const one of [own, client]) one.send({ op: opcodes.VOICE_CONNECT.op, d: { channel_id: talk.id } })
+  await client.next("VOICE_SERVER_UPDATE")
   await rest.createRole({ server_id, name: "New" })
   await rest.editRole({ server_id, role_id: renamed.id, name: "Sailors" })
   await rest.deleteRole({ server_id, role_id: doomed.id })

@@ -10,9 +10,10 @@ export interface BareServer {
 const files = {
   publish: new URL("./publish.ts", import.meta.url),
   posts: new URL("./posts.ts", import.meta.url),
+  rooms: new URL("./rooms.ts", import.meta.url),
 }
 
-/** Starts `publish.ts` or `posts.ts` of this folder in a process of its own. */
+/** Starts a file of this folder in a process of its own. */
 export async function startBareServer(
   name: keyof typeof files,
   args: string[],

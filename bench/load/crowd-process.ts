@@ -6,8 +6,8 @@ import { closeCodes } from "../../src/contract/gateway-codes.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"
 import { HttpConnection } from "./http-connection.ts"
-import { markedBody, markedNumber } from "./marked-posts.ts"
-import { Session, SessionClosed } from "./session.ts"
+import { markedBody, MarkReader } from "./marked-posts.ts"
+import { Session, SessionClosed, SessionRefused } from "./session.ts"
 import type { SessionOptions } from "./session.ts"
 
 export interface Poster {
@@ -16,19 +16,42 @@ export interface Poster {
   token: string
 }
 
+/** What a client asks for, and what it may expect then. */
+export interface Kind {
+  /** Added to the URL. */
+  query: string
+  intents?: number
+  compress?: boolean
+  /** Its frames are pieces of a zlib stream, which say nothing before they are inflated. */
+  inflates?: boolean
+  /** Whether posts reach it. */
+  hears: boolean
+}
+
 export interface Connecting {
-  /** WebSocket URL. */
+  /** WebSocket URL, with a query. */
   url: string
   /** One session each; null where nobody identifies. */
   tokens: (string | null)[]
   /** To connect from, in turn; one has no more than some 28,000 ports. */
   addresses: string[]
   atOnce: number
+  /** Left out, all are as the server has them by default, and hear. */
+  kinds?: Kind[]
+  /** Session i is in room i % `rooms`, as post n is. Within a room the kinds take turns. 1 when left out. */
+  rooms?: number
+  /** How many sessions there are before these, here and elsewhere. */
+  first?: number
+  /** They come back when they lose their connection. */
+  returns?: boolean
 }
 
 export interface Posting {
   /** HTTP origin. */
   url: string
+  /** HTTP origins that are sent every post too. */
+  mirrors?: string[]
+  /** Poster n posts in room n % rooms. */
   posters: Poster[]
   inFlight: number
   /** Of each lane, from one post to the next at least. */
@@ -36,6 +59,10 @@ export interface Posting {
   seconds: number
   /** Makes the nonces of this run differ from those of any other. */
   run: string
+  /** Characters that each post is longer. */
+  padding?: number
+  /** By room: how many other crowds hear a post and say so, and how many sessions they have there. */
+  elsewhere?: { crowds: number; sessions: number }[]
 }
 
 export interface Throughput {
@@ -54,11 +81,33 @@ export interface Pinging {
   run: string
 }
 
+export interface Return {
+  /** Sessions that lost their connection and have it again. */
+  resumed: number
+  refused: number
+  /** Milliseconds since 1970. */
+  lastAt: number
+  /** From the end of a connection to RESUMED. */
+  away: LatencySummary
+}
+
 export interface Commands {
   connect: { input: Connecting; output: { seconds: number } }
+  /** As `connect`, up to the server's HELLO. */
+  open: { input: Connecting; output: { seconds: number } }
+  /** All that are open identify at once. */
+  identify: { input: null; output: { seconds: number; ready: LatencySummary } }
   disconnect: { input: null; output: null }
-  /** Posts one message and answers a frame of it as it came. */
-  sample: { input: { url: string; poster: Poster; run: string }; output: { frame: string } }
+  /** All lose their connection at once. */
+  drop: { input: null; output: null }
+  /** Until nobody has been away for a while, once somebody was. */
+  back: { input: null; output: Return }
+  /** From now on no more than so many bytes a second are read from each connection, 0: none. They may be closed for it. */
+  readSlowly: { input: { bytesPerSecond: number }; output: null }
+  /** Posts one message and answers a frame of it as it came, and how long it was by kind. */
+  sample: { input: { url: string; poster: Poster; run: string }; output: { frame: string; bytes: number[] } }
+  /** From now on posts are counted, and the one who posts is told of those that all have here. Answers who hears, by room. */
+  listen: { input: null; output: { hearing: number[] } }
   /** Posts one message and answers what the server answered. */
   answer: { input: { url: string; poster: Poster; run: string }; output: { body: string } }
   /** A post is in flight until every session has its frame. */
@@ -71,51 +120,89 @@ export interface Commands {
 
 /** How long a frame may be on its way before the run has failed. */
 const lostAfterMs = 20_000
-/** The server asks for a heartbeat every 45 s. */
-const heartbeatEverySeconds = 35
+/** As the server asks for. */
+const heartbeatEverySeconds = 45
 const attempts = 20
+/** Nobody has been away for so long: no connection is about to be lost any more. */
+const quietMs = 1_500
+const wayBackMs = 120_000
 
 let sessions: Session[] = []
 /** How many have a place in `sessions`, ready or not. */
 let expected = 0
+/** How many sessions hear a post, by room; and the sessions that must not. */
+let hearing: number[] = []
+const deaf = new Set<number>()
+/** By session. */
+const kindOf: number[] = []
 let lost: Error | undefined
+let mayLose = false
 let onMarked: (session: number, number: number, frame: Buffer) => void = () => undefined
+let onHeardElsewhere: (number: number) => void = () => undefined
 
+let beat = Math.floor(performance.now() / 1_000)
 const beating = setInterval(() => {
-  const tick = Math.floor(performance.now() / 1_000) % heartbeatEverySeconds
-  for (let i = tick; i < sessions.length; i += heartbeatEverySeconds) sessions[i]?.heartbeat()
+  // Timers drift: no second is left out, as whoever misses two heartbeats is closed.
+  for (const now = Math.floor(performance.now() / 1_000); beat < now; beat++)
+    for (let i = beat % heartbeatEverySeconds; i < sessions.length; i += heartbeatEverySeconds) sessions[i]?.heartbeat()
 }, 1_000)
 
-async function connect({ url, tokens, addresses, atOnce }: Connecting): Promise<{ seconds: number }> {
+const plainKind: Kind = { query: "", hears: true }
+
+const connect = (input: Connecting) => connectAll(input, false)
+const open = (input: Connecting) => connectAll(input, true)
+
+async function connectAll(
+  { url, tokens, addresses, atOnce, kinds = [plainKind], rooms = 1, first = 0, returns = false }: Connecting,
+  waits: boolean,
+): Promise<{ seconds: number }> {
   const from = performance.now()
   const queue = tokens.entries()
+  while (hearing.length < rooms) hearing.push(0)
+  const readers = kinds.map(kind => new MarkReader(kind.inflates ?? false))
   const lane = async () => {
     for (const [i, token] of queue) {
       const index = expected++
-      sessions[index] = await begin({
-        url,
+      const room = (first + i) % rooms
+      const at = Math.floor((first + i) / rooms) % kinds.length
+      const kind = kinds[at]!
+      kindOf[index] = at
+      if (kind.hears) hearing[room]!++
+      else deaf.add(index)
+      const reader = readers[at]!
+      const options: SessionOptions = {
+        url: `${url}${kind.query}${rooms > 1 ? `&room=${room}` : ""}`,
         token: token ?? undefined,
         localAddress: addresses[i % addresses.length],
+        intents: kind.intents,
+        compress: kind.compress,
+        waits,
+        keepsPlace: returns,
         onFrame: frame => {
-          const number = markedNumber(frame)
-          if (number !== undefined) onMarked(index, number, frame)
+          slowDown(index, frame.length)
+          const number = reader.number(frame)
+          if (number === undefined) return
+          if (deaf.has(index)) lost ??= new Error("a session got what its intents leave out")
+          else onMarked(index, number, frame)
         },
         onLost: why => {
-          lost ??= why
+          if (returns) comeBack(index, options)
+          else if (!mayLose) lost ??= why
         },
-      })
+      }
+      sessions[index] = await begin(options)
     }
   }
   await Promise.all(Array.from({ length: atOnce }, lane))
   return { seconds: (performance.now() - from) / 1_000 }
 }
 
-/** Comes back when a busy server asks for that. */
+/** Comes again when a busy server asks for that. */
 async function begin(options: SessionOptions): Promise<Session> {
   for (let attempt = 1; ; attempt++) {
     const session = new Session(options)
     try {
-      await session.ready
+      await (options.waits ? Promise.race([session.opened, session.ready]) : session.ready)
       return session
     } catch (cause) {
       session.close()
@@ -126,10 +213,105 @@ async function begin(options: SessionOptions): Promise<Session> {
   }
 }
 
+async function identify(): Promise<Commands["identify"]["output"]> {
+  const from = performance.now()
+  const latency = new Histogram()
+  for (const session of sessions) session.identify()
+  for (const session of sessions) {
+    await session.ready
+    latency.record(session.waited)
+  }
+  return { seconds: (performance.now() - from) / 1_000, ready: latency.summary() }
+}
+
+let absent = 0
+let refused = 0
+let away = new Histogram()
+let lastAt = 0
+
+/** As clients do: soon, not all in the same millisecond, and on and on. */
+function comeBack(index: number, options: SessionOptions): void {
+  const leftAt = performance.now()
+  absent++
+  const again = async () => {
+    for (const until = leftAt + wayBackMs; performance.now() < until;) {
+      await pause(20 + Math.random() * 200)
+      const session = new Session({ ...options, waits: false, resume: sessions[index]!.place })
+      try {
+        await session.ready
+        sessions[index] = session
+        away.record(performance.now() - leftAt)
+        lastAt = performance.timeOrigin + performance.now()
+        absent--
+        return
+      } catch (cause) {
+        session.close()
+        if (!(cause instanceof SessionRefused)) continue
+        refused++
+        absent--
+        return
+      }
+    }
+    throw new Error("a session did not come back")
+  }
+  again().catch((cause: unknown) => {
+    lost ??= cause as Error
+  })
+}
+
+function drop(): null {
+  for (const session of sessions) session.drop()
+  return null
+}
+
+async function back(): Promise<Return> {
+  for (let quietFrom = Infinity; lost === undefined;) {
+    const { count } = away.summary()
+    const isAnybodyAway = absent > 0
+    if (isAnybodyAway || count + refused === 0) quietFrom = performance.now()
+    else if (performance.now() - quietFrom > quietMs) break
+    await pause(50)
+  }
+  const summary = away.summary()
+  const result: Return = { resumed: summary.count, refused, lastAt, away: summary }
+  away = new Histogram()
+  refused = 0
+  return result
+}
+
+let slowly: { bytesPerSecond: number; read: Map<number, number> } | undefined
+
+function readSlowly({ bytesPerSecond }: { bytesPerSecond: number }): null {
+  mayLose = true
+  slowly = { bytesPerSecond, read: new Map() }
+  if (bytesPerSecond === 0) for (const session of sessions) session.pause()
+  return null
+}
+
+/** A second of reading at a time: what came in it is paid for with a pause. */
+function slowDown(index: number, bytes: number): void {
+  if (!slowly || slowly.bytesPerSecond === 0) return
+  const { bytesPerSecond, read } = slowly
+  const already = read.get(index) ?? 0
+  read.set(index, already + bytes)
+  if (already > 0) return
+  const session = sessions[index]!
+  session.pause()
+  // What one read took is handed over in one go, so it is all counted by then.
+  setImmediate(() => {
+    const seconds = read.get(index)! / bytesPerSecond
+    read.delete(index)
+    setTimeout(() => session.unpause(), seconds * 1_000)
+  })
+}
+
 function disconnect(): null {
   for (const session of sessions) session.close()
   sessions = []
   expected = 0
+  hearing = []
+  deaf.clear()
+  slowly = undefined
   lost = undefined
   return null
 }
@@ -155,17 +337,30 @@ async function post(connection: HttpConnection, { path, token }: Poster, body: s
 
 const nobody = Array.from<undefined>({ length: 1 })
 
-function sample({ url, poster, run }: Commands["sample"]["input"]): Promise<{ frame: string }> {
+function sample({ url, poster, run }: Commands["sample"]["input"]): Promise<Commands["sample"]["output"]> {
   return withConnections(url, nobody, async ([connection]) => {
-    let missing = sessions.length
+    let missing = hearing[0]!
+    const bytes: number[] = []
     const seen = new Promise<string>(resolve => {
-      onMarked = (_session, _number, frame) => {
+      onMarked = (session, _number, frame) => {
+        bytes[kindOf[session]!] = frame.length
         if (--missing === 0) resolve(frame.toString())
       }
     })
     await post(connection!, poster, markedBody(0, run))
-    return { frame: await within(seen, "a post at every session") }
+    return { frame: await within(seen, "a post at every session"), bytes }
   })
+}
+
+function listen(): { hearing: number[] } {
+  const missing = new Map<number, number>()
+  onMarked = (_session, number) => {
+    const left = (missing.get(number) ?? hearing[number % hearing.length]!) - 1
+    missing.set(number, left)
+    if (left === 0) process.send?.({ heard: number })
+    else if (left < 0) lost ??= new Error("a frame came twice")
+  }
+  return { hearing }
 }
 
 function answer({ url, poster, run }: Commands["answer"]["input"]): Promise<{ body: string }> {
@@ -177,42 +372,57 @@ function answer({ url, poster, run }: Commands["answer"]["input"]): Promise<{ bo
 
 async function fanOut({
   url,
+  mirrors = [],
   posters,
   inFlight,
   everyMs,
   seconds,
   run,
+  padding = 0,
+  elsewhere = [],
 }: Posting): Promise<Commands["fanOut"]["output"]> {
   const latency = new Histogram()
-  /** Per post: when it left, at how many sessions it is missing, whom to tell when it is everywhere. */
+  /** Per post: when it left, for how many sessions and crowds it is missing, whom to tell when it is everywhere. */
   const sentAt: number[] = []
   const missing: number[] = []
   const everywhere: (() => void)[] = []
+  const rooms = Math.max(1, hearing.length)
   let deliveries = 0
   let doubled = 0
-  onMarked = (_session, number) => {
-    latency.record(performance.now() - sentAt[number]!)
-    deliveries++
+  const arrive = (number: number) => {
     const left = --missing[number]!
     if (left === 0) everywhere[number]!()
     else if (left < 0) doubled++
   }
+  onHeardElsewhere = arrive
+  onMarked = (_session, number) => {
+    latency.record(performance.now() - sentAt[number]!)
+    deliveries++
+    arrive(number)
+  }
 
   const connections = Math.max(inFlight, posters.length)
-  return withConnections(url, Array.from({ length: connections }), async open => {
+  const connect = (origin: string) => Promise.all(Array.from({ length: connections }, () => HttpConnection.open(origin)))
+  const open = await Promise.all([url, ...mirrors].map(connect))
+  try {
     const from = performance.now()
     const until = from + seconds * 1_000
     // Each lane has connections of its own and takes them in turn: alone, it still posts as many people on many workers.
     const lane = async (first: number) => {
       for (let turn = first; performance.now() < until; turn += inFlight) {
         const number = sentAt.length
+        const room = number % rooms
+        const others = elsewhere[room] ?? { crowds: 0, sessions: 0 }
         const arrived = new Promise<void>(resolve => everywhere.push(resolve))
-        missing.push(sessions.length)
-        const body = markedBody(number, run)
+        missing.push((hearing[room] ?? 0) + others.crowds)
+        if (missing[number] === 0) everywhere[number]!()
+        const body = markedBody(number, run, padding)
         const next = performance.now() + everyMs
         sentAt.push(performance.now())
-        const poster = posters[turn % posters.length]!
-        await Promise.all([post(open[turn % connections]!, poster, body), within(arrived, "a post at every session")])
+        const poster = posters[number % posters.length]!
+        const sent = open.map(origin => post(origin[turn % connections]!, poster, body))
+        await Promise.all([...sent, within(arrived, "a post at every session")])
+        deliveries += others.sessions
         if (performance.now() < next) await pause(next - performance.now())
       }
     }
@@ -220,7 +430,9 @@ async function fanOut({
     const took = (performance.now() - from) / 1_000
     if (doubled > 0) throw new Error(`${doubled} frames came twice`)
     return { posts: sentAt.length, deliveries, seconds: took, latency: latency.summary() }
-  })
+  } finally {
+    for (const connection of open.flat()) connection.close()
+  }
 }
 
 async function posts({ url, posters, inFlight, seconds, run }: Posting): Promise<Throughput> {
@@ -283,8 +495,14 @@ const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, m
 
 const commands: { [N in keyof Commands]: (input: Commands[N]["input"]) => unknown } = {
   connect,
+  open,
+  identify,
   disconnect,
+  drop,
+  back,
+  readSlowly,
   sample,
+  listen,
   answer,
   fanOut,
   posts,
@@ -301,8 +519,9 @@ async function obey({ id, name, input }: { id: number; name: keyof Commands; inp
   }
 }
 
-process.on("message", (request: Parameters<typeof obey>[0]) => {
-  obey(request).catch((cause: unknown) => {
+process.on("message", (request: Parameters<typeof obey>[0] | { heard: number }) => {
+  if ("heard" in request) return onHeardElsewhere(request.heard)
+  return obey(request).catch((cause: unknown) => {
     throw cause
   })
 })

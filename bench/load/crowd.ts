@@ -16,12 +16,16 @@ export class Crowd {
   readonly #process: ChildProcess
   readonly #waiting = new Map<number, Waiting>()
   #lastId = 0
+  /** All sessions here have a post that another crowd sent. */
+  onHeard: (number: number) => void = () => undefined
 
   constructor() {
     this.#process = fork(new URL("./crowd-process.ts", import.meta.url), {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     })
-    this.#process.on("message", (answer: { id: number; output: never } | { id: number; failure: string }) => {
+    type Answer = { id: number; output: never } | { id: number; failure: string }
+    this.#process.on("message", (answer: Answer | { heard: number }) => {
+      if ("heard" in answer) return this.onHeard(answer.heard)
       const waiting = this.#waiting.get(answer.id)
       this.#waiting.delete(answer.id)
       if ("failure" in answer) waiting?.reject(new Error(answer.failure))
@@ -48,6 +52,11 @@ export class Crowd {
         if (cause) this.#waiting.get(id)?.reject(cause)
       })
     })
+  }
+
+  /** Another crowd has a post that this one sent. */
+  heardElsewhere(number: number): void {
+    this.#process.send({ heard: number })
   }
 
   async stop(): Promise<void> {

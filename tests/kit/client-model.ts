@@ -7,10 +7,12 @@ import type { Server } from "../../src/contract/servers.ts"
 import type { Sql } from "../../src/storage/database.ts"
 import {
   emptyState,
+  isForVoice,
   mayBan,
   reduce,
   type ClientState,
   type History,
+  type KnownCall,
   type KnownMember,
   type KnownRelationship,
   type KnownServer,
@@ -58,11 +60,14 @@ export class Reads {
       members,
       bans: null,
       histories: new Map(),
+      voice: new Map(),
     }
     const histories = await Promise.all(
       channels.map(async channel => [channel.id, await this.history(channel.id)] as const),
     )
     for (const [channel, history] of histories) if (history) server.histories.set(channel, history)
+    for (const { id: channel } of channels.filter(isForVoice))
+      for (const call of (await this.voice(channel)) ?? []) server.voice.set(call.user_id, call)
     server.bans = mayBan(user, server) ? await this.bans(id) : null
     return server
   }
@@ -80,6 +85,11 @@ export class Reads {
   async bans(server_id: Snowflake): Promise<Set<Snowflake> | null> {
     const bans = await granted(this.#rest().listBans({ server_id }))
     return bans ? new Set(bans.map(ban => ban.user_id)) : null
+  }
+
+  async voice(channel_id: Snowflake): Promise<KnownCall[] | undefined> {
+    const info = await granted(this.#rest().getVoiceInfo({ channel_id }))
+    return info?.participants.map(participant => ({ ...participant, channel_id }))
   }
 
   async history(channel_id: Snowflake): Promise<History | undefined> {
@@ -207,6 +217,15 @@ export class ModelClient {
         if (server) server.bans = mayBan(user!.id, server) ? bans : null
       }
     }
+    if (need.part === "voice") {
+      const calls = await this.#reads.voice(need.channel)
+      return () => {
+        const server = servers.get(need.server)
+        if (!calls || !server?.channels.has(need.channel)) return
+        for (const [user, { channel_id }] of server.voice) if (channel_id === need.channel) server.voice.delete(user)
+        for (const call of calls) server.voice.set(call.user_id, call)
+      }
+    }
     const history = await this.#reads.history(need.channel)
     return () => {
       const server = servers.get(need.server)
@@ -237,7 +256,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     relationships: sorted(state.relationships, known => known),
     servers: sorted(state.servers, (server, id) => {
       if (!server) return "not read"
-      const { channels, roles, members, bans, histories } = server
+      const { channels, roles, members, bans, histories, voice } = server
       const facts = state === told ? { ...server.facts, member_count: members.size } : server.facts
       const floorOf = (channel: Snowflake) => other.servers.get(id)?.histories.get(channel)?.floor ?? 0n
       return {
@@ -246,6 +265,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
         roles: sorted(roles, role => role),
         members: sorted(members, member => ({ ...member, roles: member.roles.toSorted() })),
         bans: bans && [...bans].toSorted(),
+        voice: sorted(voice, call => call),
         // Whether the user himself has read a message no event says.
         messages: sorted(histories, ({ messages }, channel) =>
           sorted(new Map([...messages].filter(([message]) => BigInt(message) >= floorOf(channel))), message => ({

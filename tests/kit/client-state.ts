@@ -7,6 +7,7 @@ import type { RelationshipAdded } from "../../src/contract/relationships.ts"
 import type { Role } from "../../src/contract/roles.ts"
 import type { Guild, Server } from "../../src/contract/servers.ts"
 import type { PublicUser } from "../../src/contract/users.ts"
+import type { Participant } from "../../src/contract/voice.ts"
 
 export interface KnownMember {
   readonly roles: readonly Snowflake[]
@@ -28,7 +29,11 @@ export interface KnownServer {
   bans: Set<Snowflake> | null
   /** By channel; a channel without one is still to be read. */
   readonly histories: Map<Snowflake, History>
+  /** Who is in its voice channels, as far as the user may view them. */
+  readonly voice: Map<Snowflake, KnownCall>
 }
+
+export type KnownCall = Participant & { readonly channel_id: Snowflake }
 
 /** What a GUILD_CREATE said of a server, kept current by events alone. */
 export interface Outline {
@@ -65,13 +70,13 @@ export const emptyState = (): ClientState => ({
 
 /**
  * What a client reads because of an event: friends and blocks, a whole server, its bans, or the messages of a channel that
- * it sees from now on.
+ * it sees from now on, and who is in it.
  */
 export type Need =
   | { readonly part: "relationships"; readonly server?: undefined }
   | { readonly part: "server"; readonly server: Snowflake }
   | { readonly part: "bans"; readonly server: Snowflake }
-  | { readonly part: "history"; readonly server: Snowflake; readonly channel: Snowflake }
+  | { readonly part: "history" | "voice"; readonly server: Snowflake; readonly channel: Snowflake }
 
 type Needs = readonly Need[]
 const nothing: Needs = []
@@ -141,7 +146,9 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     const server = state.servers.get(server_id)
     if (!server) return nothing
     server.channels.set(id, channel)
-    return server.histories.has(id) ? nothing : [{ part: "history", server: server_id, channel: id }]
+    if (server.histories.has(id)) return nothing
+    const where = { server: server_id, channel: id }
+    return [{ part: "history", ...where }, ...(isForVoice(channel) ? [{ part: "voice" as const, ...where }] : [])]
   },
   CHANNEL_UPDATE(state, channel) {
     const { id, server_id, name, type, channel_type, position } = channel
@@ -155,10 +162,18 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     const server = state.servers.get(server_id)
     server?.channels.delete(id)
     server?.histories.delete(id)
+    for (const [user, { channel_id }] of server?.voice ?? []) if (channel_id === id) server!.voice.delete(user)
     state.outlines.get(server_id)?.channels.delete(id)
     return nothing
   },
-  VOICE_STATE_UPDATE: () => nothing,
+  VOICE_STATE_UPDATE(state, { server_id, guild_id: _, channel_id, ...participant }) {
+    const server = state.servers.get(server_id!)
+    // Who moves to a channel that the user may not view is gone for him.
+    if (channel_id !== null && server?.channels.has(channel_id))
+      server.voice.set(participant.user_id, { ...participant, channel_id })
+    else server?.voice.delete(participant.user_id)
+    return nothing
+  },
   VOICE_SERVER_UPDATE: () => nothing,
   TYPING_START(state, { channel_id, user_id }) {
     state.typing.add(`${channel_id} ${user_id}`)
@@ -192,6 +207,8 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
 /** What the client has to read because of an event. */
 export const reduce = (state: ClientState, { name, data }: ReceivedEvent): Needs =>
   (reducers[name] as (state: ClientState, data: never) => Needs)(state, data as never)
+
+export const isForVoice = ({ type }: Pick<Channel, "type">): boolean => type === "voice" || type === "stage"
 
 const byId = <T extends { id: Snowflake }>(list: readonly T[]) => new Map(list.map(one => [one.id, one]))
 
