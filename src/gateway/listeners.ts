@@ -44,6 +44,8 @@ export class Listeners {
   isMoving = false
   /** The most that any one socket was handed since the buffers were last looked at. */
   unlookedBytes = 0
+  /** The most sessions that one frame was published to since this was last set to 0. */
+  reached = 0
   /** What pieces of the log are as dispatches, for those who read them; kept while the pieces are. */
   readonly #read = new WeakMap<LogItem, Frame>()
   #positionFrame: Frame | undefined
@@ -320,6 +322,7 @@ export class Listeners {
   #count(payload: Payload, receivers: number): void {
     // A string's length counts UTF-16 units, of up to three bytes each.
     this.unlookedBytes += typeof payload === "string" ? 3 * payload.length : payload.length
+    if (receivers > this.reached) this.reached = receivers
     const bytes = payload.length * receivers
     const { gateway } = this.#options.metrics
     gateway.publishes.inc()

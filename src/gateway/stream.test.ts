@@ -18,16 +18,24 @@ import { Stream } from "./stream.ts"
 function stillClock(costMs: number) {
   let now = 0
   const turns: (() => void)[] = []
+  const pauses: number[] = []
   const timer = { stop: () => {} }
   const clock: Clock = {
     now: () => now,
     monotonic: () => (now += costMs),
     sleep: () => Promise.resolve(),
     soon: action => void turns.push(action),
-    after: () => timer,
+    after(milliseconds, action) {
+      turns.push(() => {
+        now += milliseconds
+        pauses.push(milliseconds)
+        action()
+      })
+      return timer
+    },
     every: () => timer,
   }
-  return { clock, turns, turn: () => turns.splice(0).forEach(action => action()) }
+  return { clock, turns, pauses, turn: () => turns.splice(0).forEach(action => action()) }
 }
 
 const channel: Channel = {
@@ -74,7 +82,7 @@ const hide: RulesChange = {
 
 /** A worker's live sessions, every other with the role that still sees the channel. */
 async function worker(count: number, costMs: number) {
-  const { clock, turns, turn } = stillClock(costMs)
+  const { clock, turns, pauses, turn } = stillClock(costMs)
   const log = createLog({ level: "silent", process: "web", worker: "test" }, { write: () => {} })
   const metrics = createMetrics()
   const topics = new Map<string, Set<string[]>>()
@@ -145,7 +153,7 @@ async function worker(count: number, costMs: number) {
     listeners.add(session)
     listeners.goLive(session)
   }
-  return { stream, homes, listeners, view, inboxes, turns, turn }
+  return { stream, homes, listeners, view, inboxes, turns, pauses, turn }
 }
 
 const control = (s: number, change: RulesChange): LogItem => {
@@ -216,6 +224,26 @@ test("rules are those of the place: the version before a change stands until the
   view.apply(hide, 8, 80, 60)
   expect(view.at(0).mayView("20", guest)).toBe(false)
   expect(sees(60)).toBe(true)
+})
+
+test("a large audience is written to with pauses, as long as the writes take; what comes meanwhile goes together", async () => {
+  const { stream, inboxes, pauses, turns, turn } = await worker(1_000, 0)
+  stream.take([message(1)])
+  turn()
+  for (const s of [2, 3, 4]) stream.take([message(s)])
+  expect(turns).toHaveLength(1)
+  expect(brief(inboxes[0]!)).toEqual(["MESSAGE_CREATE 1"])
+  turn()
+  expect(brief(inboxes[0]!)).toEqual([1, 2, 3, 4].map(s => `MESSAGE_CREATE ${s}`))
+  expect(pauses).toHaveLength(1)
+  expect(pauses[0]).toBeLessThan(20)
+
+  const few = await worker(10, 0)
+  few.stream.take([message(1)])
+  few.turn()
+  few.stream.take([message(2)])
+  few.turn()
+  expect(few.pauses.every(pause => pause < 0.2)).toBe(true)
 })
 
 test("what is known of a server is not relied on after a gap", async () => {

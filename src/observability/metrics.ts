@@ -30,7 +30,7 @@ export function createMetrics() {
         "starling_homes_turns_total",
         "Turns that decided something, by actor and command",
         ["actor", "command"],
-        { most: 250 },
+        { most: 200 },
       ),
       turnSeconds: declare.histogram(
         "starling_homes_turn_duration_seconds",
@@ -328,8 +328,8 @@ function gatewayMetrics(declare: Declare) {
   }
 }
 
-/** Milliseconds between two looks at the event loop; a delay shorter than this is seen only now and then. */
-const loopResolution = 20
+/** Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a shorter delay is seen only now and then. */
+const loopResolution = 50
 
 function watchEventLoop() {
   const loop = monitorEventLoopDelay({ resolution: loopResolution })
