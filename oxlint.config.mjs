@@ -17,7 +17,7 @@ const everything = [
   "primary",
   "worker.ts",
   "job-worker.ts",
-  "service-watch.ts",
+  "server-status-watch.ts",
   "operator-requests.ts",
 ]
 const src = names => names.map(name => `src/${name}`)
@@ -43,7 +43,7 @@ const rooms = {
   "src/primary": main,
   "src/worker.ts": main,
   "src/job-worker.ts": main,
-  "src/service-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
+  "src/server-status-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
   "src/operator-requests.ts": { uses: src(["actors", "storage", "domain", "contract", "observability"]), npm: [] },
   "src/operator.ts": { ...main, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },

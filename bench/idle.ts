@@ -49,7 +49,7 @@ export async function benchIdle(
   say: (what: string) => void,
 ): Promise<IdleResult> {
   say(`memory of ${extent.idleSessions} idle sessions, a fresh server each time`)
-  const { tokens } = laboratory.population.idlers
+  const tokens = laboratory.population.idlers.tokens.slice(0, firstSessions + extent.idleSessions)
   const runs = await alternate(extent.runs, {
     async bare() {
       const bare = await laboratory.startBare("publish", [], collecting)
@@ -113,8 +113,9 @@ async function grow(
   const after = await memoryAtRest(parts, restSeconds)
 
   const idleFrom = readCpu(parts)
-  await pause(idleSeconds)
-  const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / idleSeconds)
+  const seconds = Math.min(idleSeconds, Math.max(1, restSeconds))
+  await pause(seconds)
+  const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / seconds)
   for (const { stop } of crowds) await stop()
   const memoryByPart = Object.fromEntries(
     Object.keys(after).map(name => [name, (after[name]! - before[name]!) / sessions]),

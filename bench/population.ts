@@ -14,8 +14,10 @@ export interface Population {
   audience: { tokens: string[]; posters: Poster[] }
   /** Authors, each with a channel to post in; four to a server. */
   authors: Poster[]
-  /** Each in ten of a hundred servers. */
-  idlers: { tokens: string[] }
+  /** Each in ten of a hundred servers; posters go round these. */
+  idlers: { tokens: string[]; posters: Poster[] }
+  /** As many users each time, over more and more servers: user i and poster i are in server i % `servers`. */
+  spreads: { servers: number; tokens: string[]; posters: Poster[] }[]
   /** A few members of a quiet server. */
   quiet: { channel: string; tokens: string[]; posters: Poster[] }
 }
@@ -24,12 +26,15 @@ export interface Sizes {
   audience: number
   authors: number
   idlers: number
+  /** Users of each spread, and over how many servers they are. */
+  spreads?: { users: number; servers: number[] }
 }
 
 const idleServers = 100
 const serversOfAnIdler = 10
 const authorsInAServer = 4
 const quietMembers = 16
+const postersOfASpread = 32
 
 interface User {
   id: string
@@ -62,7 +67,15 @@ export async function settle(databaseUrl: string, sizes: Sizes): Promise<Populat
   // A stride of seven: neighbours have some servers in common, not all.
   for (const [u, user] of idlers.entries())
     for (let k = 0; k < serversOfAnIdler; k++) homes[(u + k * 7) % idleServers]!.push(user)
-  for (const members of homes) if (members.length > 0) town.server(members)
+  const housed = homes.filter(members => members.length > 0).map(members => town.server(members))
+
+  const spreads = (sizes.spreads?.servers ?? []).map(count => {
+    const users = town.users(sizes.spreads!.users)
+    const servers = Array.from({ length: count }, (_, s) => town.server(users.filter((_, u) => u % count === s)))
+    const posting = Math.ceil(postersOfASpread / count) * count
+    const posters = Array.from({ length: posting }, (_, p) => posterOf(users[p % users.length]!, servers[p % count]!))
+    return { servers: count, tokens: users.map(user => user.token), posters }
+  })
 
   const quiet = town.users(quietMembers)
   const corner = town.server(quiet)
@@ -71,7 +84,11 @@ export async function settle(databaseUrl: string, sizes: Sizes): Promise<Populat
   return {
     audience: { tokens: audience.map(user => user.token), posters: audience.map(user => posterOf(user, hall)) },
     authors: posts,
-    idlers: { tokens: idlers.map(user => user.token) },
+    idlers: {
+      tokens: idlers.map(user => user.token),
+      posters: housed.map(server => posterOf(server.members[0]!, server)),
+    },
+    spreads,
     quiet: {
       channel: corner.channel,
       tokens: quiet.map(user => user.token),

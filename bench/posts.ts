@@ -94,10 +94,10 @@ export async function benchPosts(
 }
 
 /** Microseconds per second. */
-export async function idleCpu(parts: Parts): Promise<Record<string, number>> {
+export async function idleCpu(parts: Parts, seconds = idleSeconds): Promise<Record<string, number>> {
   const before = readCpu(parts)
-  await pause(idleSeconds)
-  return scale(cpuSince(parts, before), 1 / idleSeconds)
+  await pause(seconds)
+  return scale(cpuSince(parts, before), 1 / seconds)
 }
 
 export async function deferredWork(parts: Parts, idle: Record<string, number>): Promise<Record<string, number>> {

@@ -22,36 +22,39 @@ export interface Results {
   latency?: WayResult[]
 }
 
-/** One line of the summary. `value` is what is held against the aim: a ratio, KiB or milliseconds. */
+/** One line of the summary. `value` is what is held against the aim: a ratio, or a figure with its unit; a count has none. */
 export interface Line {
   work: string
   bare: string
   starling: string
   value?: Figure
-  unit?: "×" | "KiB" | "ms"
+  unit?: "×" | "KiB" | "µs" | "ms" | "s" | "ms/s" | ""
   aim?: number
 }
 
-const round = (value: number) => {
+export const round = (value: number) => {
   if (!Number.isFinite(value)) return "–"
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en")
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
 }
-const microseconds = (value: Figure) => `${round(value.median)} µs`
+export const microseconds = (value: Figure) => `${round(value.median)} µs`
 const perSecond = (value: Figure) => `${round(value.median)}/s`
-const pair = (p50: Figure, p99: Figure) => `${round(p50.median)} / ${round(p99.median)} ms`
+export const pair = (p50: Figure, p99: Figure) => `${round(p50.median)} / ${round(p99.median)} ms`
 
 /** By part, in medians: `node 3.9, postgres 0.1 µs`. */
-function byPart(runs: readonly { cpuByPart: Record<string, number> }[]): string {
-  const names = Object.keys(runs[0]?.cpuByPart ?? {})
-  return `${names.map(name => `${name} ${round(median(runs.map(run => run.cpuByPart[name]!)))}`).join(", ")} µs`
+const byPart = (runs: readonly { cpuByPart: Record<string, number> }[]): string =>
+  partsOf(runs.map(run => run.cpuByPart))
+
+export function partsOf(runs: readonly Record<string, number>[], unit = "µs"): string {
+  const names = Object.keys(runs[0] ?? {})
+  return `${names.map(name => `${name} ${round(median(runs.map(run => run[name]!)))}`).join(", ")} ${unit}`
 }
+
+export const ratio = (comparison: Comparison, aim?: number) =>
+  ({ value: comparison.ratio, unit: "×", ...(aim !== undefined && { aim }) }) as const
 
 export function summarize({ fanOut, posts, idle, latency }: Results): Line[] {
   const lines: Line[] = []
-  const ratio = (comparison: Comparison, aim?: number) =>
-    ({ value: comparison.ratio, unit: "×", ...(aim !== undefined && { aim }) }) as const
-
   if (fanOut) {
     const cases: [string, FanOutCase, number][] = [
       ["one message at a time", fanOut.oneAtATime, 1.15],
@@ -114,32 +117,7 @@ export function summarize({ fanOut, posts, idle, latency }: Results): Line[] {
       },
     )
   }
-  if (idle) {
-    const kib = (value: Figure) => `${round(value.median)} KiB`
-    lines.push(
-      {
-        work: `memory per idle session in 10 servers, of ${idle.sessions.toLocaleString("en")}`,
-        bare: kib(idle.memory.bare),
-        starling: kib(idle.memory.starling),
-        value: idle.memory.starling,
-        unit: "KiB",
-        aim: 4,
-      },
-      {
-        work: "… the server's own processes",
-        bare: kib(idle.memoryOfNode.bare),
-        starling: kib(idle.memoryOfNode.starling),
-        value: idle.memoryOfNode.starling,
-        unit: "KiB",
-      },
-      {
-        work: "… CPU to connect and identify one",
-        bare: microseconds(idle.connectCpu.bare),
-        starling: microseconds(idle.connectCpu.starling),
-        ...ratio(idle.connectCpu),
-      },
-    )
-  }
+  if (idle) lines.push(...idleLines(idle))
   for (const { postedAtOwner, heardAtOwner, p50, p99 } of latency ?? []) {
     // What is promised begins at the channel's owner; the way there is told beside it.
     const aim = postedAtOwner ? { aim: heardAtOwner ? 2 : 3 } : {}
@@ -155,7 +133,37 @@ export function summarize({ fanOut, posts, idle, latency }: Results): Line[] {
   return lines
 }
 
-const shown = ({ value, unit }: Line) => (value ? `${round(value.median)} ${unit}` : "")
+export function idleLines(idle: IdleResult): Line[] {
+  const kib = (value: Figure) => `${round(value.median)} KiB`
+  return [
+    {
+      work: `memory per idle session in 10 servers, of ${idle.sessions.toLocaleString("en")}`,
+      bare: kib(idle.memory.bare),
+      starling: `${kib(idle.memory.starling)} (${partsOf(
+        idle.runs.starling.map(run => run.memoryByPart),
+        "KiB",
+      )})`,
+      value: idle.memory.starling,
+      unit: "KiB",
+      aim: 4,
+    },
+    {
+      work: "… the server's own processes",
+      bare: kib(idle.memoryOfNode.bare),
+      starling: kib(idle.memoryOfNode.starling),
+      value: idle.memoryOfNode.starling,
+      unit: "KiB",
+    },
+    {
+      work: "… CPU to connect and identify one",
+      bare: microseconds(idle.connectCpu.bare),
+      starling: microseconds(idle.connectCpu.starling),
+      ...ratio(idle.connectCpu),
+    },
+  ]
+}
+
+const shown = ({ value, unit }: Line) => (value ? `${round(value.median)} ${unit}`.trimEnd() : "")
 const spread = ({ value }: Line) => (value ? `${round(value.least)} to ${round(value.most)}` : "")
 const judged = ({ value, unit, aim }: Line, isQuick: boolean) => {
   if (aim === undefined || !value) return ""
@@ -177,7 +185,18 @@ export function table(lines: readonly Line[], isQuick: boolean): string {
   return [write(rows[0]!), rule, ...rows.slice(1).map(write)].join("\n")
 }
 
-export function caption({ commit, versions, machine, extent, isQuick }: Results): string {
+/** What is said of every run. */
+export interface About {
+  at: string
+  commit: string
+  isQuick: boolean
+  extent: Pick<Extent, "runs">
+  versions: Versions
+  machine: Machine
+  seconds: number
+}
+
+export function caption({ commit, versions, machine, extent, isQuick }: About): string {
   const { starling, node, postgres, redis, uWebSockets, kernel } = versions
   return [
     `Starling ${starling} (${commit}), Node ${node}, PostgreSQL ${postgres}, Redis ${redis}, uWebSockets.js ${uWebSockets}, Linux ${kernel}`,
@@ -186,7 +205,7 @@ export function caption({ commit, versions, machine, extent, isQuick }: Results)
 }
 
 /** What is held against an aim, in parts of that aim. */
-export function ratioChart(results: Results, lines: readonly Line[]): string {
+export function ratioChart(results: About, lines: readonly Line[]): string {
   const bars = lines.flatMap(line =>
     line.value && line.aim !== undefined
       ? [
@@ -220,5 +239,5 @@ export function fanOutChart(results: Results, fanOut: FanOutResult): string {
   })
 }
 
-const subtitleOf = ({ at, commit, machine, versions }: Results) =>
+export const subtitleOf = ({ at, commit, machine, versions }: About) =>
   `${at.slice(0, 10)}, ${commit}, Node ${versions.node}, ${machine.cores} cores (${machine.cpu})`

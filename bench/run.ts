@@ -10,6 +10,7 @@ import { parseArgs, promisify } from "node:util"
 import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
 import { benchCompression } from "./compression.ts"
+import { benchGateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
 import { Laboratory } from "./laboratory.ts"
 import { benchLatency } from "./latency.ts"
@@ -18,6 +19,7 @@ import { authors, benchPosts } from "./posts.ts"
 import { caption, fanOutChart, ratioChart, summarize, table } from "./report.ts"
 import type { Results } from "./report.ts"
 import { benchScaling } from "./scaling/run.ts"
+import { Stop } from "./stop.ts"
 import type { Extent } from "./trials.ts"
 
 const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [--sessions 5000] [--quick] [--main FILE]
@@ -30,15 +32,13 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 
 npm run bench -- scaling      the cost model and its simulation, see docs/scaling.md
 npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md
+npm run bench -- gateway      sizes of audiences, storms, idle sessions, latency under load
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
 
 const parts = ["idle", "fanout", "posts", "latency"] as const
 type Part = (typeof parts)[number]
-
-/** What ends the benchmark with a sentence and without a stack. */
-class Stop extends Error {}
 
 interface Arguments {
   only: ReadonlySet<Part>
@@ -161,6 +161,7 @@ try {
   const [first, ...rest] = process.argv.slice(2)
   if (first === "scaling") await benchScaling(rest, build)
   else if (first === "guarantees") await benchGuarantees(rest)
+  else if (first === "gateway") await benchGateway(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -8,9 +8,9 @@ import { clusterConfig } from "../cluster.config.ts"
 import { ConfigError, readConfig } from "./config.ts"
 import { errors, type ErrorCode } from "./contract/errors.ts"
 import { codePoints } from "./contract/fields.ts"
-import { ServiceNotice } from "./contract/service.ts"
+import { ServiceNotice } from "./contract/server-status.ts"
 import { formatRange, mayBlock, mostBlocks, parseRange } from "./domain/address-blocks.ts"
-import { closingSeconds, messageOf } from "./domain/service.ts"
+import { closingSeconds, messageOf } from "./domain/server-status.ts"
 import { isAway } from "./storage/database.ts"
 import { runningPostgres } from "./storage/embedded.ts"
 import type { OperatorAnswer } from "./storage/operator-requests.ts"
@@ -55,7 +55,7 @@ const commands: Record<string, Command> = {
     async run(storage, [state], options) {
       if (state === undefined) {
         if (Object.keys(options).length > 0) throw new Misuse("which state?")
-        const facts = await storage.service.look()
+        const facts = await storage.serverStatus.look()
         return [facts.state, messageOf(facts)].filter(Boolean).join(": ")
       }
       const asked = ServiceNotice.safeParse({
@@ -67,7 +67,7 @@ const commands: Record<string, Command> = {
       if (!asked.success)
         throw new Misuse(asked.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n"))
       const { message = null, estimated_downtime_seconds = null, restart_at = null } = asked.data
-      await storage.service.setState({ state: asked.data.state, message, estimated_downtime_seconds, restart_at })
+      await storage.serverStatus.setState({ state: asked.data.state, message, estimated_downtime_seconds, restart_at })
       return consequences[asked.data.state]
     },
   },

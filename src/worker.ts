@@ -18,7 +18,7 @@ import { fail } from "./contract/errors.ts"
 import { openapiDocument } from "./contract/openapi.ts"
 import { wireVersion } from "./contract/system.ts"
 import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "./domain/client-address.ts"
-import { messageOf, shownStatus, waitFor } from "./domain/service.ts"
+import { messageOf, shownStatus, waitFor } from "./domain/server-status.ts"
 import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createHttpDoor } from "./http/door.ts"
@@ -28,7 +28,7 @@ import { createHealth } from "./observability/health.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { OperatorRequests } from "./operator-requests.ts"
-import { ServiceWatch } from "./service-watch.ts"
+import { ServerStatusWatch } from "./server-status-watch.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 
@@ -132,7 +132,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
 
   const { lookEvery } = topology.service
   const requests = new OperatorRequests({ ask: node.ask, storage, self: self.id, lookEvery, clock, log })
-  const service = await ServiceWatch.start({ storage, every: lookEvery, onAsked: () => requests.begin(), clock, log })
+  const service = await ServerStatusWatch.start({ storage, every: lookEvery, onAsked: () => requests.begin(), clock, log })
   const proxies = trustedProxies(config.trustedProxies)
   const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
   const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")

@@ -166,8 +166,9 @@ test("typing reaches the others of the channel, whichever way it comes, and neve
     guild_id: server.id,
   }
   expect(await linWest.next("TYPING_START")).toEqual(event)
-  await ada.on(shared.west).startTyping({ channel_id: channel.id })
-  expect(await linWest.next("TYPING_START")).toEqual(event)
+  await lin.on(shared.west).startTyping({ channel_id: channel.id })
+  for (const inbox of [adaEast, adaWest])
+    expect(await inbox.next("TYPING_START")).toEqual({ ...event, user_id: lin.id, username: lin.username })
   await shared.settle()
   for (const inbox of [adaEast, adaWest, linWest, blind]) expect(inbox.rest()).toEqual([])
 })

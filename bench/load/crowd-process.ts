@@ -100,8 +100,8 @@ export interface Commands {
   disconnect: { input: null; output: null }
   /** All lose their connection at once. */
   drop: { input: null; output: null }
-  /** Until nobody has been away for a while, once somebody was. */
-  back: { input: null; output: Return }
+  /** Until nobody has been away for so long, once somebody was: no connection is about to be lost any more. */
+  back: { input: { quietMs: number }; output: Return }
   /** From now on no more than so many bytes a second are read from each connection, 0: none. They may be closed for it. */
   readSlowly: { input: { bytesPerSecond: number }; output: null }
   /** Posts one message and answers a frame of it as it came, and how long it was by kind. */
@@ -123,8 +123,6 @@ const lostAfterMs = 20_000
 /** As the server asks for. */
 const heartbeatEverySeconds = 45
 const attempts = 20
-/** Nobody has been away for so long: no connection is about to be lost any more. */
-const quietMs = 1_500
 const wayBackMs = 120_000
 
 let sessions: Session[] = []
@@ -264,7 +262,7 @@ function drop(): null {
   return null
 }
 
-async function back(): Promise<Return> {
+async function back({ quietMs }: { quietMs: number }): Promise<Return> {
   for (let quietFrom = Infinity; lost === undefined;) {
     const { count } = away.summary()
     const isAnybodyAway = absent > 0
@@ -401,8 +399,9 @@ async function fanOut({
     arrive(number)
   }
 
-  const connections = Math.max(inFlight, posters.length)
-  const connect = (origin: string) => Promise.all(Array.from({ length: connections }, () => HttpConnection.open(origin)))
+  const connections = Math.ceil(posters.length / inFlight) * inFlight
+  const connect = (origin: string) =>
+    Promise.all(Array.from({ length: connections }, () => HttpConnection.open(origin)))
   const open = await Promise.all([url, ...mirrors].map(connect))
   try {
     const from = performance.now()

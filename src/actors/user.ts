@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { securityLogout } from "../contract/service.ts"
+import { securityLogout } from "../contract/server-status.ts"
 import { expireSession } from "../contract/jobs.ts"
 import { presenceUpdate, type Activity, type Status } from "../contract/presence.ts"
 import type { UserState } from "../domain/states.ts"

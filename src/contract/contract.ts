@@ -13,7 +13,7 @@ import type { EventDefinition, Route } from "./registry.ts"
 import * as relationships from "./relationships.ts"
 import * as roles from "./roles.ts"
 import * as servers from "./servers.ts"
-import * as service from "./service.ts"
+import * as serverStatus from "./server-status.ts"
 import * as system from "./system.ts"
 import * as users from "./users.ts"
 import * as voice from "./voice.ts"
@@ -67,7 +67,7 @@ export const events = {
   MESSAGE_DELETE_BULK: messages.messageDeleteBulk,
   RELATIONSHIP_ADD: relationships.relationshipAdd,
   RELATIONSHIP_REMOVE: relationships.relationshipRemove,
-  SECURITY_LOGOUT: service.securityLogout,
+  SECURITY_LOGOUT: serverStatus.securityLogout,
   VOICE_STATE_UPDATE: voice.voiceStateUpdate,
   VOICE_SERVER_UPDATE: voice.voiceServerUpdate,
 } satisfies Record<string, EventDefinition>
@@ -102,5 +102,5 @@ export const serverFrames = {
   VOICE_SDP_ANSWER: voice.RelayedAnswer,
   VOICE_ICE_CANDIDATE: voice.RelayedCandidate,
   VOICE_SPEAKING: voice.RelayedSpeaking,
-  SERVER_STATUS: service.ServerStatus,
+  SERVER_STATUS: serverStatus.ServerStatus,
 } satisfies Record<Exclude<ServerOp, "DISPATCH">, z.ZodType>

@@ -1,7 +1,7 @@
 import { z } from "zod"
 import { Seconds } from "./fields.ts"
 import { defineRoute } from "./registry.ts"
-import { ServiceState } from "./service.ts"
+import { ServiceState } from "./server-status.ts"
 
 /** The wire version of this interface; the package has its own. */
 export const wireVersion = "a.1.0-49"

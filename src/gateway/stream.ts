@@ -70,7 +70,8 @@ export class Stream {
     }
     const { clock } = this.#options
     const pause = this.#moving ? 0 : this.#notBefore - clock.monotonic()
-    if (pause > 0) clock.after(pause, run)
+    // Timers count whole milliseconds.
+    if (pause >= 1) clock.after(pause, run)
     else clock.soon(run)
   }
 

@@ -13,7 +13,7 @@ import { placementStorage } from "./placement.ts"
 import { presencesStorage } from "./presences.ts"
 import { relationshipsStorage } from "./relationships.ts"
 import { serversStorage } from "./servers.ts"
-import { serviceStorage } from "./service.ts"
+import { serverStatusStorage } from "./server-status.ts"
 import { sessionsStorage } from "./sessions.ts"
 import { tellsStorage } from "./tells.ts"
 import { usersStorage } from "./users.ts"
@@ -49,7 +49,7 @@ export function openStorage(options: StorageOptions) {
     migrations: asked(migrationsStorage(sql)),
     tells: asked(tellsStorage(sql)),
     voice: asked(voiceStorage(sql)),
-    service: asked(serviceStorage(sql)),
+    serverStatus: asked(serverStatusStorage(sql)),
     addressBlocks: asked(addressBlocksStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
     openLane: (incarnation: string, lane: number, generation: number) =>

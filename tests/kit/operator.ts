@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest"
 import { clusterConfig } from "../../cluster.config.ts"
-import type { ServiceNotice } from "../../src/domain/service.ts"
+import type { ServiceNotice } from "../../src/domain/server-status.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import type { Cluster } from "./cluster.ts"
 import { until } from "./until.ts"
@@ -17,11 +17,11 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     name: "test operator",
   })
   onTestFinished(() => storage.close())
-  const { service, addressBlocks, operatorRequests } = storage
+  const { serverStatus, addressBlocks, operatorRequests } = storage
   return {
     requests: operatorRequests,
     setState: (notice: Partial<ServiceNotice> & Pick<ServiceNotice, "state">) =>
-      service.setState({ message: null, estimated_downtime_seconds: null, restart_at: null, ...notice }),
+      serverStatus.setState({ message: null, estimated_downtime_seconds: null, restart_at: null, ...notice }),
     block: (address: string, lasts: number | null = null) =>
       addressBlocks.block({ address, reason: null, blocked_by: null, lasts }),
     unblock: addressBlocks.unblock,

@@ -230,7 +230,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
   return {
     migrations: { require: unsupported("migrations.require") },
     // The simulated workers have no operator.
-    service: { look: unsupported("service.look"), setState: unsupported("service.setState") },
+    serverStatus: { look: unsupported("service.look"), setState: unsupported("service.setState") },
     addressBlocks: {
       list: unsupported("addressBlocks.list"),
       block: unsupported("addressBlocks.block"),

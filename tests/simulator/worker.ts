@@ -10,7 +10,7 @@ import { Gateway, type GatewayOptions, type GatewayTopology } from "../../src/ga
 import type { Log } from "../../src/observability/log.ts"
 import type { Metrics } from "../../src/observability/metrics.ts"
 import { wireVersion } from "../../src/contract/system.ts"
-import type { ServiceView } from "../../src/domain/service.ts"
+import type { ServiceView } from "../../src/domain/server-status.ts"
 import type { Storage } from "../../src/storage/storage.ts"
 import { SimulatedApp } from "./sockets.ts"
 import type { Actor, Timeline } from "./timeline.ts"
