@@ -100,8 +100,9 @@ export const clusterConfig = {
     gathered: 10_000,
     /** Somebody without a session is given so long to appear on another worker. */
     grace: 400,
-    /** Others hear of one user at most this often. */
+    /** Others hear of one user at most this often, and of whoever concerns very many homes at least so often; that he goes they hear at once. */
     spreadEvery: 1_000,
+    spreadAtLeastEvery: 5_000,
     /** After so long what was said has arrived, or the death of the worker that bore it is known. */
     settleAfter: 10_000,
     /** From a question to its answer; then it is refused as "not now". */
@@ -119,8 +120,8 @@ export const clusterConfig = {
     answerTimeout: 4_400,
   },
 
-  /** Every worker looks so often at what operators say of the service: its state, blocked addresses, requests. */
-  service: { lookEvery: 1_000 },
+  /** Every worker looks at what operators say of the service, its state, blocked addresses and requests, so long after it last did. */
+  service: { lookEvery: 500 },
 
   /** A statement that has no answer after `statementTimeout` is given up, there and here. */
   storage: { readConnections: 6, statementTimeout: 3_500, connectTimeout: 3_000 },

@@ -44,7 +44,10 @@ const rooms = {
   "src/worker.ts": main,
   "src/job-worker.ts": main,
   "src/server-status-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
-  "src/operator-requests.ts": { uses: src(["actors", "storage", "domain", "contract", "observability"]), npm: [] },
+  "src/operator-requests.ts": {
+    uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]),
+    npm: [],
+  },
   "src/operator.ts": { ...main, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },
 

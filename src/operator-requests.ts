@@ -1,10 +1,12 @@
 import type { Ask } from "./actors/runtime/actor.ts"
 import { userActor } from "./actors/user.ts"
+import { isRedisAway } from "./cluster/away.ts"
 import { Failure } from "./contract/errors.ts"
 import type { Snowflake } from "./contract/fields.ts"
 import type { Clock } from "./domain/clock.ts"
 import { closingSeconds } from "./domain/server-status.ts"
 import type { Log } from "./observability/log.ts"
+import { isAway } from "./storage/database.ts"
 import type { OperatorAnswer, OperatorRequest } from "./storage/operator-requests.ts"
 import type { Storage } from "./storage/storage.ts"
 
@@ -22,6 +24,13 @@ export interface OperatorRequestsOptions {
 const batch = 200
 /** Of them, how many actors are asked at once. */
 const atOnce = 16
+
+/** Whether only PostgreSQL, Redis or another worker is not there now. */
+const isPassing = (error: unknown): boolean =>
+  isAway(error) || isRedisAway(error) || (error instanceof Failure && error.code === "unavailable")
+
+/** What became of one user's sessions. */
+type Ending = { readonly ended: number } | "failed" | "put off"
 
 /**
  * What an operator asks of running servers, because it goes through actors. The request waits in PostgreSQL; some worker takes
@@ -60,7 +69,7 @@ export class OperatorRequests {
       const request = this.#isStopped ? undefined : await storage.operatorRequests.take(self)
       if (!request) return
       const answer = await this.#do(request).catch(async (error: unknown) => {
-        await storage.operatorRequests.putBack(request.id, self)
+        await storage.operatorRequests.putBack(request.id, self, !isPassing(error))
         throw error
       })
       if (!answer) return
@@ -81,36 +90,51 @@ export class OperatorRequests {
   }
 
   /**
-   * Takes away sessions that nobody accepts any longer. First every worker tells its clients why it closes them.
+   * Takes away sessions that nobody accepts any longer. First every worker tells its clients why it closes them. One user's
+   * failure holds up nobody else's.
    * @returns undefined when somebody else has taken the request over, or is to
    */
-  async #logoutAll({ id, until_id }: OperatorRequest & { kind: "logout_all" }): Promise<OperatorAnswer | undefined> {
+  async #logoutAll(request: OperatorRequest & { kind: "logout_all" }): Promise<OperatorAnswer | undefined> {
     const { storage, self, lookEvery, clock } = this.#options
+    const { id, until_id } = request
     await clock.sleep(closingSeconds * 1000 + 2 * lookEvery)
-    let ended = 0
+    let { ended } = request
+    let failed = 0
+    let isUnfinished = false
     for (let after = "0"; ;) {
-      if (this.#isStopped) {
-        await storage.operatorRequests.putBack(id, self)
-        return undefined
-      }
-      if (!(await storage.operatorRequests.keep(id, self))) return undefined
       const users = await storage.operatorRequests.usersWithSessions(until_id, after, batch)
-      if (users.length === 0) return { ended }
-      for (let i = 0; i < users.length; i += atOnce) {
-        const counts = await Promise.all(users.slice(i, i + atOnce).map(user => this.#endSessions(user, until_id)))
-        ended += counts.reduce((sum, count) => sum + count, 0)
+      if (users.length === 0) break
+      let isNobodyThere = false
+      for (let i = 0; i < users.length && !this.#isStopped && !isNobodyThere; i += atOnce) {
+        const asked = users.slice(i, i + atOnce)
+        const endings = await Promise.all(asked.map(user => this.#endSessions(user, until_id)))
+        for (const ending of endings)
+          if (ending === "failed") failed++
+          else if (ending === "put off") isUnfinished = true
+          else ended += ending.ended
+        // Not for every user as long as an answer may take.
+        isNobodyThere = endings.every(ending => ending === "put off")
       }
+      if (!(await storage.operatorRequests.keep(id, self, ended))) return undefined
+      isUnfinished ||= this.#isStopped
+      if (this.#isStopped || isNobodyThere) break
       after = users.at(-1)!
     }
+    if (!isUnfinished) return failed > 0 ? { ended, failed } : { ended }
+    // Whoever takes it next finds only those that still have sessions.
+    await storage.operatorRequests.putBack(id, self, false)
+    return undefined
   }
 
-  async #endSessions(user: Snowflake, until: Snowflake): Promise<number> {
+  async #endSessions(user: Snowflake, until: Snowflake): Promise<Ending> {
     try {
-      return (await this.#options.ask(userActor, user, { type: "endAllSessions", message: null, until })).ended
+      return await this.#options.ask(userActor, user, { type: "endAllSessions", message: null, until })
     } catch (error) {
       // Deleted meanwhile, with all that was his.
-      if (error instanceof Failure && error.code === "user_not_found") return 0
-      throw error
+      if (error instanceof Failure && error.code === "user_not_found") return { ended: 0 }
+      if (isPassing(error)) return "put off"
+      this.#options.log.warn({ err: error, user }, "a user's sessions were not ended")
+      return "failed"
     }
   }
 }

@@ -75,8 +75,13 @@ const commands: Record<string, Command> = {
   "force-logout": {
     takes: ["USER"],
     async run(storage, [name]) {
-      const user = /^\d{1,19}$/.test(name!) ? await findById(storage, name!) : await storage.users.findByLogin(name!)
+      // A name may be all digits.
+      const byId = await findById(storage, name!)
+      const byName = await storage.users.findByLogin(name!)
+      const user = byId ?? byName
       if (!user) throw new Refusal(`there is no user ${name}`)
+      if (byId && byName && byId.id !== byName.id)
+        throw new Refusal(`${name} is the id of ${byId.username} and the name of ${byName.id}: say one of these`)
       const request = await storage.operatorRequests.forceLogout(user.id, "Security logout")
       return `${user.username}: ${await outcomeOf(storage, request, "force_logout")}`
     },
@@ -112,7 +117,7 @@ const commands: Record<string, Command> = {
         lasts: lasts === undefined ? null : lasts * 3600,
       })
       if (!isBlocked) throw new Refusal(`${mostBlocks} addresses are blocked already: that is the most; use a firewall`)
-      return `${address} is refused ${lasts === undefined ? "for ever" : `for ${lasts} h`}; its connections end within two seconds`
+      return `${address} is refused ${lasts === undefined ? "for ever" : `for ${lasts} h`}; its connections end within a second or so`
     },
   },
 
@@ -147,8 +152,10 @@ const consequences: Record<ServiceNotice["state"], string> = {
   shutting_down: `shutting_down: connections are told and end ${closingSeconds} s later, and clients do not come back by themselves`,
 }
 
-const findById = (storage: Storage, id: string) =>
-  BigInt(id) <= 9_223_372_036_854_775_807n ? storage.users.find(id) : Promise.resolve(undefined)
+async function findById(storage: Storage, text: string) {
+  const isId = /^\d{1,19}$/.test(text) && BigInt(text) <= 9_223_372_036_854_775_807n
+  return isId ? storage.users.find(text) : undefined
+}
 
 function wholeNumber(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined
@@ -181,7 +188,13 @@ async function outcomeOf(storage: Storage, request: string, kind: keyof typeof p
 
 function told(answer: OperatorAnswer): string {
   if ("refusal" in answer) throw new Refusal(errors[answer.refusal as ErrorCode]?.message ?? answer.refusal)
-  return `${answer.ended} session${answer.ended === 1 ? "" : "s"} ended`
+  const { ended, failed = 0 } = answer
+  const done = `${ended} session${ended === 1 ? "" : "s"} ended`
+  if (failed > 0)
+    throw new Refusal(
+      `${done}; those of ${failed} user${failed === 1 ? " are" : "s are"} refused, but could not be taken away: the log of the servers says why`,
+    )
+  return done
 }
 
 async function main(words: string[]): Promise<string> {

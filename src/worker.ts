@@ -176,6 +176,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     tokens,
     admission: createAdmission({ redis: admitting, keys, tokens, enabled: config.rateLimits }),
     workersOf: user => node.router.workersOf(user),
+    noteTyping: (user, channel) => gateway.noteTyping(user, channel),
     presences: node.presences,
     health,
     hashing: createHashing({

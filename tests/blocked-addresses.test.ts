@@ -108,6 +108,20 @@ test("a range is blocked with all that is in it, however an address is written; 
   expect((await operator.blocks()).map(({ address }) => address)).not.toContain(brief)
 })
 
+test("lines that a client has put before the proxy's own do not hide its address, at either door", async ({ shared }) => {
+  const [bad, good] = [newAddress(), newAddress()]
+  await operatorOf(shared).block(bad)
+  await refused([shared.east], bad)
+  // Two lines: the names are one.
+  const behind = (client: string) => ({ headers: { "X-Forwarded-For": good, "x-forwarded-for": client } })
+  const hiding = new Raw(shared.east, behind(bad))
+  await hiding.ended
+  expect(hiding.frames).toEqual([])
+  expect(String(hiding.error)).toContain("403")
+  const other = await open(shared.east, { headers: { "X-Forwarded-For": bad, "x-forwarded-for": good } })
+  other.close()
+})
+
 test("X-Forwarded-For counts only when a trusted proxy wrote it", async ({ cluster }) => {
   const [worker] = await cluster.boot(1, { topology: attentive })
   const operator = operatorOf(cluster)

@@ -1,7 +1,12 @@
 /** What a socket may say, when, and how it is closed when it says anything else. */
 import { encode } from "@msgpack/msgpack"
 import { describe, vi } from "vitest"
+import type { ServerFrame } from "../client/gateway.ts"
 import type { CloseName } from "../src/contract/gateway-codes.ts"
+import { Resume } from "../src/contract/gateway.ts"
+import type { Worker } from "./kit/cluster.ts"
+import type { Place } from "./kit/person.ts"
+import { connectionsOf } from "./kit/connections.ts"
 import { closedWith, identified, open, Raw } from "./kit/raw.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
@@ -256,6 +261,8 @@ describe("RESUME", () => {
       { token, session_id, seq: -1 },
       { token, session_id, seq: 1.5 },
       { token, session_id: "0".repeat(32), seq },
+      { token, session_id: "0".repeat(60_000), seq },
+      { token, session_id: `${session_id.slice(0, -1)}*`, seq },
       { token: lin.token, session_id, seq },
       { token: "nonsense", session_id, seq },
     ]
@@ -264,6 +271,9 @@ describe("RESUME", () => {
       await until("op 9", () => raw.frames.filter(frame => frame.op === 9).length === i + 1)
     }
     for (const frame of raw.frames.slice(1)) expect(frame).toEqual({ op: 9, d: false })
+    // What is no id is not looked for.
+    for (const id of ["x", "0".repeat(31), "0".repeat(33), "A".repeat(32), `${"0".repeat(31)}*`])
+      expect(Resume.safeParse({ token, session_id: id, seq }).success).toBe(false)
     raw.say({ op: 2, d: { token: lin.token } })
     await raw.event("READY")
     raw.close()
@@ -414,11 +424,47 @@ describe("with limits", () => {
     for (const raw of [...first, next]) raw.close()
   })
 
+  test("no more than so many connections of a user come by RESUME either; the session waits for its turn", async ({
+    cluster,
+  }) => {
+    const limits = { limited: true, topology: { gateway: { connectionsPerUser: 2 } } }
+    const [east, west] = (await cluster.boot(2, limits)) as [Worker, Worker]
+    const ada = await cluster.person("ada")
+    const resume = async (place: Place, ready: ServerFrame) => {
+      const raw = await open(place)
+      const { session_id } = ready.d as { session_id: string }
+      raw.say({ op: 6, d: { token: ada.token, session_id, seq: ready.s! } })
+      return raw
+    }
+    const first = await Promise.all([identified(east, ada.token), identified(west, ada.token)])
+    for (const raw of first) raw.close()
+    await until("they are counted out", async () => (await connectionsOf(cluster, ada.id)) === 0)
+    const second = await Promise.all([identified(east, ada.token), identified(west, ada.token)])
+    const readies = first.map(raw => raw.frames[1]!)
+    // Where it lives, and elsewhere.
+    for (const place of [east, west])
+      for (const ready of readies)
+        expect(await (await resume(place, ready)).ended).toEqual(closedWith("rate_limited"))
+    // One that goes on over another socket counts once.
+    const moved = await resume(west, second[0]!.frames[1]!)
+    await moved.event("RESUMED")
+    expect(await second[0]!.ended).toEqual(closedWith("resumed_elsewhere"))
+    second[1]!.close()
+    await until("there is room", async () => (await connectionsOf(cluster, ada.id)) === 1)
+    const back = await resume(east, readies[1]!)
+    await back.event("RESUMED")
+    expect(await connectionsOf(cluster, ada.id)).toBe(2)
+    back.close()
+    moved.close()
+  })
+
   test("more than five IDENTIFY of one token in five seconds close with 4008", async ({ cluster }) => {
     const [worker] = await cluster.boot(1, { limited: true, topology: { gateway: { connectionsPerUser: 100 } } })
     const ada = await cluster.person("ada")
     const sockets = await Promise.all(Array.from({ length: 12 }, () => open(worker!)))
-    for (const raw of sockets) raw.say({ op: 2, d: { token: ada.token } })
+    // However it is written.
+    for (const [i, raw] of sockets.entries())
+      raw.say({ op: 2, d: { token: ["", "Bearer ", "Bot "][i % 3]! + ada.token } })
     const outcomes = await Promise.all(
       sockets.map(raw => Promise.race([raw.event("READY").then(() => "ready"), raw.ended.then(({ code }) => code)])),
     )

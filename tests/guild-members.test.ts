@@ -108,7 +108,10 @@ test("names are looked for by their beginnings, in any case of letters and witho
   expect(await found({ query: "", limit: 2 })).toEqual(ids.slice(0, 2))
   expect(await found({ query: "", limit: 0 })).toHaveLength(32)
   expect(await found({ query: null, limit: null, user_ids: null, nonce: null, server_id: null })).toHaveLength(32)
-  expect(await found({ user_ids: [] })).toHaveLength(32)
+  // Nobody is asked for, and that is what comes.
+  expect(await answer(inbox, { guild_id: server_id, user_ids: [], query: name(1) })).toMatchObject([
+    { members: [], not_found: [], chunk_index: 0, chunk_count: 1 },
+  ])
 
   const stranger = await shared.person("stranger")
   const asked = [ids[3]!, stranger.id, lin.id, ids[1]!, "1", ids[3]!]

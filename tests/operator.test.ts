@@ -100,9 +100,18 @@ test("an operator speaks to a running server with nothing but its folder of data
   expect(await refusal(lin.on(server).getMe())).toBe("revoked_token")
   expect(await operator("force-logout", lin.id)).toMatchObject({ code: 0, out: "lin: 0 sessions ended" })
 
+  // A name of digits, which may be somebody's id.
+  await Person.register(server, "20300131")
+  await Person.register(server, lin.id)
+  expect(await operator("force-logout", "20300131")).toMatchObject({ code: 0, out: "20300131: 1 session ended" })
+  const twofold = await operator("force-logout", lin.id)
+  expect(twofold.code).toBe(1)
+  expect(twofold.said).toContain(`${lin.id} is the id of lin and the name of`)
+  expect(await operator("force-logout", "lin")).toMatchObject({ code: 0, out: "lin: 0 sessions ended" })
+
   const other = await identified(server, ada.token)
   const { code, out } = await operator("logout-all")
-  expect([code, out.split("\n").at(-1)]).toEqual([0, "1 session ended"])
+  expect([code, out.split("\n").at(-1)]).toEqual([0, "2 sessions ended"])
   expect(await other.ended).toEqual(closedWith("security_reset"))
   expect(await refusal(ada.on(server).getMe())).toBe("revoked_token")
   const anew = await ada.signIn(server)

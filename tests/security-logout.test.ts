@@ -93,6 +93,55 @@ test("a request whose worker died is taken by another; one of which workers die 
   expect(await sessionsOf(cluster, lin)).toBe(1)
 })
 
+test("a request that fails each time it is tried is given up, and holds up no other; what cannot be done now is no failure", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1, { topology: attentive })
+  const operator = operatorOf(cluster)
+  const ada = await cluster.person("ada")
+  // Nobody can be asked for it.
+  const [poisonous] = await cluster.sql<{ id: string }[]>`
+    INSERT INTO operator_requests (kind, message, attempts) VALUES ('force_logout', 'Security logout', 3) RETURNING id::text`
+  const request = await operator.requests.forceLogout(ada.id, "Security logout")
+  expect(await operator.outcome(request)).toEqual({ ended: 1 })
+  expect(await operator.outcome(poisonous!.id)).toEqual({ refusal: "internal" })
+
+  await worker!.stop()
+  const put = await operator.requests.forceLogout(ada.id, "Security logout")
+  const attempts = async (id: string) =>
+    (await cluster.sql<{ attempts: number }[]>`SELECT attempts FROM operator_requests WHERE id = ${id}`)[0]!.attempts
+  expect(await operator.requests.take("taker")).toMatchObject({ id: put })
+  expect(await attempts(put)).toBe(1)
+  await operator.requests.putBack(put, "taker", false)
+  expect(await attempts(put)).toBe(0)
+})
+
+test("a logout of everybody goes on past a user whose sessions cannot be taken away, counts him, and counts on from whoever had it before", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1, { topology: attentive })
+  const operator = operatorOf(cluster)
+  const people = await Promise.all(Array.from({ length: 5 }, () => cluster.person()))
+  const stuck = people[2]!
+  const { sql } = cluster
+  await sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one' USING ERRCODE = 'check_violation'; END $$`
+  await sql.unsafe(
+    `CREATE TRIGGER refuse BEFORE DELETE ON sessions FOR EACH ROW WHEN (OLD.user_id = ${stuck.id}) EXECUTE FUNCTION refuse()`,
+  )
+  await worker!.stop()
+  const request = await operator.requests.logoutAll()
+  // As if the worker before had died after seven.
+  await sql`
+    UPDATE operator_requests SET taken_by = 'dead', taken_until = now() - interval '1 second', attempts = 1, ended = 7 WHERE id = ${request}`
+  const [next] = await cluster.boot(1, { topology: attentive })
+  expect(await operator.outcome(request)).toEqual({ ended: 7 + 4, failed: 1 })
+  expect(cluster.errors.splice(0)).toEqual([expect.stringContaining("turn refused by the database")])
+  for (const person of people) {
+    expect(await sessionsOf(cluster, person)).toBe(person === stuck ? 1 : 0)
+    expect(await refusal(person.on(next!).getMe())).toBe("revoked_token")
+  }
+})
+
 test("P12: everybody is logged out at once: told, closed with 4004, refused everywhere before a session is taken away; whoever logs in again stays", async ({
   cluster,
 }) => {

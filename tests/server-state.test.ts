@@ -95,6 +95,20 @@ test("maintenance: sessions are told and end with 4016, new connections end afte
   }
 })
 
+test("whoever identifies between the announcement and the end is told as well", async ({ cluster }) => {
+  const [worker] = await cluster.boot(1, { topology: attentive })
+  const ada = await cluster.person("ada")
+  const [told, late] = await Promise.all([identified(worker!, ada.token), open(worker!)])
+  await operatorOf(cluster).setState({ state: "maintenance" })
+  await told.op(12)
+  late.say({ op: 2, d: { token: ada.token } })
+  expect(await late.ended).toEqual(closedWith("server_maintenance"))
+  expect(late.frames.map(({ op }) => op)).toEqual([10, 0, 12])
+  const [status] = statuses(late) as { state: string; closing_in_seconds: number }[]
+  expect(status!.state).toBe("maintenance")
+  expect(status!.closing_in_seconds).toBeLessThanOrEqual(2)
+})
+
 test("the end of service: SERVER_STATUS shutting_down, then 4017; REST goes on", async ({ cluster }) => {
   const workers = (await cluster.boot(2, { topology: attentive })) as [Worker, Worker]
   const { ada, live, strangers } = await everyKind(cluster, workers)

@@ -1,10 +1,9 @@
-import { redisKeys } from "../src/cluster/keys.ts"
-import { openRedis } from "../src/cluster/redis.ts"
 import { bitOf } from "../src/contract/intents.ts"
 import { refusal } from "./kit/conformance.ts"
+import { connectionsOf } from "./kit/connections.ts"
 import { usualIntents } from "./kit/person.ts"
 import { plantServer, sharedServer } from "./kit/seeds.ts"
-import { expect, test, type SharedCluster } from "./kit/test.ts"
+import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
 test("typing is told to the others in the channel, whichever way it comes, and not to the one who types", async ({
@@ -125,6 +124,23 @@ test("with his last socket somebody stops typing everywhere, at once", async ({ 
   expect(new Set(stopped.map(({ channel_id }) => channel_id))).toEqual(new Set([channel.id, other.id]))
 })
 
+test("what was said over REST is taken back with the last socket too, wherever that is", async ({ shared }) => {
+  const { channel, ada, lin } = await shared.seed(sharedServer)
+  const { east, west } = shared
+  const [inbox, own] = await Promise.all([lin.listen(east), ada.listen(west)])
+  for (const place of [east, west]) {
+    const socket = place === west ? own : await ada.listen(west)
+    await until("it is told", async () => {
+      await ada.on(place).startTyping({ channel_id: channel.id })
+      return inbox.rest().some(({ name }) => name === "TYPING_START")
+    })
+    // Behind what was said from there.
+    await east.node.bus.request(west.id, "servedHomes", { shards: [] }, 5_000)
+    socket.drop()
+    expect((await inbox.next("TYPING_STOP")).channel_id).toBe(channel.id)
+  }
+})
+
 test("whoever may not send there does not type there", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const eve = await shared.person("eve")
@@ -151,14 +167,3 @@ test("whoever may not send there does not type there", async ({ shared }) => {
   expect(inbox.rest()).toEqual([])
   expect([stranger.state, member.state]).toEqual(["live", "live"])
 })
-
-/** How many connections of a user are counted, over all workers. */
-async function connectionsOf({ redisUrl, redisPrefix }: SharedCluster, user: string): Promise<number> {
-  const redis = openRedis(redisUrl, "typing test", () => {})
-  await redis.connect()
-  try {
-    return await redis.hlen(redisKeys(redisPrefix).gatewayConnections(user))
-  } finally {
-    redis.disconnect()
-  }
-}

@@ -2,6 +2,8 @@
  * The clients of one server, in a process of their own, so that nothing they cost counts as the server's. It does what the
  * benchmark asks of it over IPC; posts and frames meet here, so latencies are differences of one clock.
  */
+import { waitMs } from "../../client/backoff.ts"
+import type { Backoff } from "../../client/backoff.ts"
 import { closeCodes } from "../../src/contract/gateway-codes.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"
@@ -227,13 +229,17 @@ let refused = 0
 let away = new Histogram()
 let lastAt = 0
 
-/** As clients do: soon, not all in the same millisecond, and on and on. */
+/** Soon, as another worker may be there; less and less often, or ten thousand would keep the one that starts from starting. */
+const comingBack: Backoff = { firstMs: 220, maxMs: 2_000, jitter: 0.9 }
+
+/** As clients do: not all in the same millisecond, and on and on. */
 function comeBack(index: number, options: SessionOptions): void {
   const leftAt = performance.now()
   absent++
   const again = async () => {
-    for (const until = leftAt + wayBackMs; performance.now() < until;) {
-      await pause(20 + Math.random() * 200)
+    const until = leftAt + wayBackMs
+    for (let attempt = 0; performance.now() < until; attempt++) {
+      await pause(waitMs(comingBack, attempt))
       const session = new Session({ ...options, waits: false, resume: sessions[index]!.place })
       try {
         await session.ready
@@ -263,7 +269,8 @@ function drop(): null {
 }
 
 async function back({ quietMs }: { quietMs: number }): Promise<Return> {
-  for (let quietFrom = Infinity; lost === undefined;) {
+  for (let quietFrom = Infinity; ;) {
+    if (lost !== undefined) throw lost
     const { count } = away.summary()
     const isAnybodyAway = absent > 0
     if (isAnybodyAway || count + refused === 0) quietFrom = performance.now()
@@ -519,8 +526,11 @@ async function obey({ id, name, input }: { id: number; name: keyof Commands; inp
 }
 
 process.on("message", (request: Parameters<typeof obey>[0] | { heard: number }) => {
-  if ("heard" in request) return onHeardElsewhere(request.heard)
-  return obey(request).catch((cause: unknown) => {
+  if ("heard" in request) {
+    onHeardElsewhere(request.heard)
+    return
+  }
+  obey(request).catch((cause: unknown) => {
     throw cause
   })
 })

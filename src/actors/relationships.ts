@@ -8,6 +8,7 @@ import {
   type SeenPresence,
 } from "../contract/relationships.ts"
 import { userOnly } from "../domain/audience.ts"
+import type { Regard } from "../domain/presences.ts"
 import {
   accepted,
   blocked,
@@ -32,6 +33,8 @@ export interface RelationshipCommands {
   blockUser(input: Two & { room: Room }): Relationship
   /** Told by the home of the lower id after its commit; null: nothing any more. */
   relationshipChanged(input: { other: Snowflake; shown: RelationshipAdded | null }): void
+  /** Told with it: what the other sees of him. */
+  regard(input: Regard): void
 }
 
 /** Somebody as the other is shown him. `presence` is asked for where the two may become friends. */
@@ -83,6 +86,8 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
   relationshipChanged: {
     turn: ({ state: user }, { other, shown }) => ({ publish: [changed(user.id, other, shown)], reply: undefined }),
   },
+
+  regard: { turn: (_, regard) => ({ presence: regard, reply: undefined }) },
 }
 
 const secondsAt = (nowMs: number) => Math.floor(nowMs / 1000)
@@ -106,6 +111,9 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
   const publish: Publication[] = []
   if (isChanged.lower) publish.push(changed(lower.id, higher.id, shownAs(next.lower, higher)))
   if (isChanged.higher) publish.push(changedElsewhere(higher.id, lower.id, shownAs(next.higher, lower)))
+  const as = regardOf(next) === regardOf(pair) ? undefined : regardOf(next)
+  const wereFriends = pair.lower?.status === "friend"
+  if (as) publish.push(regardedElsewhere(higher.id, { other: lower.id, as, wereFriends }))
   return {
     after,
     effects: {
@@ -117,8 +125,15 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
         ...(isChanged.higher ? [rowOf(higher.id, lower.id, next.higher)] : []),
       ],
       publish,
+      ...(as && { presence: { other: higher.id, as, wereFriends } }),
     },
   }
+}
+
+/** From now on each sees that the other is there, or neither does; undefined: as before. */
+function regardOf({ lower, higher }: Pair): Regard["as"] | undefined {
+  if (lower?.status === "friend") return "friend"
+  return lower?.status === "blocked" || higher?.status === "blocked" ? "blocked" : undefined
 }
 
 const rowOf = (user_id: Snowflake, other_id: Snowflake, side: Side | null) =>
@@ -144,3 +159,6 @@ const changedElsewhere = (user: Snowflake, other: Snowflake, shown: Relationship
     other,
     shown,
   })
+
+const regardedElsewhere = (user: Snowflake, regard: Regard) =>
+  tell<unknown, unknown, RelationshipCommands, "regard">({ kind: "user" }, user, { type: "regard", ...regard })

@@ -39,6 +39,8 @@ export interface UserCommands extends RelationshipCommands, VoiceUserCommands {
     custom_status?: string | null | undefined
     custom_emoji?: string | null | undefined
     activities?: readonly Activity[] | undefined
+    /** The gateway session that asked: it knows. */
+    by?: string
   }): Shown
   /** Told by a server's home after its commit. */
   membershipChanged(input: { server: Snowflake; member: boolean }): void
@@ -159,15 +161,16 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
     ...voiceUserCommands,
 
     setPresence: {
-      turn({ state: user }, { status, custom_status, custom_emoji, activities }) {
+      turn({ state: user }, { status, custom_status, custom_emoji, activities, by }) {
         const before = user.presence
         const presence: Shown = {
           status,
           custom_status: custom_status === undefined ? before.custom_status : custom_status || null,
           custom_emoji: custom_emoji === undefined ? before.custom_emoji : custom_emoji || null,
         }
-        // His own sessions are told what he really chose, every time; the others what they may see, if that is news.
-        const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence })]
+        // His own other sessions are told what he really chose, every time; others what they may see, if that is news.
+        const except = by === undefined ? [] : [by]
+        const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence }, { except })]
         if (activities === undefined && looksSame(before, presence)) return { publish, reply: presence }
         return {
           apply: draft => {

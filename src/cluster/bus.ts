@@ -18,13 +18,21 @@ export class Moved extends Error {
   }
 }
 
+/** The other worker knows no such request: it is of an earlier version. */
+export class NotHandled extends Failure {
+  constructor(details: FailureDetails) {
+    super("internal", details)
+  }
+}
+
 /** Answers a request. The id is the asker's; the same id may come again. */
 export type Handler = (body: never, from: string, id: string, timeout: number) => Promise<unknown>
 
 type Wire =
   | ["ask", id: string, from: string, kind: string, timeout: number, body: unknown]
   | ["answer", id: string, body: unknown]
-  | ["refusal", id: string, code: ErrorCode, details: FailureDetails]
+  /** Earlier versions refuse what they do not know like a fault of their own; a fault that is one is marked. */
+  | ["refusal", id: string, code: ErrorCode, details: FailureDetails, isHandled?: true]
   | ["moved", id: string]
   | ["notice", from: string, kind: string, body: unknown]
 
@@ -151,7 +159,9 @@ export class Bus {
       case "answer":
         return this.#settle(message[1])?.resolve(message[2])
       case "refusal":
-        return this.#settle(message[1])?.reject(fail(message[2], message[3]))
+        return this.#settle(message[1])?.reject(
+          message[2] === "internal" && !message[4] ? new NotHandled(message[3]) : fail(message[2], message[3]),
+        )
       case "moved":
         return this.#settle(message[1])?.reject(new Moved())
       case "notice":
@@ -167,15 +177,15 @@ export class Bus {
 
   async #answer(id: string, from: string, kind: string, timeout: number, body: unknown): Promise<void> {
     const handler = this.#handlers.get(kind)
+    if (!handler) return this.#send(from, ["refusal", id, "internal", {}])
     try {
-      if (!handler) throw new Error(`no handler for ${kind}`)
       const reply = await handler(body as never, from, id, timeout)
       this.#send(from, ["answer", id, reply ?? null])
     } catch (error) {
       if (error instanceof Moved) return this.#send(from, ["moved", id])
-      if (error instanceof Failure) return this.#send(from, ["refusal", id, error.code, error.details])
+      if (error instanceof Failure) return this.#send(from, ["refusal", id, error.code, error.details, true])
       const failure = this.#options.refusalOf(error)
-      this.#send(from, ["refusal", id, failure.code, failure.details])
+      this.#send(from, ["refusal", id, failure.code, failure.details, true])
     }
   }
 

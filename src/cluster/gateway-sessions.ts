@@ -31,7 +31,8 @@ export class GatewaySessions {
   constructor(redis: Redis, keys: RedisKeys) {
     this.#redis = redis
     this.#keys = keys
-    for (const script of ["claim-session", "save-session", "connect-session"]) defineScript(redis, script, 1)
+    for (const script of ["claim-session", "save-session", "connect-session", "disconnect-session"])
+      defineScript(redis, script, 1)
   }
 
   /** Writes a session of this worker; what another has claimed meanwhile stays as it is. */
@@ -64,11 +65,12 @@ export class GatewaySessions {
     return this.#run<string[]>("connect-session", key, session, worker, String(keepSeconds))
   }
 
-  /** @returns the workers of the connections that are left */
-  async disconnect(user: string, session: string): Promise<readonly string[]> {
-    const key = this.#keys.gatewayConnections(user)
-    const [, left] = await Promise.all([this.#redis.hdel(key, session), this.#redis.hgetall(key)])
-    return Object.values(left)
+  /**
+   * Counts a connection of this worker out; one that the session has on another worker by now stays counted.
+   * @returns the workers of the connections that are left
+   */
+  async disconnect(user: string, session: string, worker: string): Promise<readonly string[]> {
+    return this.#run<string[]>("disconnect-session", this.#keys.gatewayConnections(user), session, worker)
   }
 
   /** Acts when records are to be written again, because what this Redis says of them may be of long ago. */

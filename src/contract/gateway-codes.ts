@@ -208,7 +208,12 @@ export const closeCodes = {
     summary: "The session goes on over another connection: this one is over, there is nothing to do",
   },
   going_away: { code: 1001, reason: "", resume: true, summary: "The page or the program is closing" },
-  too_big: { code: 1009, reason: "", resume: true, summary: "A frame larger than the transport takes" },
+  too_big: {
+    code: 1009,
+    reason: "",
+    resume: true,
+    summary: "A frame larger than the transport takes. It ends the connection without a close frame: clients see 1006",
+  },
   service_restart: {
     code: 1012,
     reason: "Service restart",

@@ -18,7 +18,8 @@ export const Identify = z.object({
 /** `d` of RESUME (op 6). */
 export const Resume = z.object({
   token: z.string().min(1),
-  session_id: z.string().min(1),
+  /** As READY gave it. */
+  session_id: z.string().regex(/^[0-9a-f]{32}$/),
   seq: z.int().nonnegative().default(0),
   /** As in IDENTIFY, from RESUMED on; what the session had before does not matter. */
   compress: z.unknown().optional(),

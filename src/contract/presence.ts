@@ -75,7 +75,8 @@ export const PresenceUpdate = z.object({
   status: Status.default("online"),
   custom_status: customStatus.refine(storable),
   custom_emoji: customEmoji.refine(storable),
-  activities: z.array(z.unknown()).optional(),
+  /** Left out: they stay as they are; null or empty: none from now on. */
+  activities: z.array(z.unknown()).nullish(),
 })
 
 const line = text(0, 128).refine(storable)

@@ -99,7 +99,7 @@ export interface EventDefinition<N extends string = string, D extends z.ZodType 
   readonly delivery: Delivery
   readonly summary: string
   readonly data: D
-  /** The event, on its way to somebody. `except` names users who do not get it. */
+  /** The event, on its way to somebody. `except` names users who do not get it; of an ephemeral one for one user, his gateway sessions. */
   to<A>(audience: A, data: z.output<D>, options?: { except?: readonly string[] }): Dispatch<A>
 }
 

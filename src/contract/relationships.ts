@@ -20,7 +20,7 @@ export const ListedRelationship = Relationship.extend({
   username: z.string(),
   avatar_url: z.string().nullable(),
   presence: SeenPresence.nullable().describe(
-    "Of a friend; of somebody blocked always offline; null while a request is open",
+    "Of a friend, null where it cannot be known now; of somebody blocked always offline; null while a request is open",
   ),
   message: z.string().nullable().describe("Of an incoming request, if it came with one"),
 }).meta({ id: "RelationshipListItem" })
@@ -108,7 +108,7 @@ export const routes = { listRelationships, requestFriend, acceptFriend, deleteRe
 export const RelationshipAdded = Relationship.extend({
   username: z.string().nullable(),
   avatar_url: z.string().nullable(),
-  presence: SeenPresence.nullable().optional().describe("Of a friend"),
+  presence: SeenPresence.nullable().optional().describe("Of a friend; null where it cannot be known now"),
   message: z.string().nullable().optional().describe("Of an incoming request"),
 })
 export type RelationshipAdded = z.infer<typeof RelationshipAdded>

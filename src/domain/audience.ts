@@ -1,5 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
+import { bitOf } from "../contract/intents.ts"
 import type { Permission } from "../contract/permissions.ts"
+import type { EventDefinition } from "../contract/registry.ts"
 
 /** Who an event is for. It is computed where the sessions are, from what the log says of members, roles and overrides. */
 export type Audience =
@@ -13,6 +15,12 @@ export type Audience =
       readonly also?: Snowflake
     }
   | { readonly kind: "user"; readonly user: Snowflake }
+
+/** The bit of the intents that an event needs for an audience; 0: none. What is for a user alone is a DM's, not a server's. */
+export function intentBit({ intent }: Pick<EventDefinition, "intent">, kind: Audience["kind"]): number {
+  const needed = kind === "user" ? intent?.dm : intent?.server
+  return needed ? bitOf(needed) : 0
+}
 
 export const holdersOf = (server: Snowflake, permission: Permission): Audience => ({
   kind: "holders",

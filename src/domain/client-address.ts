@@ -93,6 +93,10 @@ function isTrusted(address: Address, proxies: TrustedProxies): boolean {
   })
 }
 
+/** Some proxies add a line of their own: all lines are one list, in their order. */
+export const withForwarded = (before: string | undefined, line: string): string =>
+  before === undefined ? line : `${before},${line}`
+
 /**
  * Who is at the other end. A trusted proxy is believed about the hop before it, and so on: the client is the last entry
  * of `X-Forwarded-For` that is no trusted proxy. An entry that is no address ends the walk at the hop that sent it.

@@ -2,7 +2,8 @@ import type { Audience } from "./audience.ts"
 
 /**
  * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
- *   e  an event: shard, number, home, audience, event name, users who do not get it. Its data is `d`, ready to send.
+ *   e  an event: shard, number, home, audience, event name, who does not get it: users, or of one user's sessions these. Its data
+ *      is `d`, ready to send.
  *   x  an ephemeral event: the same without a number
  *   c  a control entry: shard, number, home, audience. Its data is a `Control`.
  *   g  a gap: events of this shard are missing before this point

@@ -29,8 +29,33 @@ export interface PresenceChange extends Seen {
   readonly version: readonly [epoch: number, count: number]
   /** Servers, and friends by their own homes, that are to hear of it. */
   readonly homes: readonly string[]
-  /** Users who must not. */
+  /** Users who must not: members of the servers among them. */
   readonly except: readonly string[]
+  /** For these homes alone, beside what the others see: it is neither newer nor older than that. */
+  readonly isApart?: true
+}
+
+/** What one other is to see of a user from now on. */
+export interface Regard {
+  readonly other: string
+  readonly as: "friend" | "blocked"
+  readonly wereFriends: boolean
+}
+
+/** In portions with at most so many homes, as far as one change has no more. */
+export function inPortions(changes: readonly PresenceChange[], homesTogether: number): PresenceChange[][] {
+  const portions: PresenceChange[][] = []
+  let size = Infinity
+  for (const change of changes) {
+    const mine = change.homes.length + change.except.length
+    if (size + mine > homesTogether) {
+      portions.push([])
+      size = 0
+    }
+    portions.at(-1)!.push(change)
+    size += mine
+  }
+  return portions
 }
 
 export const isNewer = (

@@ -50,6 +50,8 @@ export interface EntranceOptions {
   readonly failedTokens: FailedTokens
   /** A session that came here from another worker goes on here. */
   readonly onMoved: (session: Session) => void
+  /** A connection has a session from here on. */
+  readonly onOpen: (connection: Connection) => void
   /** A session is over for good. */
   readonly onEnd: (session: Session) => void
   readonly identifyAtOnce: number
@@ -69,7 +71,8 @@ const identifyPatience = 5_000
 /** What is left for its second half, however long the first took. */
 const leastPatience = 1_000
 
-const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
+/** Without what clients may write in front of it. */
+export const bareToken = (token: string) => token.replace(/^(Bearer|Bot) /, "")
 
 /** In a storm the others wait. */
 const movesAtOnce = 256
@@ -172,6 +175,7 @@ export class Entrance {
       connection.ws.cork(() => {
         listeners.open(session, new Frame(ready.name, position, JSON.stringify(d)))
         this.#options.reader.begin(session)
+        this.#options.onOpen(connection)
       })
     } catch (error) {
       if (isPassing(error)) this.#refuseWaiting(error)
@@ -265,7 +269,7 @@ export class Entrance {
       homes.release(access.user_id)
       for (const server of held) homes.release(server)
       if (counted)
-        await Promise.allSettled([records.disconnect(access.user_id, counted), records.forget(counted, self)])
+        await Promise.allSettled([records.disconnect(access.user_id, counted, self), records.forget(counted, self)])
       if (error instanceof NotResumable) return undefined
       throw error
     }
@@ -310,7 +314,7 @@ export class Entrance {
     const local = listeners.byId.get(id)
     if (local && local.user !== access.user_id) throw new NotResumable("another user's")
     if (local && locate(local.spans, seq) === local.spans.at(-1)) {
-      this.#resumeHere(connection, local, request, access)
+      await this.#resumeHere(connection, local, request, access)
       metrics.gateway.resumes.same_worker.inc()
       return
     }
@@ -350,11 +354,27 @@ export class Entrance {
   }
 
   /** The session lives here: its log goes on where the client stopped. */
-  #resumeHere(connection: Connection, session: Session, { seq, compress }: ResumeRequest, access: AccessSession): void {
-    const { listeners, streams } = this.#options
-    if (seq < streams().oldest || seq > Math.max(listeners.position, session.cursor))
-      throw new NotResumable("out of reach")
-    if (connection.closed) throw new Left()
+  async #resumeHere(
+    connection: Connection,
+    session: Session,
+    { seq, compress }: ResumeRequest,
+    access: AccessSession,
+  ): Promise<void> {
+    const { listeners } = this.#options
+    this.#requireOwn(session, seq)
+    const before = session.connection
+    try {
+      await this.#count(session)
+      // It may have ended meanwhile, or another worker has it.
+      if (listeners.byId.get(session.id) !== session) throw new FrameRefused("try_again_later")
+      this.#requireOwn(session, seq)
+      if (connection.closed) throw new Left()
+    } catch (error) {
+      if (!session.connection) this.#uncount(session)
+      throw error
+    }
+    // The end of the old socket meanwhile has counted the session out.
+    if (session.connection !== before) this.countAgain(session)
     this.#leaveSocket(session)
     session.accessSession = access.session_id
     session.foreign = undefined
@@ -368,6 +388,13 @@ export class Entrance {
     this.#attach(connection, session, seq)
     for (const server of unsure) this.reconcile(session, server)
     this.save(session)
+  }
+
+  /** What the session's own log holds after a position can be read again. */
+  #requireOwn(session: Session, seq: number): void {
+    const { listeners, streams } = this.#options
+    if (locate(session.spans, seq) !== session.spans.at(-1)) throw new FrameRefused("try_again_later")
+    if (seq < streams().oldest || seq > listeners.placeOf(session)) throw new NotResumable("out of reach")
   }
 
   /**
@@ -499,13 +526,14 @@ export class Entrance {
       ])
       // Whoever has claimed it since has it; and from here on he asks this worker for it.
       if (!(await records.save(this.#recordOf(session)))) throw new FrameRefused("try_again_later")
+      await this.#count(session)
       if (connection.closed || typeof still === "string" || listeners.byId.get(session.id) !== session) throw new Left()
       this.#attach(connection, session, seq, differences)
       this.#options.onMoved(session)
     } catch (error) {
       if (begun) {
         this.drop(begun)
-        records.disconnect(begun.user, begun.id).catch(() => {})
+        this.#uncount(begun)
       }
       for (const home of held) homes.release(home)
       // Nothing was sent: unless what it missed is nowhere, the next RESUME begins where this one did.
@@ -518,7 +546,7 @@ export class Entrance {
 
   /** RESUMED, then reading; E2. */
   #attach(connection: Connection, session: Session, seq: number, afterForeign: readonly Frame[] = []): void {
-    const { listeners, reader, records, metrics, log } = this.#options
+    const { listeners, reader, metrics, onOpen } = this.#options
     session.connection = connection
     session.state = "reading"
     session.waiting = false
@@ -529,17 +557,15 @@ export class Entrance {
       listeners.open(session, new Frame(resumed.name, seq, "{}"))
       for (const frame of afterForeign) listeners.send(session, frame)
       reader.begin(session)
+      onOpen(connection)
     })
-    records
-      .connect(session.user, session.id, this.#options.self)
-      .catch((error: unknown) => log.warn({ err: error }, "connection not counted"))
   }
 
   /** What the client has to be told of servers: those that went, those that came, those that it left and joined again. */
   async #differences(session: Session, known: ReadonlySet<Snowflake>, s: number, seq: number): Promise<Frame[]> {
     const { storage, listeners } = this.#options
     const frames: Frame[] = []
-    const isTold = listeners.isFor(session, { kind: "user", user: session.user }, guildCreate.name, [])
+    const isTold = listeners.hearsOf(session, guildCreate.name)
     const tell = (isMember: boolean, server: Snowflake, d: unknown) => {
       noteChange(session, { server, s, isMember, isEarly: true })
       if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
@@ -649,7 +675,7 @@ export class Entrance {
     const { records, self, log } = this.#options
     this.drop(session)
     this.#options.onEnd(session)
-    Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id)]).catch(
+    Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id, self)]).catch(
       (error: unknown) => log.warn({ err: error }, "session record not forgotten"),
     )
   }
@@ -679,7 +705,7 @@ export class Entrance {
       const state = member && !session.guilds.has(server) ? await storage.servers.load(server) : undefined
       if (session.state === "detached" || listeners.byId.get(session.id) !== session) return
       if (view?.isOver) return await this.#reconcile(session, server)
-      const s = session.state === "live" ? listeners.position : session.cursor
+      const s = listeners.placeOf(session)
       if (view && state && member && !session.guilds.has(server)) {
         kept = true
         listeners.addGuild(session, view, member.roles, view.at(s))
@@ -689,7 +715,7 @@ export class Entrance {
         // Whoever left between the look and now was not known to the stream as a member.
         const still = (await storage.servers.members(server, [session.user])).has(session.user)
         if (!still && session.guilds.has(server))
-          reader.control(session, { type: "left", server, user: session.user }, listeners.position)
+          reader.control(session, { type: "left", server, user: session.user }, listeners.placeOf(session))
       } else if (!member && session.guilds.has(server))
         reader.control(session, { type: "left", server, user: session.user }, s)
     } finally {
@@ -722,6 +748,21 @@ export class Entrance {
     if (connectionsPerUser === undefined) return
     if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
     throw new FrameRefused("rate_limited")
+  }
+
+  /** What is known of a user's connections may be lost, or lapse. */
+  countAgain(session: Session): void {
+    const { records, self, log } = this.#options
+    records
+      .connect(session.user, session.id, self)
+      .catch((error: unknown) => log.warn({ err: error }, "connection not counted"))
+  }
+
+  #uncount(session: Session): void {
+    const { records, self, log } = this.#options
+    records
+      .disconnect(session.user, session.id, self)
+      .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
   }
 
   async #turn(): Promise<void> {

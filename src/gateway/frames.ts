@@ -47,21 +47,22 @@ export class Frame {
   }
 }
 
-/** Those without `d` are the same for everybody. */
-const bare = new Map<string, Payload>()
-
 /** A frame that is no dispatch. */
-export function plainFrame(encoding: Encoding, name: ServerOp, d?: unknown): Payload {
-  if (d !== undefined) return encoded(encoding, { op: opcodes[name].op, d })
-  const key = `${encoding} ${name}`
-  const made = bare.get(key) ?? encoded(encoding, { op: opcodes[name].op })
-  bare.set(key, made)
-  return made
-}
+export const plainFrame = (encoding: Encoding, name: ServerOp, d: unknown): Payload =>
+  encoded(encoding, { op: opcodes[name].op, d })
 
 function encoded(encoding: Encoding, frame: object): Payload {
   const plain = isMessagePack(encoding) ? encode(frame) : JSON.stringify(frame)
   return isCompressed(encoding) ? deflated(plain) : plain
+}
+
+const ack = { op: opcodes.HEARTBEAT_ACK.op }
+/** HEARTBEAT_ACK has no `d`: it is the same for everybody. */
+export const heartbeatAck: { readonly [E in Encoding]: Payload } = {
+  json: encoded("json", ack),
+  msgpack: encoded("msgpack", ack),
+  "json-zlib": encoded("json-zlib", ack),
+  "msgpack-zlib": encoded("msgpack-zlib", ack),
 }
 
 /** A client's frame that the gateway does not understand, or must not accept: the connection closes. */
@@ -93,10 +94,14 @@ export interface FrameBounds {
 }
 
 /** What a client's message holds, inflated where it is compressed. */
-export function messageBytes(message: ArrayBuffer, isBinary: boolean, bounds: FrameBounds): Uint8Array {
+export function messageOf(message: ArrayBuffer, isBinary: boolean, bounds: FrameBounds) {
   if (message.byteLength > bounds.maxFrameBytes) throw new FrameRefused("decode_error")
   const bytes = new Uint8Array(message)
-  return isBinary && isDeflated(bytes) ? understood(() => inflated(bytes, bounds.maxInflatedBytes)) : bytes
+  const wasCompressed = isBinary && isDeflated(bytes)
+  return {
+    bytes: wasCompressed ? understood(() => inflated(bytes, bounds.maxInflatedBytes)) : bytes,
+    wasCompressed,
+  }
 }
 
 /**

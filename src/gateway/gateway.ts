@@ -7,6 +7,7 @@ import type { Tokens } from "../cluster/tokens.ts"
 import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { closeCodes, opcodes, type ClientOp } from "../contract/gateway-codes.ts"
+import { withForwarded } from "../domain/client-address.ts"
 import type { Clock, Timer } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { PresenceChange } from "../domain/presences.ts"
@@ -15,10 +16,11 @@ import type { ServiceView } from "../domain/server-status.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
-import { Entrance } from "./entrance.ts"
+import { bareToken, Entrance } from "./entrance.ts"
 import { FailedTokens } from "./failed-tokens.ts"
 import { ForeignLogs } from "./foreign-log.ts"
-import { FrameRefused, messageBytes, plainFrame, readFrame, type PlainEncoding } from "./frames.ts"
+import { FrameLimits, IdentifyLimit, nothingSent } from "./frame-limits.ts"
+import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./frames.ts"
 import { GuildMembers } from "./guild-members.ts"
 import { Listeners } from "./listeners.ts"
 import { isPassing } from "./patience.ts"
@@ -69,7 +71,8 @@ export interface GatewayOptions {
   readonly allowedOrigins: readonly string[]
   /** Whether clients that ask for compressed frames get them. */
   readonly compression: boolean
-  readonly clientAddress: (peer: string, forwardedFor: string) => string
+  /** `forwardedFor`: every X-Forwarded-For line, joined. */
+  readonly clientAddress: (peer: string, forwardedFor: string | undefined) => string
   readonly service: ServiceView
   /** The oldest client that is still welcome, if it says its version. */
   readonly minClientVersion: string
@@ -80,10 +83,8 @@ export interface GatewayOptions {
 
 /** Frames larger than the protocol allows are read up to here, so that the client learns why it was closed. */
 const transportBytes = 1024 * 1024
-/** IDENTIFY per token in five seconds. */
-const identifiesAtOnce = 5
-/** Tokens that are counted in them. */
-const identifiesCounted = 50_000
+/** Milliseconds to find out whose business it is that somebody types. */
+const typingNoted = 1_000
 /** Who has not identified may leave so many bytes of answers unread. */
 const strangersUnread = 64 * 1024
 
@@ -103,10 +104,11 @@ export class Gateway {
   readonly #voice: Voice
   readonly #foreign: ForeignLogs
   readonly #timers: Timer[]
-  readonly #identifies = new Map<string, number>()
+  readonly #limits: FrameLimits
+  readonly #identifies = new IdentifyLimit()
   readonly #typing: TypingRequests
   readonly #presences: PresenceFeed
-  readonly #handlers: Partial<SessionHandlers>
+  readonly #handlers: SessionHandlers
   #draining = false
   #upgrades = 0
 
@@ -114,6 +116,7 @@ export class Gateway {
     this.#options = options
     const { app, node, storage, topology, clock, log, metrics, records } = options
     const self = node.membership.self.id
+    this.#limits = new FrameLimits(topology)
     this.#homes = new ServedHomes({
       register: (shard, homes) => {
         metrics.gateway.registrations.inc()
@@ -184,6 +187,7 @@ export class Gateway {
       compression: options.compression,
       failedTokens: new FailedTokens({ clock, limited: options.limited }),
       onMoved: session => this.#voice.moved(session),
+      onOpen: connection => this.#announcer.greet(connection),
       onEnd: session => this.#voice.ended(session),
       identifyAtOnce: topology.identifyAtOnce,
       identifyQueue: topology.identifyQueue,
@@ -223,6 +227,8 @@ export class Gateway {
     this.#typing = new TypingRequests({
       ask: node.ask,
       bus: node.bus,
+      self,
+      workersOf: user => node.router.workersOf(user, typingNoted),
       timeout: topology.typingTimeout,
       clock,
       trouble: (error: unknown) => log.debug({ err: error }, "typing not taken back"),
@@ -247,7 +253,6 @@ export class Gateway {
       clock.every(1_000, () => this.#sweep()),
       clock.every(10_000, () => this.#homes.sweep()),
       clock.every(500, () => this.#homes.sweepUsers()),
-      clock.every(5_000, () => this.#identifies.clear()),
       // Records of living sessions are written anew long before they would lapse.
       clock.every(6 * 3_600_000, () => this.#saveAll()),
     ]
@@ -268,6 +273,11 @@ export class Gateway {
   /** Changes of what this worker's sessions see of users. */
   takePresences(changes: readonly PresenceChange[]): void {
     this.#presences.take(changes)
+  }
+
+  /** A user has said elsewhere than on a socket that he types. */
+  noteTyping(user: Snowflake, channel: Snowflake): Promise<void> {
+    return this.#typing.said(user, channel)
   }
 
   /** Whether everything that was read is sent or waits for slow sockets only. */
@@ -375,7 +385,12 @@ export class Gateway {
     }
     const encoding: PlainEncoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
     const peer = Buffer.from(res.getRemoteAddressAsText()).toString()
-    const address = clientAddress(isIP(peer) ? peer : "", req.getHeader("x-forwarded-for"))
+    // `getHeader` knows the first line of a name only.
+    let forwardedFor: string | undefined
+    req.forEach((name, value) => {
+      if (name === "x-forwarded-for") forwardedFor = withForwarded(forwardedFor, value)
+    })
+    const address = clientAddress(isIP(peer) ? peer : "", forwardedFor)
     if (this.#announcer.isBlocked(address)) {
       res.writeStatus("403 Forbidden").end(closeCodes.ip_blocked.reason)
       return
@@ -391,10 +406,7 @@ export class Gateway {
       closed: false,
       openedAt: at,
       heartbeatAt: at,
-      frames: 0,
-      signals: 0,
-      inflatedBytes: 0,
-      minuteStartedAt: at,
+      sent: nothingSent(at),
     }
     this.#upgrades++
     res.upgrade(connection, req.getHeader("sec-websocket-key"), "", req.getHeader("sec-websocket-extensions"), context)
@@ -411,26 +423,30 @@ export class Gateway {
     if (!session || session.connection !== connection) return
     this.#entrance.detach(session)
     records
-      .disconnect(session.user, session.id)
+      .disconnect(session.user, session.id, node.membership.self.id)
       .then(workers => {
         const others = workers.filter(worker => node.membership.isLiving(worker))
-        this.#typing.ended(session.user, others, node.membership.self.id)
+        this.#typing.ended(session.user, others)
       })
       .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
   }
 
   /** Nothing may leave this function: a throw in a handler ends the process. */
   #receive(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
-    const { topology, log } = this.#options
+    const { topology, limited, clock, log } = this.#options
+    const { sent } = connection
     try {
-      const bytes = messageBytes(message, isBinary, topology)
-      if (bytes.byteLength !== message.byteLength) this.#countInflated(connection, bytes.byteLength)
+      const { bytes, wasCompressed } = messageOf(message, isBinary, topology)
+      if (wasCompressed && this.#limits.inflated(sent, bytes.byteLength, clock.monotonic()) && limited)
+        throw new FrameRefused("rate_limited")
       const frame = readFrame(bytes, isBinary, connection.plainEncoding)
       if (!frame) return
       const { op, beforeIdentify, counts } = opcodes[frame.op]
       this.#options.metrics.gateway.framesIn.of(op).inc()
-      if (counts === "frames") this.#countFrame(connection)
-      else if (counts === "signals" && this.#isTooMuch(connection)) return
+      if (counts === "frames" && this.#limits.frame(sent, clock.monotonic()) && limited)
+        throw new FrameRefused("rate_limited")
+      // Voice signals are ephemeral: what is too much is ignored.
+      if (counts === "signals" && this.#limits.signal(sent, clock.monotonic()) && limited) return
       if (!beforeIdentify && !connection.session) throw new FrameRefused("not_authenticated")
       this.#act(connection, frame.op, frame.d)
     } catch (error) {
@@ -450,9 +466,7 @@ export class Gateway {
       case "RESUME":
         return this.#enter(connection, () => this.#entrance.resume(connection, d))
       default: {
-        const handler = this.#handlers[op]
-        if (!handler) throw new FrameRefused("unknown_opcode")
-        const done = handler(connection.session!, d)
+        const done = this.#handlers[op](connection.session!, d)
         if (done)
           done.catch((error: unknown) => {
             if (error instanceof Failure || isPassing(error)) return
@@ -485,7 +499,7 @@ export class Gateway {
     connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
     if (!session && connection.ws.getBufferedAmount() > strangersUnread) throw new FrameRefused("rate_limited")
-    const ack = plainFrame(connection.encoding, "HEARTBEAT_ACK")
+    const ack = heartbeatAck[connection.encoding]
     if (
       session?.state !== "live" ||
       this.#options.clock.monotonic() - this.#listeners.lastSentAt(session) < this.#options.topology.positionAfter
@@ -497,49 +511,12 @@ export class Gateway {
     })
   }
 
-  #countFrame(connection: Connection): void {
-    this.#beginMinute(connection)
-    if (++connection.frames > this.#options.topology.framesPerMinute && this.#options.limited)
-      throw new FrameRefused("rate_limited")
-  }
-
-  /**
-   * A few bytes can hold very many: what compressed frames hold is bounded whatever their opcodes, by what the frames of a minute may
-   * hold when they are not compressed.
-   */
-  #countInflated(connection: Connection, bytes: number): void {
-    const { topology, limited } = this.#options
-    this.#beginMinute(connection)
-    connection.inflatedBytes += bytes
-    if (connection.inflatedBytes > topology.framesPerMinute * topology.maxFrameBytes && limited)
-      throw new FrameRefused("rate_limited")
-  }
-
-  /** Voice signals are ephemeral: what is too much is ignored. */
-  #isTooMuch(connection: Connection): boolean {
-    this.#beginMinute(connection)
-    return ++connection.signals > this.#options.topology.signalsPerMinute && this.#options.limited
-  }
-
-  #beginMinute(connection: Connection): void {
-    const at = this.#options.clock.monotonic()
-    if (at - connection.minuteStartedAt < 60_000) return
-    connection.minuteStartedAt = at
-    connection.frames = 0
-    connection.signals = 0
-    connection.inflatedBytes = 0
-  }
-
   #countIdentify(d: unknown): void {
-    // By digest: what strangers send may be long.
+    const { limited, clock } = this.#options
     if (typeof d !== "object" || d === null || !("token" in d) || typeof d.token !== "string" || d.token === "") return
-    const token = hash("sha256", d.token, "base64url")
-    const before = this.#identifies.get(token)
-    // A flood of tokens that nobody has must not take memory; those count against their address.
-    if (before === undefined && this.#identifies.size >= identifiesCounted) return
-    const count = (before ?? 0) + 1
-    this.#identifies.set(token, count)
-    if (count > identifiesAtOnce && this.#options.limited) throw new FrameRefused("rate_limited")
+    // However it is written.
+    const token = hash("sha256", bareToken(d.token), "base64url")
+    if (this.#identifies.isTooMuch(token, clock.monotonic()) && limited) throw new FrameRefused("rate_limited")
   }
 
   #sweep(): void {
@@ -570,8 +547,12 @@ export class Gateway {
     this.#saveAll()
   }
 
+  /** With them goes the count of a user's connections, which lapses and is lost likewise. */
   #saveAll(): void {
-    for (const session of this.#listeners.byId.values()) this.#entrance.save(session)
+    for (const session of this.#listeners.byId.values()) {
+      this.#entrance.save(session)
+      if (session.connection) this.#entrance.countAgain(session)
+    }
   }
 }
 

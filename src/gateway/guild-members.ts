@@ -90,8 +90,8 @@ export class GuildMembers {
     const server = (asked.guild_id ?? asked.server_id)!
     const asker: Asker = { session, connection, server, asked }
     this.#require(asker)
-    const users = [...new Set(asked.user_ids)]
-    if (users.length > 0) {
+    if (asked.user_ids) {
+      const users = [...new Set(asked.user_ids)]
       const rows = await this.#read(asker, () => guildMembers.some(server, users))
       const found = new Set(rows.map(({ user_id }) => user_id))
       const missing = users.filter(user => !found.has(user))
@@ -172,9 +172,8 @@ export class GuildMembers {
       not_found: missing,
       ...(asked.nonce !== undefined && { nonce: asked.nonce }),
     }
-    // M3: what a live session was told ahead of the others, when rules changed, counts too.
-    const s = session.state === "live" ? Math.max(listeners.position, session.cursor) : session.cursor
-    listeners.send(session, new Frame(guildMembersChunk.name, s, JSON.stringify(chunk)))
+    // M3
+    listeners.send(session, new Frame(guildMembersChunk.name, listeners.placeOf(session), JSON.stringify(chunk)))
   }
 
   /** As the asker sees them. What cannot be known now looks like nobody being there; changes are told as they come. */

@@ -3,8 +3,7 @@ import { events } from "../contract/contract.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { sessionPosition } from "../contract/gateway.ts"
 import { closeCodes, type CloseName } from "../contract/gateway-codes.ts"
-import { bitOf } from "../contract/intents.ts"
-import type { Audience } from "../domain/audience.ts"
+import { intentBit, type Audience } from "../domain/audience.ts"
 import type { Clock } from "../domain/clock.ts"
 import type { LogHeader, LogItem } from "../domain/log-entry.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -16,10 +15,12 @@ import { classIntents, type ListenerClass, type ServerView } from "./views.ts"
 
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
 
-/** Which bit of the intents an event needs; 0: none. */
-const eventBits = new Map<string, number>(
-  Object.values(events).map(event => [event.name, event.intent?.server ? bitOf(event.intent.server) : 0]),
+/** Which bit of the intents an event needs among members of a server; 0: none. */
+const serverBits = new Map<string, number>(
+  Object.values(events).map(event => [event.name, intentBit(event, "members")]),
 )
+/** Which it needs where it is for a user alone. */
+const userBits = new Map<string, number>(Object.values(events).map(event => [event.name, intentBit(event, "user")]))
 
 export interface ListenersOptions {
   readonly app: TemplatedApp
@@ -83,10 +84,10 @@ export class Listeners {
 
   /** From this tick on nothing that is published reaches it. */
   goReading(session: Session): void {
+    const place = this.placeOf(session)
     if (session.state === "live") for (const guild of session.guilds.values()) this.#unsubscribe(session, guild)
     session.state = "reading"
-    // A live session may have been moved past a change of the rules already.
-    session.cursor = Math.max(session.cursor, this.position)
+    session.cursor = place
   }
 
   /** A server comes into or goes out of a session's sight. */
@@ -123,7 +124,8 @@ export class Listeners {
     const frame = new Frame(name, item.s, item.data)
     if (audience.kind === "user") {
       for (const session of this.ofUser(audience.user))
-        if (session.state === "live" && passesIntents(session.intents, name)) this.send(session, frame)
+        if (session.state === "live" && passes(session, userBits, name) && !except.includes(session.id))
+          this.send(session, frame)
       return
     }
     const view = this.#options.view(audience.server)
@@ -132,27 +134,35 @@ export class Listeners {
 
   /**
    * One event for the members of some servers and for some users, sent to each live session once. The members of the first
-   * server are reached by its topics, the others one by one: the first should be the largest.
+   * server are reached by its topics, the others one by one: the first should be the largest. Between servers it may be left
+   * to wait; the frame is asked for anew, because by then sessions may stand elsewhere.
    */
-  spread(frame: Frame, views: readonly ServerView[], users: readonly Snowflake[], except: readonly string[]): void {
-    const [first] = views
-    if (first) this.#publishIn(first, { kind: "members", server: first.id }, frame, except)
+  *spread(
+    frame: () => Frame,
+    [first, ...others]: readonly ServerView[],
+    users: readonly Snowflake[],
+    except: readonly string[],
+  ): Generator<void> {
     const left = new Set(except)
-    const isIn = (session: Session, some: readonly ServerView[]) => some.some(({ id }) => session.guilds.has(id))
-    const send = (session: Session, served: readonly ServerView[]) => {
-      if (session.state !== "live" || left.has(session.user) || isIn(session, served)) return
-      if (passesIntents(session.intents, frame.name)) this.send(session, frame)
+    if (first) this.#publishIn(first, { kind: "members", server: first.id }, frame(), except)
+    const reached = new Set<Session>()
+    const send = (session: Session, now: Frame) => {
+      if (session.state !== "live" || left.has(session.user) || reached.has(session)) return
+      if (first && session.guilds.has(first.id)) return
+      reached.add(session)
+      if (passes(session, serverBits, now.name)) this.send(session, now)
     }
-    for (const [i, view] of views.entries()) {
-      if (i === 0) continue
-      const served = views.slice(0, i)
-      for (const session of view.sessions) send(session, served)
+    for (const view of others) {
+      yield
+      const now = frame()
+      for (const session of view.sessions) send(session, now)
     }
-    for (const user of users) for (const session of this.ofUser(user)) send(session, views)
+    yield
+    for (const user of users) for (const session of this.ofUser(user)) send(session, frame())
   }
 
   #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
-    const bit = eventBits.get(frame.name) ?? 0
+    const bit = serverBits.get(frame.name) ?? 0
     const key = view.now.audienceKey(audience)
     if (!isSubscribed(key)) return this.#sendEach(view.sessions, view, audience, frame, bit, except)
 
@@ -173,10 +183,15 @@ export class Listeners {
   /** Whether an event is for a session, as of now. */
   isFor(session: Session, audience: Audience, name: string, except: readonly string[]): boolean {
     if (except.length > 0 && except.includes(session.user)) return false
-    if (!passesIntents(session.intents, name)) return false
-    if (audience.kind === "user") return audience.user === session.user
+    if (audience.kind === "user") return audience.user === session.user && passes(session, userBits, name)
+    if (!passes(session, serverBits, name)) return false
     const guild = session.guilds.get(audience.server)
     return guild !== undefined && guild.rules.includes(audience, { user_id: session.user, roles: guild.roles })
+  }
+
+  /** Whether the session's intents let through what it is told of a server by its own worker. */
+  hearsOf(session: Session, name: string): boolean {
+    return passes(session, serverBits, name)
   }
 
   /** When something that carries a position last went to a session. */
@@ -210,10 +225,15 @@ export class Listeners {
     this.send(session, frame)
   }
 
+  /** The position of what a session was sent last. A live one may have been moved past a change of the rules already. */
+  placeOf(session: Session): number {
+    return session.state === "live" ? Math.max(this.position, session.cursor) : session.cursor
+  }
+
   /** Tells a live session where it stands. */
   sendPosition(session: Session): void {
-    if (this.#positionFrame?.s !== this.position)
-      this.#positionFrame = new Frame(sessionPosition.name, this.position, "{}")
+    const s = this.placeOf(session)
+    if (this.#positionFrame?.s !== s) this.#positionFrame = new Frame(sessionPosition.name, s, "{}")
     this.send(session, this.#positionFrame)
   }
 
@@ -246,11 +266,12 @@ export class Listeners {
     bit: number,
     except: readonly string[],
   ): void {
+    const left = new Set(except)
     for (const session of sessions) {
       if (session.state !== "live" || (bit !== 0 && (session.intents & bit) === 0)) continue
       const guild = session.guilds.get(view.id)
       const member = guild && { user_id: session.user, roles: guild.roles }
-      if (member && !except.includes(session.user) && guild.rules.includes(audience, member)) this.send(session, frame)
+      if (member && !left.has(session.user) && guild.rules.includes(audience, member)) this.send(session, frame)
     }
   }
 
@@ -338,7 +359,7 @@ const isSame = (a: readonly string[], b: readonly string[]): boolean =>
 const classKey = (session: Session) => `${classIntents(session.intents)} ${session.encoding}`
 const topicOf = (view: ServerView, key: string, session: Session) => `${view.id} ${key} ${classKey(session)}`
 
-function passesIntents(intents: number, name: string): boolean {
-  const bit = eventBits.get(name) ?? 0
+function passes({ intents }: Session, bits: ReadonlyMap<string, number>, name: string): boolean {
+  const bit = bits.get(name) ?? 0
   return bit === 0 || (intents & bit) !== 0
 }

@@ -18,7 +18,12 @@ export const presenceRequests = ({ ask }: { readonly ask: Ask }): Pick<SessionHa
     const asked = PresenceUpdate.safeParse(d)
     if (!asked.success) return
     const { activities, ...shown } = asked.data
-    await ask(userActor, session.user, { type: "setPresence", ...shown, activities: activities && first(activities) })
+    await ask(userActor, session.user, {
+      type: "setPresence",
+      ...shown,
+      activities: activities === undefined ? undefined : first(activities ?? []),
+      by: session.id,
+    })
   },
 })
 
@@ -54,7 +59,10 @@ const mostRemembered = 100_000
  */
 export class PresenceFeed {
   readonly #options: PresenceFeedOptions
-  readonly #waiting = new Map<Snowflake, PresenceChange>()
+  /** By user; what is for one home apart by both. */
+  readonly #waiting = new Map<string, PresenceChange>()
+  /** What is being sent, from server to server. */
+  #spreading: Iterator<void> | undefined
   #newest = new Map<Snowflake, PresenceChange["version"]>()
   #newestBefore = new Map<Snowflake, PresenceChange["version"]>()
   #rememberedSince: number
@@ -68,17 +76,18 @@ export class PresenceFeed {
 
   /** Whether everything that came is sent. */
   get settled(): boolean {
-    return this.#waiting.size === 0
+    return this.#waiting.size === 0 && !this.#spreading
   }
 
   take(changes: readonly PresenceChange[]): void {
     const { timing, metrics } = this.#options
     for (const change of changes) {
-      if (this.#isOld(change)) continue
-      const waiting = this.#waiting.get(change.user)
+      if (!change.isApart && this.#isOld(change)) continue
+      const key = change.isApart ? `${change.user} ${change.homes.join(" ")}` : change.user
+      const waiting = this.#waiting.get(key)
       if (waiting)
-        this.#waiting.set(change.user, { ...change, homes: [...new Set([...waiting.homes, ...change.homes])] })
-      else if (this.#waiting.size < timing.gathered) this.#waiting.set(change.user, change)
+        this.#waiting.set(key, { ...change, homes: [...new Set([...waiting.homes, ...change.homes])] })
+      else if (this.#waiting.size < timing.gathered) this.#waiting.set(key, change)
       else metrics.presence.shed.inc()
     }
     this.#schedule(timing.gatherFor)
@@ -104,7 +113,7 @@ export class PresenceFeed {
   }
 
   #schedule(inMilliseconds: number): void {
-    if (this.#timer || this.#stopped || this.#waiting.size === 0) return
+    if (this.#timer || this.#stopped || this.settled) return
     this.#timer = this.#options.clock.after(inMilliseconds, () => {
       this.#timer = undefined
       this.#send()
@@ -116,18 +125,25 @@ export class PresenceFeed {
     const { listeners, stream, timing, slice } = this.#options
     // A session that is being moved stands ahead of the others: what bears their position would step back.
     if (listeners.isMoving || stream.behind > 0) return this.#schedule(timing.gatherFor)
-    for (const [user, change] of this.#waiting) {
+    while ((this.#spreading ??= this.#next())) {
       if (listeners.unlookedBytes >= slice) {
         stream.lookAtBuffers()
         return this.#schedule(1)
       }
-      this.#waiting.delete(user)
-      this.#tell(change)
+      if (this.#spreading.next().done) this.#spreading = undefined
     }
     stream.lookAtBuffers()
   }
 
-  #tell({ user, status, custom_status, custom_emoji, homes, except }: PresenceChange): void {
+  #next(): Iterator<void> | undefined {
+    for (const [key, change] of this.#waiting) {
+      this.#waiting.delete(key)
+      return this.#spread(change)
+    }
+    return undefined
+  }
+
+  #spread({ user, status, custom_status, custom_emoji, homes, except }: PresenceChange): Iterator<void> {
     const { listeners, view } = this.#options
     const views: ServerView[] = []
     const friends: Snowflake[] = []
@@ -138,6 +154,11 @@ export class PresenceFeed {
     }
     views.sort((a, b) => b.sessions.size - a.sessions.size)
     const d = JSON.stringify({ user_id: user, status, custom_status, custom_emoji })
-    listeners.spread(new Frame(presenceUpdate.name, listeners.position, d), views, friends, [user, ...except])
+    let frame: Frame | undefined
+    const now = () => {
+      if (frame?.s !== listeners.position) frame = new Frame(presenceUpdate.name, listeners.position, d)
+      return frame
+    }
+    return listeners.spread(now, views, friends, [user, ...except])
   }
 }

@@ -327,8 +327,7 @@ export class Reader {
   /** An event that the worker makes itself, for one session. */
   tell(session: Session, name: string, d: string, s: number): void {
     const { listeners } = this.#options
-    if (listeners.isFor(session, { kind: "user", user: session.user }, name, []))
-      listeners.send(session, new Frame(name, s, d))
+    if (listeners.hearsOf(session, name)) listeners.send(session, new Frame(name, s, d))
   }
 
   /** The session reads, and stands still until the server's view is there. */

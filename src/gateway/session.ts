@@ -2,9 +2,9 @@ import type { WebSocket } from "uWebSockets.js"
 import type { ForeignItems } from "./foreign-log.ts"
 import type { Span } from "./journey.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { Sent } from "./frame-limits.ts"
 import type { Encoding, PlainEncoding } from "./frames.ts"
 import type { Rules } from "./rules.ts"
-import type { VoiceHold } from "./voice.ts"
 import type { ServerView } from "./views.ts"
 
 /** One socket, from upgrade to close. It is the socket's user data. */
@@ -24,13 +24,7 @@ export interface Connection {
   closed: boolean
   readonly openedAt: number
   heartbeatAt: number
-  /** Client frames of the current minute. */
-  frames: number
-  /** Voice signals among them, counted apart. */
-  signals: number
-  /** Bytes that compressed ones among them held. */
-  inflatedBytes: number
-  minuteStartedAt: number
+  readonly sent: Sent
 }
 
 /** A server as a session sees it. It never changes, and sessions that see it alike share it, as most do. */
@@ -77,6 +71,12 @@ export class Guilds {
   keys(): Snowflake[] {
     return this.#list.map(({ view }) => view.id)
   }
+}
+
+/** A call that a gateway session holds, as far as its worker knows. */
+export interface VoiceHold {
+  readonly channel: Snowflake
+  readonly voiceSession: string
 }
 
 /** At `s` a member's roles became others than these. */

@@ -193,9 +193,15 @@ test("P13: who falls back to reading in the middle of a change goes on where he 
   turn()
   const [first, last] = [listeners.byId.get("0")!, listeners.byId.get("999")!]
   expect(brief(inboxes[0]!)).toEqual(["CHANNEL_DELETE 2"])
+  // What either is told now bears the place of what it was told last.
+  listeners.sendPosition(first)
+  listeners.sendPosition(last)
+  expect(brief(inboxes[0]!)).toEqual(["CHANNEL_DELETE 2", "SESSION_POSITION 2"])
+  expect(brief(inboxes[999]!)).toEqual(["SESSION_POSITION 0"])
   for (const session of [first, last]) listeners.goReading(session)
   // The one has been told of the change, the other will read of it.
   expect([first.cursor, last.cursor]).toEqual([2, 0])
+  expect([first, last].map(session => listeners.placeOf(session))).toEqual([2, 0])
 })
 
 test("P13: a channel that the worker did not know of is hidden as well", async () => {

@@ -9,6 +9,9 @@ import type { SessionHandlers } from "./requests.ts"
 export interface TypingOptions {
   readonly ask: Ask
   readonly bus: Pick<Bus, "notify" | "onNotice">
+  readonly self: string
+  /** Workers that hold gateway sessions of a user. */
+  readonly workersOf: (user: Snowflake) => Promise<readonly string[]>
   /** Milliseconds after which somebody who has not typed again has stopped. */
   readonly timeout: number
   readonly clock: Clock
@@ -54,9 +57,21 @@ export class TypingRequests {
     })
   }
 
+  /** He has said over REST that he types: whichever worker serves his last socket takes it back. */
+  async said(user: Snowflake, channel: Snowflake): Promise<void> {
+    const { bus, self, workersOf, trouble } = this.#options
+    const workers = await workersOf(user).catch((error: unknown) => {
+      trouble(error)
+      return []
+    })
+    for (const worker of workers)
+      if (worker === self) this.#note(user, channel)
+      else bus.notify(worker, "typing", { user, channels: [channel] })
+  }
+
   /** One of a user's sockets has ended; his others are on these workers. */
-  ended(user: Snowflake, others: readonly string[], self: string): void {
-    const { ask, bus, timeout, trouble } = this.#options
+  ended(user: Snowflake, others: readonly string[]): void {
+    const { ask, bus, self, timeout, trouble } = this.#options
     if (others.includes(self)) return
     const channels = this.#fresh(user)
     this.#typing.delete(user)

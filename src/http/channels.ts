@@ -4,7 +4,7 @@ import type { routes } from "../contract/channels.ts"
 import { success } from "../contract/fields.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 
-export const channels = ({ ask }: Http): Handlers<typeof routes> => ({
+export const channels = ({ ask, noteTyping }: Http): Handlers<typeof routes> => ({
   listChannels: ({ params, caller }) =>
     ask(serverActor, params.server_id, { type: "listChannels", user: caller.user_id }),
 
@@ -16,6 +16,7 @@ export const channels = ({ ask }: Http): Handlers<typeof routes> => ({
 
   async startTyping({ params, caller }) {
     await ask(channelActor, params.channel_id, { type: "startTyping", user: actorOf(caller) })
+    await noteTyping(caller.user_id, params.channel_id)
     return success
   },
 })

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
+import { withForwarded } from "../domain/client-address.ts"
 import type { RouteMetrics } from "../observability/metrics.ts"
 import { RequestBody } from "./request-body.ts"
 
@@ -140,7 +141,7 @@ export class Exchange {
         this.origin = value
         break
       case "x-forwarded-for":
-        this.forwardedFor = this.forwardedFor === undefined ? value : `${this.forwardedFor},${value}`
+        this.forwardedFor = withForwarded(this.forwardedFor, value)
         break
       case "x-request-id":
         if (saneRequestId.test(value)) this.requestId = value

@@ -35,9 +35,18 @@ export interface Http {
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
   /** Users as others see them; who is not in it is offline. */
-  readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, Seen>> }
+  readonly presences: {
+    of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, Seen>>
+    /** The same, as far as it can be known now. */
+    lookUp(users: readonly Snowflake[]): Promise<{
+      readonly seen: ReadonlyMap<Snowflake, Seen>
+      readonly unknown: ReadonlySet<Snowflake>
+    }>
+  }
   /** Workers that hold gateway sessions of a user. */
   readonly workersOf: (user: Snowflake) => Promise<string[]>
+  /** That a user types is taken back when his last gateway socket ends. */
+  readonly noteTyping: (user: Snowflake, channel: Snowflake) => Promise<void>
   readonly health: Pick<Health, "ready">
   /** What `/status` says of the service; `uptime_seconds` and `version` are the door's own. */
   readonly status: () => Omit<ReplyOf<typeof getStatus>, "version" | "uptime_seconds">

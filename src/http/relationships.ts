@@ -3,7 +3,7 @@ import { userActor } from "../actors/user.ts"
 import type { Caller } from "../cluster/admission.ts"
 import { fail, type ErrorCode } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
-import type { routes } from "../contract/relationships.ts"
+import type { routes, SeenPresence } from "../contract/relationships.ts"
 import { avatarPath } from "../contract/users.ts"
 import { lowerOf, type Room } from "../domain/relationships.ts"
 import { publicUser } from "../storage/users.ts"
@@ -31,46 +31,58 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
     return { mine: counts.get(user_id)!, theirs: counts.get(other)! }
   }
 
-  /** The same for two who may become friends: friends see one another's presence. */
-  const friendsToBe = async (caller: Caller, id: Snowflake, isMissing: ErrorCode) => {
-    const [{ by, other }, room, seen] = await Promise.all([
-      partiesOf(caller, id, isMissing),
-      roomOf(caller, id),
-      presences.of([caller.user_id, id]),
-    ])
-    const withPresence = (party: Party): Party => ({
-      ...party,
-      presence: { status: seen.get(party.id)?.status ?? "offline" },
-    })
-    return { by: withPresence(by), other: withPresence(other), room }
+  /** What is seen of users, without waiting for whoever cannot be asked now: null. */
+  const statusesOf = async (users: readonly Snowflake[]): Promise<(user: Snowflake) => SeenPresence | null> => {
+    if (users.length === 0) return () => null
+    const { seen, unknown } = await presences.lookUp(users)
+    return user => (unknown.has(user) ? null : { status: seen.get(user)?.status ?? "offline" })
+  }
+
+  /** The same for two who become friends now: friends see one another's presence. */
+  const befriended = async (two: { by: Party; other: Party }): Promise<{ by: Party; other: Party }> => {
+    const presenceOf = await statusesOf([two.by.id, two.other.id])
+    const withPresence = (party: Party): Party => ({ ...party, presence: presenceOf(party.id) })
+    return { by: withPresence(two.by), other: withPresence(two.other) }
   }
 
   return {
     async listRelationships({ caller }) {
       const list = await storage.relationships.list(caller.user_id)
-      const friends = list.flatMap(({ status, user_id }) => (status === "friend" ? [user_id] : []))
-      const seen = friends.length > 0 ? await presences.of(friends) : undefined
+      const presenceOf = await statusesOf(list.flatMap(({ status, user_id }) => (status === "friend" ? [user_id] : [])))
+      const shown = { friend: presenceOf, blocked: () => ({ status: "offline" as const }) }
       return list.map(row => ({
         ...row,
-        presence: row.status.startsWith("pending") ? null : { status: seen?.get(row.user_id)?.status ?? "offline" },
+        presence: row.status === "friend" || row.status === "blocked" ? shown[row.status](row.user_id) : null,
       }))
     },
 
     async requestFriend({ body: { user_id, message = "" }, caller }) {
       if (!isId(user_id)) throw fail("invalid_user_id")
       if (user_id === caller.user_id) throw fail("self_request")
-      const two = await friendsToBe(caller, user_id, "user_not_found")
+      const [two, room, mine] = await Promise.all([
+        partiesOf(caller, user_id, "user_not_found"),
+        roomOf(caller, user_id),
+        storage.relationships.status(caller.user_id, user_id),
+      ])
       return ask(userActor, lowerOf(caller.user_id, user_id), {
         type: "requestFriend",
-        ...two,
+        ...(mine === "pending_incoming" ? await befriended(two) : two),
+        room,
         message: message === "" ? null : message,
       })
     },
 
     async acceptFriend({ params: { user_id }, caller }) {
       if (user_id === caller.user_id) throw fail("friend_request_not_found")
-      const two = await friendsToBe(caller, user_id, "friend_request_not_found")
-      await ask(userActor, lowerOf(caller.user_id, user_id), { type: "acceptFriend", ...two })
+      const [two, room] = await Promise.all([
+        partiesOf(caller, user_id, "friend_request_not_found"),
+        roomOf(caller, user_id),
+      ])
+      await ask(userActor, lowerOf(caller.user_id, user_id), {
+        type: "acceptFriend",
+        ...(await befriended(two)),
+        room,
+      })
       return success
     },
 

@@ -5,16 +5,21 @@ import type { Sql } from "./database.ts"
 /** What only running servers can do, because actors have to be asked. */
 export type OperatorRequest = { readonly id: string } & (
   | { readonly kind: "force_logout"; readonly user_id: Snowflake; readonly message: string }
-  | { readonly kind: "logout_all"; readonly until_id: Snowflake }
+  | {
+      readonly kind: "logout_all"
+      readonly until_id: Snowflake
+      /** Sessions that whoever had the request before has ended. */
+      readonly ended: number
+    }
 )
 
-/** `ended`: sessions. */
-export type OperatorAnswer = { readonly ended: number } | { readonly refusal: string }
+/** `ended`: sessions. `failed`: users whose sessions could not be ended. */
+export type OperatorAnswer = { readonly ended: number; readonly failed?: number } | { readonly refusal: string }
 
 /** Seconds that a worker has a request to itself, unless it asks for more. */
 const takenFor = 30
 const retryAfter = 2
-/** Whoever takes a request and is gone before it is answered may have died of it: after so many it is not tried again. */
+/** A request that fails again and again, or whose takers are gone before it is answered, is not tried again after so many. */
 const mostAttempts = 5
 /** Days that answered requests are kept. */
 const keptDays = 30
@@ -53,36 +58,47 @@ export const operatorRequestsStorage = (sql: Sql) => ({
         done_at = CASE WHEN attempts >= ${mostAttempts} THEN now() END,
         refusal = CASE WHEN attempts >= ${mostAttempts} THEN 'internal' END
       WHERE id = (SELECT id FROM operator_requests WHERE ${openRequests(sql)} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-      RETURNING id::text, kind, user_id::text, message, until_id::text, done_at IS NOT NULL AS "isGivenUp"`
+      RETURNING id::text, kind, user_id::text, message, until_id::text, coalesce(ended, 0) AS ended, done_at IS NOT NULL AS "isGivenUp"`
     return row?.isGivenUp ? undefined : row
   },
 
-  /** @returns false when somebody else has it */
-  async keep(id: string, worker: string): Promise<boolean> {
+  /** `ended`: sessions so far, for whoever takes it over. @returns false when somebody has done so */
+  async keep(id: string, worker: string, ended: number): Promise<boolean> {
     const rows = await sql`
-      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${takenFor})
+      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${takenFor}), ended = ${ended}
       WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL RETURNING 1`
     return rows.length > 0
   },
 
-  /** Nothing is wrong with it, but it could not be done now. */
-  async putBack(id: string, worker: string): Promise<void> {
+  /** To be tried again soon. `counts`: this attempt is one of those that it has; else nothing is wrong with the request itself. */
+  async putBack(id: string, worker: string, counts: boolean): Promise<void> {
     await sql`
-      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${retryAfter}), attempts = attempts - 1
+      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${retryAfter}), attempts = attempts - ${counts ? 0 : 1}
       WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL`
   },
 
   async answer(id: string, answer: OperatorAnswer): Promise<void> {
-    const { ended = null, refusal = null } = answer as { ended?: number; refusal?: string }
-    await sql`UPDATE operator_requests SET done_at = now(), ended = ${ended}, refusal = ${refusal} WHERE id = ${id} AND done_at IS NULL`
+    const {
+      ended = null,
+      failed = null,
+      refusal = null,
+    } = answer as {
+      ended?: number
+      failed?: number
+      refusal?: string
+    }
+    await sql`
+      UPDATE operator_requests SET done_at = now(), ended = ${ended}, failed = ${failed}, refusal = ${refusal}
+      WHERE id = ${id} AND done_at IS NULL`
   },
 
   /** Undefined: not yet. */
   async answerTo(id: string): Promise<OperatorAnswer | undefined> {
-    const [row] = await sql<{ ended: number | null; refusal: string | null }[]>`
-      SELECT ended, refusal FROM operator_requests WHERE id = ${id} AND done_at IS NOT NULL`
+    const [row] = await sql<{ ended: number | null; failed: number | null; refusal: string | null }[]>`
+      SELECT ended, failed, refusal FROM operator_requests WHERE id = ${id} AND done_at IS NOT NULL`
     if (!row) return undefined
-    return row.refusal === null ? { ended: row.ended ?? 0 } : { refusal: row.refusal }
+    if (row.refusal !== null) return { refusal: row.refusal }
+    return { ended: row.ended ?? 0, ...(row.failed !== null && { failed: row.failed }) }
   },
 
   /** Users that have sessions up to `until`, in order of their ids. */

@@ -14,9 +14,12 @@ export interface PresenceRow extends Shown {
 export interface PresenceAudience {
   readonly servers: readonly Snowflake[]
   readonly friends: readonly Snowflake[]
-  /** Those in a block with him, whichever of the two made it. */
+  /** Members of these servers who are in a block with him, whichever of the two made it. */
   readonly blocked: readonly Snowflake[]
 }
+
+/** In a block with one user, among the members of his servers: beyond that these are told nothing, like large ones. */
+const mostBlocked = 5_000
 
 export const putPresence = defineWrite<PresenceRow>("putPresence", (sql, rows) => {
   const last = [...new Map(rows.map(row => [row.user_id, row])).values()]
@@ -28,6 +31,7 @@ export const putPresence = defineWrite<PresenceRow>("putPresence", (sql, rows) =
                 ${column(last, "custom_emoji")}::text[], ${activities}::text[])
       AS p (user_id, status, custom_status, custom_emoji, activities)
     LEFT JOIN presences old ON old.user_id = p.user_id
+    ORDER BY p.user_id
     ON CONFLICT (user_id) DO UPDATE SET status = excluded.status, custom_status = excluded.custom_status,
       custom_emoji = excluded.custom_emoji, activities = excluded.activities`
 })
@@ -54,10 +58,18 @@ export const presencesStorage = (sql: Sql) => ({
              ARRAY(SELECT s.id::text FROM members m JOIN servers s ON s.id = m.server_id
                    WHERE m.user_id = u.id AND s.member_count <= ${largest} ORDER BY s.id) AS servers,
              ARRAY(SELECT other_id::text FROM relationships WHERE user_id = u.id AND status = 'friend') AS friends,
-             ARRAY(SELECT other_id::text FROM relationships WHERE user_id = u.id AND status = 'blocked'
-                   UNION SELECT user_id::text FROM relationships WHERE other_id = u.id AND status = 'blocked') AS blocked
+             ARRAY(SELECT b.id::text FROM (SELECT other_id AS id FROM relationships WHERE user_id = u.id AND status = 'blocked'
+                                           UNION SELECT user_id FROM relationships WHERE other_id = u.id AND status = 'blocked') b
+                   WHERE EXISTS (SELECT 1 FROM members m JOIN members own ON own.server_id = m.server_id JOIN servers s ON s.id = m.server_id
+                                 WHERE m.user_id = b.id AND own.user_id = u.id AND s.member_count <= ${largest})
+                   LIMIT ${mostBlocked + 1}) AS blocked
       FROM unnest(${[...users]}::bigint[]) AS u (id)`
-    return new Map(rows.map(({ id, ...audience }) => [id, audience]))
+    return new Map(
+      rows.map(({ id, servers, friends, blocked }) => [
+        id,
+        blocked.length > mostBlocked ? { servers: [], friends, blocked: [] } : { servers, friends, blocked },
+      ]),
+    )
   },
 
   /** When others last saw a user, in Unix seconds; null: never, or nobody knows. */
@@ -66,11 +78,15 @@ export const presencesStorage = (sql: Sql) => ({
     return row?.last_seen ?? null
   },
 
-  /** Others see these users for the last time for now. */
+  /**
+   * Others see these users for the last time for now. Rows are locked by rising ids, as where they are written with others'
+   * changes; where one such commit writes twice that does not hold, so this gives up before PostgreSQL calls it a deadlock.
+   */
   async noteLastSeen(users: readonly Snowflake[], at: number): Promise<void> {
     await sql`
+      WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '300ms', true))
       INSERT INTO presences (user_id, last_seen)
-      SELECT id, ${at} FROM users WHERE id = ANY(${[...users]}::bigint[]) ORDER BY id
+      SELECT id, ${at} FROM patience, users WHERE id = ANY(${[...users]}::bigint[]) ORDER BY id
       ON CONFLICT (user_id) DO UPDATE SET last_seen = greatest(presences.last_seen, excluded.last_seen)`
   },
 

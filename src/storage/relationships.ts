@@ -50,6 +50,13 @@ export const relationshipsStorage = (sql: Sql) => ({
     return pairs
   },
 
+  /** What another is to a user by now. */
+  async status(user: Snowflake, other: Snowflake): Promise<RelationshipStatus | undefined> {
+    const [row] = await sql<{ status: RelationshipStatus }[]>`
+      SELECT status FROM relationships WHERE user_id = ${user} AND other_id = ${other}`
+    return row?.status
+  },
+
   /** How many rows each of these users has. */
   async counts(users: readonly Snowflake[]): Promise<Map<Snowflake, RelationshipCounts>> {
     const rows = await sql<{ user_id: Snowflake; status: RelationshipStatus; count: number }[]>`

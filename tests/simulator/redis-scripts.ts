@@ -161,6 +161,14 @@ function connectSession(keyspace: Keyspace, args: string[]): string[] {
   return [...hash.fields.values()]
 }
 
+function disconnectSession(keyspace: Keyspace, args: string[]): string[] {
+  const [key, session, worker] = args as [string, string, string]
+  const fields = keyspace.hash(key)?.fields
+  if (fields?.get(session) === worker) fields.delete(session)
+  if (fields?.size === 0) keyspace.delete(key)
+  return [...(fields?.values() ?? [])]
+}
+
 /** By the name under which src/cluster registers them: the number of keys, and what the script does. */
 const scripts: Readonly<Record<string, Execute>> = {
   append,
@@ -169,6 +177,7 @@ const scripts: Readonly<Record<string, Execute>> = {
   "claim-session": claimSession,
   "save-session": saveSession,
   "connect-session": connectSession,
+  "disconnect-session": disconnectSession,
   "save-interests": saveInterests,
   "amend-session": amendSession,
 }

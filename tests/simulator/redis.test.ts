@@ -158,7 +158,7 @@ const operations: fc.Arbitrary<Operation>[] = [
   operation("session claim", [session, worker, worker], ({ sessions }, id, from, to) => sessions.claim(id, from, to)),
   operation("session forget", [session, worker], ({ sessions }, id, holder) => sessions.forget(id, holder)),
   operation("connect", [session, worker], ({ sessions }, id, worker) => sessions.connect("u", id, worker)),
-  operation("disconnect", [session], ({ sessions }, id) => sessions.disconnect("u", id)),
+  operation("disconnect", [session, worker], ({ sessions }, id, worker) => sessions.disconnect("u", id, worker)),
 
   operation("bus send", [worker, text], ({ redis, keys }, worker, message) =>
     redis.xadd(keys.inbox(worker), "NOMKSTREAM", "*", "m", message),

@@ -3,6 +3,7 @@ import type { Snowflake } from "../../contract/fields.ts"
 import type { Dispatch, JobRequest } from "../../contract/registry.ts"
 import type { Audience } from "../../domain/audience.ts"
 import type { Control } from "../../domain/control.ts"
+import type { Regard } from "../../domain/presences.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
 
@@ -85,8 +86,8 @@ export interface Effects<Home, Reply> {
   readonly write?: readonly Write[]
   /** Events, control entries, tells and jobs: in the same commit, sent after it. */
   readonly publish?: readonly Publication[]
-  /** What others see of the user whose home it is may have changed; looked at once that is committed. */
-  readonly presence?: true
+  /** What others see of the user whose home it is may have changed, or what one of them may see; looked at once that is committed. */
+  readonly presence?: true | Regard
   /** Workers that take this home's events from this turn on. */
   readonly interest?: readonly string[]
   /** To the caller, after all of the above. */

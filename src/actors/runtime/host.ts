@@ -2,6 +2,7 @@ import { Failure, fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { Moved } from "../../cluster/bus.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
+import type { Regard } from "../../domain/presences.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
 import type { Log } from "../../observability/log.ts"
@@ -43,8 +44,8 @@ export interface HostOptions {
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
   readonly removeInterest: (shard: Shard, interests: readonly { home: Snowflake; worker: string }[]) => void
-  /** What a user shows has changed, and that is committed. */
-  readonly presenceChanged: (user: Snowflake) => void
+  /** What a user shows has changed, or to whom, and that is committed. */
+  readonly presenceChanged: (user: Snowflake, regard: Regard | undefined) => void
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
   readonly bounds: {
@@ -275,6 +276,10 @@ export class Host {
       sendEphemeral()
       return this.#afterCommit(home, () => effects.reply) // A2
     }
+    const { presence } = effects
+    const lookAtPresence = () => {
+      if (presence) this.#options.presenceChanged(home.id, presence === true ? undefined : presence)
+    }
     effects.apply?.(home.state)
     home.applied()
     return new Promise((resolve, reject) =>
@@ -287,12 +292,12 @@ export class Host {
         reply: effects.reply,
         resolve: reply => {
           sendEphemeral()
-          if (effects.presence) this.#options.presenceChanged(home.id)
+          lookAtPresence()
           resolve(reply)
         },
         reject: error => {
           // Nobody knows whether it was committed: looking costs little.
-          if (effects.presence) this.#options.presenceChanged(home.id)
+          lookAtPresence()
           reject(error)
         },
       }),

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import { isRedisAway } from "../../cluster/away.ts"
-import { Bus } from "../../cluster/bus.ts"
+import { Bus, NotHandled } from "../../cluster/bus.ts"
 import { DeliveryLogs, gapPart } from "../../cluster/delivery-log.ts"
 import { Directory, type ShardOwner } from "../../cluster/directory.ts"
 import { Interests, type Interest } from "../../cluster/interests.ts"
@@ -17,7 +17,7 @@ import type { PresenceChange } from "../../domain/presences.ts"
 import { epochMs, idOf, shardCount } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import { Failure, fail, unavailable } from "../../contract/errors.ts"
+import { fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { isAway } from "../../storage/database.ts"
 import type { Lane } from "../../storage/lanes.ts"
@@ -94,7 +94,7 @@ export interface ClusterNode {
   readonly logs: DeliveryLogs
   readonly streams: WorkerStreams
   readonly membership: Membership
-  readonly presences: Pick<Presences, "of" | "onOffline">
+  readonly presences: Pick<Presences, "of" | "lookUp">
   /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
   readonly isRealLog: (worker: string) => Promise<boolean>
   /** Takes part: reads its streams, shows itself, takes its shards. */
@@ -188,7 +188,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     removeInterest: (shard, list) => {
       removeInterest(shard, list).catch(trouble("log"))
     },
-    presenceChanged: user => presences.changed(user),
+    presenceChanged: (user, regard) => presences.changed(user, regard),
     serving: () => membership.serving,
     bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
     clock,
@@ -273,7 +273,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         return homes.map(([home, from]) => ({ home, worker, from }))
       } catch (error) {
         // A version that does not know the question has told Redis all.
-        if (error instanceof Failure && error.code === "internal") return []
+        if (error instanceof NotHandled) return []
         await clock.sleep(50)
       }
     }

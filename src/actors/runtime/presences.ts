@@ -1,4 +1,4 @@
-import { Gone, Moved, type Bus } from "../../cluster/bus.ts"
+import { Gone, Moved, NotHandled, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import type { OwnedShard } from "../../cluster/interests.ts"
 import type { Announced } from "../../cluster/presences.ts"
@@ -6,10 +6,12 @@ import { Failure, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import {
+  inPortions,
   looksSame,
   offline,
   shownToOthers,
   type PresenceChange,
+  type Regard,
   type Seen,
   type Shown,
 } from "../../domain/presences.ts"
@@ -25,8 +27,9 @@ export interface PresenceTiming {
   readonly flushEvery: number
   /** Somebody without a session is given so long to appear on another worker. */
   readonly grace: number
-  /** Others hear of one user at most this often. */
+  /** Others hear of one user at most this often, or so seldom if he concerns very many; that he goes they hear at once. */
   readonly spreadEvery: number
+  readonly spreadAtLeastEvery: number
   /** After so long what was said has arrived, or its bearer's death is known. */
   readonly settleAfter: number
   /** Until an asker gives up. */
@@ -60,6 +63,11 @@ interface Answer {
   readonly seen: (readonly [user: Snowflake, ...of: SeenWire])[]
   readonly elsewhere: Snowflake[]
 }
+/** What an asker was told by now. */
+interface Found {
+  readonly seen: Map<Snowflake, Seen>
+  readonly unknown: Set<Snowflake>
+}
 type SeenWire = readonly [status: Seen["status"], custom_status: string | null, custom_emoji: string | null]
 
 /** A change on its way, by how many owners it has been given who were not. */
@@ -68,13 +76,24 @@ interface Spread {
   readonly changes: readonly PresenceChange[]
 }
 
-/** Users looked at in one go; changes that wait for an owner; how often, and how far apart, an owner is looked for. */
+/** Users looked at in one go; shards written at once; changes that wait for an owner; how often, and how far apart, an owner is looked for. */
 const batch = 500
+const savedTogether = 128
 const mostWaiting = 10_000
 const mostAttempts = 40
 const lookAgainAfter = 250
 /** Whoever concerns so many servers and friends may change half as often as somebody who concerns nobody. */
 const homesAtHalfRate = 25
+/** In one message: it is read in one go. */
+const homesTogether = 10_000
+
+interface Looked {
+  readonly shard: Shard
+  readonly user: Snowflake
+  readonly regard: Regard
+  /** Whether others saw him there. */
+  readonly wasSeen: boolean
+}
 
 interface Change {
   readonly shard: Shard
@@ -101,11 +120,14 @@ export class Presences {
   readonly #told = new Map<Snowflake, { readonly at: number; readonly until: number }>()
   /** What was said of them is to be said again. */
   readonly #again = new Set<Snowflake>()
-  readonly #gone: ((user: Snowflake) => void)[] = []
+  /** Who is to hear of somebody, or see him no more, whatever the rest were told. */
+  readonly #regards = new Map<Snowflake, Map<Snowflake, Regard>>()
   #timer: Timer | undefined
   #isLooking = false
-  /** How many are being looked at. */
-  #looking = 0
+  /** Who is being looked at. */
+  #looking: ReadonlySet<Snowflake> = new Set()
+  /** More are due than could be looked at in one go. */
+  #isMore = false
   #stopped = false
   #count = 0
   #waiting = 0
@@ -116,12 +138,7 @@ export class Presences {
     bus.handle<{ users: Snowflake[] }, Answer>("presencesOf", ({ users }) => this.#answer(users))
     bus.onNotice<Spread>("presence", ({ changes, attempt }) => this.#toWorkers(changes, attempt))
     bus.onNotice<readonly PresenceChange[]>("presences", changes => options.deliver(changes))
-    metrics.presence.due.from(() => this.#due.size + this.#looking)
-  }
-
-  /** Calls back, at least once, for every user of this worker's shards who has no session any more. */
-  onOffline(act: (user: Snowflake) => void): void {
-    this.#gone.push(act)
+    metrics.presence.due.from(() => this.#due.size + this.#looking.size)
   }
 
   /** The shard is this worker's: whoever is there, or was, is looked at. */
@@ -137,8 +154,9 @@ export class Presences {
     }
   }
 
-  /** He has chosen something else to show, and that is committed. */
-  changed(user: Snowflake): void {
+  /** He has chosen something else to show, or another has come to see him or ceased to; and that is committed. */
+  changed(user: Snowflake, regard?: Regard): void {
+    if (regard) this.#regards.set(user, new Map(this.#regards.get(user)).set(regard.other, regard))
     this.#look(user)
   }
 
@@ -174,15 +192,23 @@ export class Presences {
 
   /** What others see of these users; whoever is not in it is offline. Refused when an owner cannot be asked in time. */
   async of(users: readonly Snowflake[]): Promise<Map<Snowflake, Seen>> {
+    const { seen, unknown } = await this.lookUp(users)
+    if (unknown.size > 0) throw unavailable("presence not known in time")
+    return seen
+  }
+
+  /** The same, as far as it can be known in time. */
+  async lookUp(users: readonly Snowflake[]): Promise<{ seen: Map<Snowflake, Seen>; unknown: ReadonlySet<Snowflake> }> {
     const { clock, timing } = this.#options
-    const seen = new Map<Snowflake, Seen>()
+    const found: Found = { seen: new Map(), unknown: new Set(users) }
     let timer: Timer | undefined
-    const tooLate = new Promise<never>((_, reject) => {
-      timer = clock.after(timing.askTimeout, () => reject(unavailable("presence not known in time")))
+    const tooLate = new Promise<void>(resolve => {
+      timer = clock.after(timing.askTimeout, resolve)
     })
     try {
-      await Promise.race([this.#ask([...new Set(users)], clock.monotonic() + timing.askTimeout, seen), tooLate])
-      return seen
+      await Promise.race([this.#ask(clock.monotonic() + timing.askTimeout, found), tooLate])
+      // An answer may still come.
+      return { seen: new Map(found.seen), unknown: new Set(found.unknown) }
     } finally {
       timer!.stop()
     }
@@ -193,13 +219,13 @@ export class Presences {
     this.#timer?.stop()
   }
 
-  async #ask(users: readonly Snowflake[], deadline: number, seen: Map<Snowflake, Seen>): Promise<void> {
+  async #ask(deadline: number, found: Found): Promise<void> {
     const { clock, directory } = this.#options
-    for (let left = users; left.length > 0;) {
+    for (let left = [...found.unknown]; left.length > 0;) {
       const patience = deadline - clock.monotonic()
-      if (patience <= 0) throw unavailable("presence not known in time")
+      if (patience <= 0) return
       const elsewhere = await Promise.all(
-        [...this.#byOwner(left)].map(([owner, asked]) => this.#askOwner(owner, asked, patience, seen)),
+        [...this.#byOwner(left)].map(([owner, asked]) => this.#askOwner(owner, asked, patience, found)),
       )
       left = elsewhere.flat()
       if (left.length === 0) return
@@ -213,7 +239,7 @@ export class Presences {
     owner: string | undefined,
     users: readonly Snowflake[],
     patience: number,
-    seen: Map<Snowflake, Seen>,
+    { seen, unknown }: Found,
   ): Promise<readonly Snowflake[]> {
     const { self, bus } = this.#options
     if (owner === undefined) return users
@@ -224,12 +250,15 @@ export class Presences {
           : await bus.request<Answer>(owner, "presencesOf", { users }, patience)
       for (const [user, status, custom_status, custom_emoji] of answer.seen)
         seen.set(user, { status, custom_status, custom_emoji })
+      const elsewhere = new Set(answer.elsewhere)
+      for (const user of users) if (!elsewhere.has(user)) unknown.delete(user)
       return answer.elsewhere
     } catch (error) {
-      // A version that does not know the question has nobody online.
-      if (error instanceof Failure && error.code === "internal") return []
       if (error instanceof Gone || error instanceof Moved) return users
-      throw error
+      // A version that does not know the question has nobody online.
+      if (error instanceof NotHandled) for (const user of users) unknown.delete(user)
+      else if (!(error instanceof Failure && error.code === "unavailable")) throw error
+      return []
     }
   }
 
@@ -246,7 +275,7 @@ export class Presences {
       const shard = host.shard(shardOf(user))
       const known = shard?.presences.get(user)
       if (!canServe || !shard || shard.closing) answer.elsewhere.push(user)
-      else if (this.#due.has(user) && shard.interests.has(user)) unsure.push(user)
+      else if ((this.#due.has(user) || this.#looking.has(user)) && shard.interests.has(user)) unsure.push(user)
       else if (known && !known.isGone) say(user, known)
     }
     if (unsure.length > 0) for (const [user, chosen] of await store.chosen(unsure)) say(user, shownToOthers(chosen))
@@ -262,7 +291,8 @@ export class Presences {
   #schedule(): void {
     if (this.#timer || this.#isLooking || this.#stopped || this.#due.size + this.#told.size === 0) return
     const { clock, timing } = this.#options
-    this.#timer = clock.after(this.#due.size > 0 ? timing.flushEvery : timing.settleAfter / 4, () => {
+    const gatherFor = this.#isMore ? 0 : timing.flushEvery
+    this.#timer = clock.after(this.#due.size > 0 ? gatherFor : timing.settleAfter / 4, () => {
       this.#timer = undefined
       this.#isLooking = true
       this.#lookAtAll()
@@ -284,14 +314,16 @@ export class Presences {
       if (due.length === batch) break
     }
     for (const user of due) this.#due.delete(user)
-    this.#looking = due.length
+    this.#looking = new Set(due)
+    this.#isMore = due.length === batch
     try {
       if (due.length > 0) await this.#lookAt(due, now)
     } catch (error) {
       log.warn({ err: error, users: due.length }, "presences not told")
       for (const user of due) this.#look(user, 2 * timing.flushEvery)
+      this.#isMore = false
     } finally {
-      this.#looking = 0
+      this.#looking = new Set()
     }
     await this.#settle(now).catch((error: unknown) => log.warn({ err: error }, "presences not settled"))
   }
@@ -300,6 +332,7 @@ export class Presences {
     const { store, timing, host } = this.#options
     const chosen = await store.chosen(users)
     const changes: Change[] = []
+    const regards: Looked[] = []
     for (const user of users) {
       const shard = host.shard(shardOf(user))
       // Another's: whoever has the shard next looks at everybody.
@@ -308,12 +341,24 @@ export class Presences {
       else {
         const change = this.#changeOf(shard, user, chosen.get(user))
         const until = this.#told.get(user)?.until ?? 0
+        const isEarly = until > now && change?.shown.status !== "offline" && !this.#again.has(user)
+        regards.push(...this.#takeRegards(shard, user, change !== undefined && isEarly))
         if (!change) this.#again.delete(user)
-        else if (until > now && !this.#again.has(user)) this.#due.set(user, until)
+        else if (isEarly) this.#due.set(user, until)
         else changes.push(change)
       }
     }
-    if (changes.length > 0) await this.#tell(changes, now)
+    if (changes.length + regards.length > 0) await this.#tell(changes, regards, now)
+  }
+
+  /** A new friend hears what the others hear, and when they do; whoever must not see somebody any more, at once. */
+  #takeRegards(shard: Shard, user: Snowflake, isWaiting: boolean): Looked[] {
+    const all = [...(this.#regards.get(user)?.values() ?? [])]
+    const left = isWaiting ? all.filter(({ as }) => as === "friend") : []
+    if (left.length > 0) this.#regards.set(user, new Map(left.map(regard => [regard.other, regard])))
+    else this.#regards.delete(user)
+    const wasSeen = (shard.presences.get(user) ?? offline).status !== "offline"
+    return all.filter(regard => !left.includes(regard)).map(regard => ({ shard, user, regard, wasSeen }))
   }
 
   /** What others are to be told of a user; undefined: they know. An id of a server is nobody's. */
@@ -328,40 +373,45 @@ export class Presences {
     return { shard, user, shown, before, isHere }
   }
 
-  async #tell(changes: readonly Change[], now: number): Promise<void> {
-    const { store, timing, clock, host, log, metrics } = this.#options
+  async #tell(changes: readonly Change[], regards: readonly Looked[], now: number): Promise<void> {
+    const { store, timing, clock, log, metrics } = this.#options
     const audiences = await store.audiences(
-      changes.map(({ user }) => user),
+      [...new Set([...changes, ...regards].map(({ user }) => user))],
       timing.members,
     )
     const told: PresenceChange[] = []
     const unseen: Snowflake[] = []
-    for (const [shard, mine] of byShard(changes)) {
+    await eachTogether(byShard(changes), async (shard, mine) => {
       const entries = new Map(
         mine.map(({ user, shown, isHere }) => [user, { ...shown, isGone: !isHere, isUnsettled: true }]),
       )
-      // S1. By now the shard may have gone, or be on its way: its next owner tells it, because this is unsettled.
-      if (!(await this.#options.save(shard, entries)) || host.shard(shard.number) !== shard || shard.closing) {
+      if (!(await this.#isSaved(shard, entries))) {
         for (const { user } of mine) this.#look(user, timing.grace)
-        continue
+        return
       }
-      for (const { user, shown, before, isHere } of mine) {
+      for (const { user, shown, before } of mine) {
         const isAgain = this.#again.delete(user)
         shard.presences.set(user, entries.get(user)!)
         const { servers = [], friends = [], blocked = [] } = audiences.get(user) ?? {}
         const homes = [...servers, ...friends]
-        this.#told.set(user, { at: now, until: now + timing.spreadEvery * (1 + homes.length / homesAtHalfRate) })
+        const pause = Math.min(timing.spreadEvery * (1 + homes.length / homesAtHalfRate), timing.spreadAtLeastEvery)
+        // In the order of time, whoever was told of before.
+        this.#told.delete(user)
+        this.#told.set(user, { at: now, until: now + pause })
         if (shown.status === "offline" && before.status !== "offline") unseen.push(user)
         if (isAgain || !looksSame(shown, before))
-          told.push({
-            user,
-            ...shown,
-            version: [shard.epoch, ++this.#count],
-            homes,
-            except: blocked,
-          })
-        if (!isHere) for (const act of this.#gone) act(user)
+          told.push({ user, ...shown, version: this.#nextVersion(shard), homes, except: blocked })
       }
+    })
+    for (const { shard, user, regard, wasSeen } of regards) {
+      const { friends = [], blocked = [] } = audiences.get(user) ?? {}
+      const to = { user, version: this.#nextVersion(shard), homes: [regard.other] }
+      if (regard.as === "friend") {
+        const { status, custom_status, custom_emoji } = shard.presences.get(user) ?? offline
+        if (friends.includes(regard.other)) told.push({ ...to, status, custom_status, custom_emoji, except: blocked })
+      } else if (regard.wereFriends || (wasSeen && blocked.includes(regard.other)))
+        // Nobody is to conclude from it that he was blocked: who did not see the other hears nothing.
+        told.push({ ...to, ...offline, except: [], isApart: true })
     }
     if (unseen.length > 0)
       store
@@ -371,13 +421,29 @@ export class Presences {
     this.#spread(told, 0)
   }
 
+  #nextVersion({ epoch }: Shard): PresenceChange["version"] {
+    return [epoch, ++this.#count]
+  }
+
+  /** S1. By then the shard may have gone, or be on its way: its next owner tells it, because this is unsettled. */
+  async #isSaved(shard: Shard, entries: ReadonlyMap<Snowflake, Announced>): Promise<boolean> {
+    const { save, host, log } = this.#options
+    try {
+      return (await save(shard, entries)) && host.shard(shard.number) === shard && !shard.closing
+    } catch (error) {
+      log.warn({ err: error, shard: shard.number }, "presences not written")
+      return false
+    }
+  }
+
   /** What was said long enough ago need not be said again by a next owner. */
   async #settle(now: number): Promise<void> {
     const { timing, host, save, forget } = this.#options
     const before = now - timing.settleAfter
     const settled = new Map<Shard, { kept: Map<Snowflake, Announced>; gone: Snowflake[] }>()
     for (const [user, { at }] of this.#told) {
-      if (at > before || this.#due.has(user)) continue
+      if (at > before) break
+      if (this.#due.has(user)) continue
       const shard = host.shard(shardOf(user))
       const entry = shard?.presences.get(user)
       if (!shard || !entry) {
@@ -390,18 +456,19 @@ export class Presences {
       if (entry.isGone) mine.gone.push(user)
       else mine.kept.set(user, { ...entry, isUnsettled: false })
     }
-    for (const [shard, { kept, gone }] of settled) {
+    await eachTogether(settled, async (shard, { kept, gone }) => {
       await save(shard, kept)
       await forget(shard, gone)
       for (const [user, entry] of kept) shard.presences.set(user, entry)
       for (const user of gone) shard.presences.delete(user)
       for (const user of [...kept.keys(), ...gone]) this.#told.delete(user)
-    }
+    })
   }
 
   #forget(user: Snowflake): void {
     this.#told.delete(user)
     this.#again.delete(user)
+    this.#regards.delete(user)
   }
 
   /** To the owners of the homes that are to hear of it; they know which workers serve them. */
@@ -413,7 +480,7 @@ export class Presences {
     for (const [owner, mine] of byOwner)
       if (owner === undefined) this.#spreadLater(mine, attempt)
       else if (owner === self) this.#toWorkers(mine, attempt)
-      else bus.notify(owner, "presence", { changes: mine, attempt } satisfies Spread)
+      else this.#portion(mine, changes => bus.notify(owner, "presence", { changes, attempt } satisfies Spread))
   }
 
   #toWorkers(changes: readonly PresenceChange[], attempt: number): void {
@@ -433,8 +500,21 @@ export class Presences {
     }
     for (const [worker, mine] of byWorker)
       if (worker === self) deliver(mine)
-      else bus.notify(worker, "presences", mine)
+      else this.#portion(mine, changes => bus.notify(worker, "presences", changes))
     if (notHere.length > 0) this.#spreadLater(notHere, attempt)
+  }
+
+  /** What goes to a worker in one turn of the loop is one message. */
+  #portion(changes: readonly PresenceChange[], send: (changes: readonly PresenceChange[]) => void): void {
+    const [first, ...later] = inPortions(changes, homesTogether)
+    send(first!)
+    const next = () => {
+      const portion = later.shift()
+      if (!portion || this.#stopped) return
+      send(portion)
+      this.#options.clock.soon(next)
+    }
+    if (later.length > 0) this.#options.clock.soon(next)
   }
 
   /** The homes are on their way to another owner. */
@@ -461,6 +541,12 @@ export class Presences {
     }
     return found
   }
+}
+
+async function eachTogether<V>(of: ReadonlyMap<Shard, V>, act: (shard: Shard, value: V) => Promise<void>) {
+  const all = [...of]
+  for (let i = 0; i < all.length; i += savedTogether)
+    await Promise.all(all.slice(i, i + savedTogether).map(([shard, value]) => act(shard, value)))
 }
 
 function byShard(changes: readonly Change[]): Map<Shard, Change[]> {

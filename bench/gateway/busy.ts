@@ -1,0 +1,215 @@
+/** From a post to its frame while something else goes on, beside the same on an idle system in the same run. */
+import type { Laboratory, Starling } from "../laboratory.ts"
+import { benchLatency } from "../latency.ts"
+import type { Way, WayResult } from "../latency.ts"
+import type { Crowd } from "../load/crowd.ts"
+import { figure } from "../statistics.ts"
+import type { Figure } from "../statistics.ts"
+import { newRun, pause } from "../trials.ts"
+import type { Extent } from "../trials.ts"
+import { counted } from "./metrics.ts"
+
+/** So many posts at once, so often. */
+const burst = 32
+const burstEveryMs = 500
+/** Characters that a post is longer where somebody reads slowly. */
+const padding = 3_000
+const fallen = "starling_gateway_fallen_to_reading_total"
+const slowBytesPerSecond = 64 * 1024
+
+export interface BusyExtent extends Extent {
+  readonly listeners: number
+  /** Sessions of a storm; a storm follows the other. */
+  readonly storming: number
+  /** How long those who read slowly are flooded before: the kernel holds megabytes for each. */
+  readonly floodSeconds: number
+}
+
+export interface BusyResult {
+  readonly meanwhile: string
+  /** Sessions that the server sent from its log because their buffers were full, by run. */
+  readonly fellBehind: number[]
+  readonly ways: (Way & { readonly p50: Figure; readonly p99: Figure; readonly runs: WayResult["runs"] })[]
+}
+
+interface Disturbance {
+  readonly name: string
+  /** Begins it. @returns what ends it */
+  begin(): Promise<() => Promise<void>>
+}
+
+export async function benchBusy(
+  laboratory: Laboratory,
+  extent: BusyExtent,
+  say: (what: string) => void,
+): Promise<BusyResult[]> {
+  const starling = await laboratory.startStarling()
+  try {
+    const disturbances = disturbancesOf(laboratory, starling, extent)
+    const measured = new Map(
+      disturbances.map(({ name }) => [name, { ways: [] as WayResult[][], fellBehind: [] as number[] }]),
+    )
+    const behind = async () => (await counted(starling, [fallen]))[fallen]!
+    for (let run = 0; run < extent.runs; run++)
+      for (const { name, begin } of run % 2 === 0 ? disturbances : disturbances.toReversed()) {
+        const before = await behind()
+        const end = await begin()
+        try {
+          const ways = await benchLatency(laboratory, starling, { ...extent, runs: 1 }, () =>
+            say(`latency, meanwhile: ${name}`),
+          )
+          measured.get(name)!.ways.push(ways)
+          measured.get(name)!.fellBehind.push((await behind()) - before)
+        } finally {
+          await end()
+        }
+        // What it left behind is none of the next one's.
+        await pause(extent.warmUpSeconds)
+      }
+    return disturbances.map(({ name }) => {
+      const { ways, fellBehind } = measured.get(name)!
+      return { meanwhile: name, fellBehind, ways: merged(ways) }
+    })
+  } finally {
+    await starling.stop()
+  }
+}
+
+function merged(results: readonly WayResult[][]): BusyResult["ways"] {
+  return results[0]!.map(({ postedAtOwner, heardAtOwner }, i) => {
+    const runs = results.flatMap(ways => ways[i]!.runs)
+    const seen = runs.filter(({ count }) => count > 0)
+    const p50 = figure(seen.map(run => run.p50))
+    return { postedAtOwner, heardAtOwner, runs, p50, p99: figure(seen.map(run => run.p99)) }
+  })
+}
+
+function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: BusyExtent): Disturbance[] {
+  const { audience, idlers } = laboratory.population
+  const listeners = audience.tokens.slice(0, extent.listeners)
+  const posters = audience.posters.slice(0, burst)
+  const storming = idlers.tokens.slice(0, extent.storming)
+
+  const listening = async () => {
+    const clients = laboratory.startCrowd()
+    const addresses = ["127.0.0.141", "127.0.0.142"]
+    await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens: listeners, addresses, atOnce: 64 })
+    return clients
+  }
+  const bursts = (crowd: Crowd, padding: number) =>
+    again(() =>
+      crowd.ask("fanOut", {
+        url: starling.url,
+        posters,
+        inFlight: burst,
+        everyMs: burstEveryMs,
+        seconds: 1,
+        run: newRun(),
+        padding,
+      }),
+    )
+  const slow = async (token: string, address: string, bytesPerSecond: number) => {
+    const clients = laboratory.startCrowd()
+    const addresses = [address]
+    await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens: [token], addresses, atOnce: 1 })
+    await clients.crowd.ask("readSlowly", { bytesPerSecond })
+    return clients
+  }
+
+  const flood = async () => {
+    const { crowd, stop } = laboratory.startCrowd()
+    const seconds = extent.floodSeconds
+    await crowd.ask("fanOut", {
+      url: starling.url,
+      posters,
+      inFlight: burst,
+      everyMs: 0,
+      seconds,
+      run: newRun(),
+      padding,
+    })
+    await stop()
+  }
+
+  return [
+    { name: "nothing", begin: async () => async () => undefined },
+    {
+      name: `bursts to ${listeners.length.toLocaleString("en")} listeners`,
+      async begin() {
+        const clients = await listening()
+        const end = bursts(clients.crowd, 0)
+        return async () => {
+          await end()
+          await clients.stop()
+        }
+      },
+    },
+    {
+      name: "long bursts, two slow readers",
+      async begin() {
+        const readers = [
+          await slow(listeners[0]!, "127.0.0.143", slowBytesPerSecond),
+          await slow(listeners[1]!, "127.0.0.144", 0),
+        ]
+        await flood()
+        const clients = await listening()
+        const end = bursts(clients.crowd, padding)
+        return async () => {
+          await end()
+          for (const { stop } of [clients, ...readers]) await stop()
+        }
+      },
+    },
+    {
+      name: `${storming.length.toLocaleString("en")} identify at once`,
+      async begin() {
+        const clients = laboratory.startCrowd()
+        const addresses = ["127.0.0.145", "127.0.0.146"]
+        const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, atOnce: 64 }
+        const end = again(async () => {
+          await clients.crowd.ask("open", connecting)
+          await clients.crowd.ask("identify", null)
+          await clients.crowd.ask("disconnect", null)
+        })
+        return async () => {
+          await end()
+          await clients.stop()
+        }
+      },
+    },
+    {
+      name: `${storming.length.toLocaleString("en")} resume at once`,
+      async begin() {
+        const clients = laboratory.startCrowd()
+        const addresses = ["127.0.0.147", "127.0.0.148"]
+        const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, atOnce: 64, returns: true }
+        await clients.crowd.ask("connect", connecting)
+        const end = again(async () => {
+          await clients.crowd.ask("drop", null)
+          const { refused } = await clients.crowd.ask("back", { quietMs: 100 })
+          if (refused > 0) throw new Error(`${refused} sessions were refused to resume`)
+        })
+        return async () => {
+          await end()
+          await clients.stop()
+        }
+      },
+    },
+  ]
+}
+
+/** Over and over, until it is ended, which waits for the last time. */
+function again(work: () => Promise<unknown>): () => Promise<void> {
+  const over = new AbortController()
+  let failure: Error | undefined
+  const working = (async () => {
+    while (!over.signal.aborted) await work()
+  })().catch((cause: unknown) => {
+    failure = cause as Error
+  })
+  return async () => {
+    over.abort()
+    await working
+    if (failure !== undefined) throw failure
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What a server takes while nothing happens: with no session, and with all of them connected and their heartbeats answered, each
+ * as often as the server asks for.
+ */
+import type { Laboratory } from "../laboratory.ts"
+import { cpuSince, readCpu } from "../processes.ts"
+import { pause, scale } from "../trials.ts"
+
+const sessionsOfACrowd = 7_500
+/** What was only needed to connect is gone: presence is told, outbox rows are swept after 15 s. */
+const settleSeconds = 20
+
+export interface QuietExtent {
+  readonly runs: number
+  readonly seconds: number
+  readonly settleSeconds: number
+  readonly sessions: number
+}
+
+export const quietExtent = (isQuick: boolean): QuietExtent =>
+  isQuick
+    ? { runs: 1, seconds: 1, settleSeconds: 1, sessions: 500 }
+    : { runs: 3, seconds: 45, settleSeconds, sessions: 20_000 }
+
+/** Milliseconds of CPU per second, by part. */
+export interface QuietRun {
+  readonly empty: Record<string, number>
+  readonly connected: Record<string, number>
+}
+
+export interface QuietResult {
+  readonly sessions: number
+  readonly runs: QuietRun[]
+}
+
+export async function benchQuiet(
+  laboratory: Laboratory,
+  extent: QuietExtent,
+  say: (what: string) => void,
+): Promise<QuietResult> {
+  const tokens = laboratory.population.idlers.tokens.slice(0, extent.sessions)
+  const runs: QuietRun[] = []
+  for (let run = 0; run < extent.runs; run++) {
+    const starling = await laboratory.startStarling()
+    const crowds: { stop: () => Promise<void> }[] = []
+    const measure = async () => {
+      await pause(extent.settleSeconds)
+      const before = readCpu(starling.parts)
+      await pause(extent.seconds)
+      return scale(cpuSince(starling.parts, before), 1 / 1_000 / extent.seconds)
+    }
+    try {
+      say(`nothing happens, with no session`)
+      const empty = await measure()
+      say(`nothing happens, with ${tokens.length} sessions`)
+      for (let at = 0; at < tokens.length; at += sessionsOfACrowd) {
+        const clients = laboratory.startCrowd()
+        crowds.push(clients)
+        await clients.crowd.ask("connect", {
+          url: starling.gatewayUrl,
+          tokens: tokens.slice(at, at + sessionsOfACrowd),
+          addresses: [`127.0.0.${120 + crowds.length}`],
+          atOnce: 64,
+        })
+      }
+      runs.push({ empty, connected: await measure() })
+    } finally {
+      for (const { stop } of crowds) await stop()
+      await starling.stop()
+    }
+  }
+  return { sessions: tokens.length, runs }
+}
