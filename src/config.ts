@@ -147,6 +147,11 @@ const policy = {
     [],
     "Origins whose pages may open the gateway from a browser. Clients that send no Origin are not asked.",
   ),
+  token_binding: setting(
+    flag,
+    false,
+    "A token is good only for the address and the user agent that signed in. Addresses of mobile clients change: they sign in again.",
+  ),
   gateway_compression_enabled: setting(flag, true, "Gateway clients that ask for compressed frames get them."),
   voice_enabled: setting(flag, true, "Voice channels can be joined."),
   voice_stun_urls: setting(

@@ -132,7 +132,13 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
 
   const { lookEvery } = topology.service
   const requests = new OperatorRequests({ ask: node.ask, storage, self: self.id, lookEvery, clock, log })
-  const service = await ServerStatusWatch.start({ storage, every: lookEvery, onAsked: () => requests.begin(), clock, log })
+  const service = await ServerStatusWatch.start({
+    storage,
+    every: lookEvery,
+    onAsked: () => requests.begin(),
+    clock,
+    log,
+  })
   const proxies = trustedProxies(config.trustedProxies)
   const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
   const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")
@@ -153,6 +159,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     compression: config.policy.gateway_compression_enabled,
     service,
     minClientVersion: config.policy.min_client_version,
+    tokenBinding: config.policy.token_binding,
     clientAddress: (peer, forwardedFor) =>
       formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
     clock,

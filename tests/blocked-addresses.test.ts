@@ -108,7 +108,9 @@ test("a range is blocked with all that is in it, however an address is written; 
   expect((await operator.blocks()).map(({ address }) => address)).not.toContain(brief)
 })
 
-test("lines that a client has put before the proxy's own do not hide its address, at either door", async ({ shared }) => {
+test("lines that a client has put before the proxy's own do not hide its address, at either door", async ({
+  shared,
+}) => {
   const [bad, good] = [newAddress(), newAddress()]
   await operatorOf(shared).block(bad)
   await refused([shared.east], bad)

@@ -443,13 +443,12 @@ describe("with limits", () => {
     const readies = first.map(raw => raw.frames[1]!)
     // Where it lives, and elsewhere.
     for (const place of [east, west])
-      for (const ready of readies)
-        expect(await (await resume(place, ready)).ended).toEqual(closedWith("rate_limited"))
+      for (const ready of readies) expect(await (await resume(place, ready)).ended).toEqual(closedWith("rate_limited"))
     // One that goes on over another socket counts once.
-    const moved = await resume(west, second[0]!.frames[1]!)
+    const moved = await resume(west, second[0].frames[1]!)
     await moved.event("RESUMED")
-    expect(await second[0]!.ended).toEqual(closedWith("resumed_elsewhere"))
-    second[1]!.close()
+    expect(await second[0].ended).toEqual(closedWith("resumed_elsewhere"))
+    second[1].close()
     await until("there is room", async () => (await connectionsOf(cluster, ada.id)) === 1)
     const back = await resume(east, readies[1]!)
     await back.event("RESUMED")

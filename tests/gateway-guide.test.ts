@@ -304,12 +304,13 @@ test("the guide's limits and times are those of the configuration", () => {
     `| Your frames | ${gateway.framesPerMinute} per minute`,
     `| Voice signals (ops 22 to 26) | ${gateway.signalsPerMinute} per minute`,
     `| Size of a frame | ${gateway.maxFrameBytes} bytes; ${gateway.maxInflatedBytes} after inflating`,
-    `| Connections | ${gateway.connectionsPerUser} identified ones`,
+    `| Compressed frames | together what ${gateway.framesPerMinute} frames of full size hold`,
+    `| Connections | ${gateway.connectionsPerUser} identified`,
     `| Reading too slowly | ${gateway.stuckAfter / 1_000} s without progress while the server has more than ${gateway.socketBudget / 2 ** 20} MiB`,
     `how many milliseconds (${gateway.heartbeatInterval.toLocaleString("en")} unless`,
     `lives for ${gateway.resumeWindow / 1_000} s after its connection ended`,
     `hears nothing for ${gateway.positionAfter / 1_000} s gets`,
-    `the server forgets it after ${limits.typingSeconds} s`,
+    `the server forgets it after ${gateway.typingTimeout / 1_000} s`,
     `\`nonce\` (at most ${limits.nonceCharacters} characters`,
   ])
     expect(guide).toContain(sentence)

@@ -1,7 +1,10 @@
+import { NotHandled } from "../src/cluster/bus.ts"
 import type { Presence } from "../src/contract/presence.ts"
 import { allIntents, defaultIntents } from "../src/contract/intents.ts"
-import { plantServer, sharedServer } from "./kit/seeds.ts"
-import { shardOf } from "../src/domain/snowflake.ts"
+import { openPool } from "../src/storage/database.ts"
+import { presencesStorage, putPresence } from "../src/storage/presences.ts"
+import { plantedId, plantServer, sharedServer } from "./kit/seeds.ts"
+import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import { randomFrom } from "./chaos/random.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
@@ -171,8 +174,8 @@ test("what is left out stays, what is null or empty goes, what is too long is cu
 
 test("a client chooses by op 3; what it says wrongly is ignored", async ({ shared }) => {
   const ada = await shared.person("ada")
-  const own = await ada.listen(shared.east, { intents })
-  const say = (d: unknown) => own.send({ op: 3, d })
+  const [asking, own] = [await ada.listen(shared.east, { intents }), await ada.listen(shared.west, { intents })]
+  const say = (d: unknown) => asking.send({ op: 3, d })
   for (const d of [
     undefined,
     null,
@@ -199,9 +202,17 @@ test("a client chooses by op 3; what it says wrongly is ignored", async ({ share
   say({ status: "online", activities: [{ name: "chess" }] })
   await own.next("PRESENCE_UPDATE")
   expect((await kept())[0]!.activities).toEqual([{ type: "custom", name: "chess" }])
+  say({ status: "idle" })
+  await own.next("PRESENCE_UPDATE")
+  expect((await kept())[0]!.activities).toEqual([{ type: "custom", name: "chess" }])
+  say({ status: "dnd", activities: null })
+  expect(await own.next("PRESENCE_UPDATE")).toEqual(seen(ada, { status: "dnd", custom_emoji: "🏠" }))
+  expect((await kept())[0]!.activities).toEqual([])
   await shared.settle()
   expect(own.rest()).toEqual([])
-  expect(own.state).toBe("live")
+  // Whoever asks is not told.
+  expect(asking.rest()).toEqual([])
+  expect(asking.state).toBe("live")
 })
 
 test("friends see one another without a server in common; whoever is blocked sees nothing", async ({ shared }) => {
@@ -410,4 +421,269 @@ test("when everything has settled, what every client heard last is what it would
       if (heard.has(other.id)) expect(heard.get(other.id)).toEqual(presence)
     }
   expect(watchers.find(({ person }) => person === lin)!.heard.has(mo.id)).toBe(false)
+})
+
+/** Two who are friends, and one who is nobody's. */
+async function befriended(one: Person, other: Person, place: Worker): Promise<void> {
+  await one.on(place).requestFriend({ user_id: other.id })
+  await other.on(place).acceptFriend({ user_id: one.id })
+}
+
+test("whoever becomes a friend is told what the other shows, though that has not changed", async ({ shared }) => {
+  const { east, west } = shared
+  const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
+  await ada.on(east).updatePresence({ status: "dnd", custom_status: "busy" })
+  const [adaHears, linHears] = [await ada.listen(east, { intents }), await lin.listen(west, { intents })]
+  await quiet(shared)
+  await befriended(ada, lin, east)
+  const busy = seen(ada, { status: "dnd", custom_status: "busy" })
+  expect(await linHears.next("PRESENCE_UPDATE", of(ada))).toEqual(busy)
+  expect(await adaHears.next("PRESENCE_UPDATE", of(lin))).toEqual(seen(lin))
+  await quiet(shared)
+  expect([...presencesIn(linHears, ada), ...presencesIn(adaHears, lin)]).toEqual([])
+})
+
+test("after a block each of the two has gone for the other, whatever he shows, and nobody else hears of it", async ({
+  shared,
+}) => {
+  const { east, west } = shared
+  const { ada, lin, eve } = await peopleInOneServer(shared)
+  const [bob, mo] = [await shared.person("bob"), await shared.person("mo")]
+  await befriended(ada, bob, east)
+  const [adaHears, linHears, eveHears, bobHears, moHears] = [
+    await ada.listen(east, { intents }),
+    await lin.listen(west, { intents }),
+    await eve.listen(west, { intents }),
+    await bob.listen(east, { intents }),
+    await mo.listen(west, { intents }),
+  ] as const
+  await Promise.all([ada, lin, bob].map(person => sees(eve, west, person, "online")))
+  await quiet(shared)
+  for (const inbox of [adaHears, linHears, eveHears, bobHears, moHears]) inbox.rest()
+  for (const [other, inbox] of [
+    [lin, linHears],
+    [bob, bobHears],
+  ] as const) {
+    await ada.on(west).blockUser({ user_id: other.id })
+    expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(gone(ada))
+    expect(await adaHears.next("PRESENCE_UPDATE", of(other))).toEqual(gone(other))
+  }
+  // They never saw one another: what told the one that the other has gone would tell that he was blocked.
+  await ada.on(east).blockUser({ user_id: mo.id })
+  await Promise.all([ada, lin, bob, mo].map(person => person.on(east).updatePresence({ status: "idle" })))
+  expect(await eveHears.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada, { status: "idle" }))
+  expect(await eveHears.next("PRESENCE_UPDATE", of(lin))).toEqual(seen(lin, { status: "idle" }))
+  await quiet(shared)
+  for (const inbox of [linHears, bobHears, moHears]) expect(presencesIn(inbox, ada)).toEqual([])
+  const heard = adaHears.rest().flatMap(({ name, data }) => (name === "PRESENCE_UPDATE" ? [data.user_id] : []))
+  expect(heard.filter(user => [lin.id, bob.id, mo.id].includes(user))).toEqual([])
+  expect(presencesIn(eveHears, ada)).toEqual([])
+})
+
+test("whom others have blocked travels only as far as a server has both as members", async ({ shared }) => {
+  const { ada, lin, eve, server_id } = await peopleInOneServer(shared)
+  const mo = await shared.person("mo")
+  for (const blocker of [lin, mo]) await blocker.on(shared.east).blockUser({ user_id: ada.id })
+  await ada.on(shared.east).blockUser({ user_id: eve.id })
+  const { audiences } = presencesStorage(shared.sql)
+  const { servers, friends, blocked } = (await audiences([ada.id], 1_000)).get(ada.id)!
+  expect({ servers, friends, blocked: blocked.toSorted(compareIds) }).toEqual({
+    servers: [server_id],
+    friends: [],
+    blocked: [lin.id, eve.id].toSorted(compareIds),
+  })
+  expect((await audiences([ada.id], 2)).get(ada.id)).toEqual({ servers: [], friends: [], blocked: [] })
+})
+
+test("whoever asks while somebody is looked at is not told what was so before", async ({ shared }) => {
+  const { ada } = await shared.seed(sharedServer)
+  const owner = await ownerOf(shared, ada)
+  await ada.listen(shared.east)
+  await quiet(shared)
+  const due = () => gaugeOf(owner, "starling_presence_due_users")
+  for (let round = 0; round < 4; round++) {
+    const custom_status = `${round}`
+    await ada.on(shared.west).updatePresence({ status: "idle", custom_status })
+    const answers = new Set<string | null>()
+    do {
+      const asked = await Promise.all(Array.from({ length: 20 }, () => owner.node.presences.of([ada.id])))
+      for (const answer of asked) answers.add(answer.get(ada.id)!.custom_status)
+    } while ((await due()) > 0)
+    expect([...answers]).toEqual([custom_status])
+  }
+})
+
+test("five thousand who come and go together are not looked at in one portion after each pause", async ({
+  cluster,
+}) => {
+  // With a pause for each portion it would take ten times as long as anybody waits here.
+  const [east, west] = (await cluster.boot(2, { topology: { presence: { flushEvery: 4_000 } } })) as [Worker, Worker]
+  const lin = await cluster.person("lin", east)
+  const many = Array.from({ length: 5_000 }, () => plantedId())
+  await cluster.sql`
+    INSERT INTO users (id, username, email, created_at)
+    SELECT id, 'one-' || id, 'one-' || id || '@example.com', 1704153600 FROM unnest(${many}::bigint[]) AS id`
+  const { server_id } = await plantServer(cluster, { owner: lin, memberCount: 1_000 })
+  await cluster.sql`
+    INSERT INTO members (server_id, user_id, joined_at)
+    SELECT ${server_id}, id, 1704153600 FROM unnest(${many.slice(0, 999)}::bigint[]) AS id`
+  const inbox = await lin.listen(west, { intents })
+  const heard = new Map<string, string>()
+  inbox.on("PRESENCE_UPDATE", ({ user_id, status }) => heard.set(user_id, status))
+  const byShard = new Map<number, string[]>()
+  for (const user of many) byShard.set(shardOf(user), [...(byShard.get(shardOf(user)) ?? []), user])
+  const { router, presences } = west.node
+  const patience = { patience: 20_000 }
+  await Promise.all([...byShard].map(([shard, users]) => router.register(shard, users)))
+  await until("all of the server are online", () => heard.size >= 999, patience)
+  await until("all are", async () => (await presences.of(many)).size === many.length, patience)
+  await until(
+    "nobody is to be looked at",
+    async () => {
+      const due = await Promise.all([east, west].map(worker => gaugeOf(worker, "starling_presence_due_users")))
+      return due.every(users => users === 0)
+    },
+    patience,
+  )
+  await Promise.all([...byShard].map(([shard, users]) => router.releaseSurely(shard, users)))
+  const areGone = () => many.slice(0, 999).every(user => heard.get(user) === "offline")
+  await until("all of the server have gone", areGone, patience)
+  await until("all have", async () => (await presences.of(many)).size === 0, patience)
+})
+
+test("what goes to many servers goes in slices, and to each session once", async ({ cluster }) => {
+  const [east, west] = (await cluster.boot(2, { topology: { gateway: { publishSlice: 1 } } })) as [Worker, Worker]
+  const [ada, lin, bob] = await Promise.all(["ada", "lin", "bob"].map(name => cluster.person(name, east)))
+  for (const members of [[lin!], [lin!, bob!], [bob!], [lin!]]) await plantServer(cluster, { owner: ada!, members })
+  await befriended(ada!, lin!, east)
+  const inboxes = [await lin!.listen(west, { intents }), await bob!.listen(west, { intents })]
+  await quiet(cluster)
+  for (const inbox of inboxes) inbox.rest()
+  await ada!.listen(east)
+  for (const inbox of inboxes) expect(await inbox.next("PRESENCE_UPDATE", of(ada!))).toEqual(seen(ada!))
+  await quiet(cluster)
+  for (const inbox of inboxes) expect(presencesIn(inbox, ada!)).toEqual([])
+})
+
+test("whoever changes very often is heard of at times, and that he goes at once", async ({ cluster }) => {
+  const long = 3_600_000
+  const [east] = await cluster.boot(1, { topology: { presence: { spreadEvery: long, spreadAtLeastEvery: 500 } } })
+  const { ada, lin } = await cluster.seed(sharedServer)
+  const inbox = await lin.listen(east!, { intents })
+  await ada.listen(east!)
+  expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada))
+  await ada.on(east!).updatePresence({ status: "dnd" })
+  expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada, { status: "dnd" }))
+})
+
+test("whoever may not be told of for an hour is seen to go at once", async ({ cluster }) => {
+  const long = 3_600_000
+  const [east] = await cluster.boot(1, { topology: { presence: { spreadEvery: long, spreadAtLeastEvery: long } } })
+  const { ada, lin } = await cluster.seed(sharedServer)
+  const inbox = await lin.listen(east!, { intents })
+  await ada.listen(east!)
+  expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada))
+  await ada.on(east!).updatePresence({ status: "invisible" })
+  expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(gone(ada))
+})
+
+test("what many users chose is written by rising ids, as when they were last seen: neither waits for the other in a circle", async ({
+  shared,
+}) => {
+  const people = await Promise.all(["one", "two"].map(name => shared.person(name)))
+  const sql = openPool({
+    url: shared.databaseUrl,
+    connections: 5,
+    statementTimeout: 10_000,
+    connectTimeout: 5_000,
+    name: "test",
+  })
+  const [low, high] = people.map(({ id }) => id).toSorted(compareIds) as [string, string]
+  const { noteLastSeen } = presencesStorage(sql)
+  // The table holds them the other way round.
+  for (const id of [high, low]) await noteLastSeen([id], 1)
+  const rows = [high, low].map(user_id =>
+    putPresence({ user_id, status: "idle", custom_status: null, custom_emoji: null }),
+  )
+  const [first] = rows
+  let writing: PromiseLike<unknown> | undefined
+  await sql.begin(async held => {
+    await held`SELECT 1 FROM presences WHERE user_id = ${low} FOR UPDATE`
+    writing = first!.kind.statement(
+      sql,
+      rows.map(({ row }) => row),
+    )
+    writing.then(
+      () => {},
+      () => {},
+    )
+    await until("it waits for the first", async () => {
+      const waiting = await sql`
+        SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '%INTO presences%'`
+      return waiting.length > 0
+    })
+    // The second is free as long as the first is not.
+    await sql`SELECT 1 FROM presences WHERE user_id = ${high} FOR UPDATE NOWAIT`
+    await expect(noteLastSeen([high, low], 2)).rejects.toMatchObject({ code: "55P03" })
+  })
+  await writing
+  await noteLastSeen([high, low], 3)
+  const kept = await sql`SELECT status, last_seen FROM presences WHERE user_id IN (${low}, ${high})`
+  expect([...kept]).toEqual([high, low].map(() => ({ status: "idle", last_seen: 3 })))
+  await sql.end()
+})
+
+/** People whose homes one worker owns. */
+async function peopleOf(cluster: Cluster, owner: Worker, count: number): Promise<Person[]> {
+  const found: Person[] = []
+  while (found.length < count) {
+    const person = await cluster.person("one")
+    if ((await ownerOf(cluster, person)) === owner) found.push(person)
+  }
+  return found
+}
+
+test("friends whose home nobody answers for are listed and made all the same; what is not known is null", async ({
+  cluster,
+}) => {
+  const [east, west] = (await cluster.boot(2, { topology })) as [Worker, Worker]
+  const [ada, lin] = (await peopleOf(cluster, east, 2)) as [Person, Person]
+  const [bob, mo, eve] = (await peopleOf(cluster, west, 3)) as [Person, Person, Person]
+  const rest = ada.on(east)
+  for (const other of [lin, bob]) await befriended(ada, other, east)
+  await mo.on(east).requestFriend({ user_id: ada.id })
+  await lin.listen(east)
+  await sees(ada, east, lin, "online")
+  const ends: (() => void)[] = []
+  west.node.bus.handle(
+    "presencesOf",
+    () => new Promise(resolve => ends.push(() => resolve({ seen: [], elsewhere: [] }))),
+  )
+  const presences = async () =>
+    new Map((await rest.listRelationships()).map(({ user_id, presence }) => [user_id, presence] as const))
+  expect(await presences()).toEqual(
+    new Map([
+      [lin.id, { status: "online" }],
+      [bob.id, null],
+      [mo.id, null],
+    ]),
+  )
+  expect((await rest.requestFriend({ user_id: eve.id })).status).toBe("pending_outgoing")
+  const own = await ada.listen(east)
+  expect(await rest.acceptFriend({ user_id: mo.id })).toEqual({ success: true })
+  expect(await own.next("RELATIONSHIP_ADD")).toMatchObject({ user_id: mo.id, status: "friend", presence: null })
+  expect(await refusal(rest.getPresence({ user_id: bob.id }))).toBe("unavailable")
+  for (const end of ends) end()
+})
+
+test("a fault of whoever is asked is told as such; only what an earlier version does not know is nobody's", async ({
+  cluster,
+}) => {
+  const [east, west] = (await cluster.boot(2, { topology })) as [Worker, Worker]
+  const [bob] = (await peopleOf(cluster, west, 1)) as [Person]
+  await expect(east.node.bus.request(west.id, "unheardOf", {}, 5_000)).rejects.toBeInstanceOf(NotHandled)
+  west.node.bus.handle("presencesOf", () => Promise.reject(new Error("broken")))
+  await expect(east.node.presences.of([bob.id])).rejects.toMatchObject({ code: "internal" })
+  await expect(east.node.presences.lookUp([bob.id])).rejects.toMatchObject({ code: "internal" })
+  expect(cluster.errors.splice(0)).not.toEqual([])
 })

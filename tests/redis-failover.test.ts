@@ -4,6 +4,7 @@ import { shardOf } from "../src/domain/snowflake.ts"
 import { openLink, type Link } from "./chaos/proxy.ts"
 import type { BootOptions, Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
+import { connectionsOf } from "./kit/connections.ts"
 import type { Listener, Person, Place } from "./kit/person.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { ownRedis, type OwnRedis } from "./kit/services.ts"
@@ -173,6 +174,11 @@ describe.each(losses)("when Redis %s", (_, before, lose) => {
         for (let i = 0; i < 10; i++) await say(`meanwhile ${i}`)
         await lost
         await recovered([east, west])
+        const redisUrl = `redis://127.0.0.1:${redis.links[0].port}`
+        for (const { id } of [lin, ada, mia])
+          await until("connections are counted again", async () => {
+            return (await connectionsOf({ redisUrl, redisPrefix: cluster.redisPrefix }, id)) === 1
+          })
         for (let i = 0; i < 10; i++) await say(`after ${i}`)
         await post(mia, west, hers!.id, "mine too")
         await cluster.settle()

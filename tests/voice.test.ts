@@ -1,15 +1,24 @@
 /** Voice on the gateway: who is in which channel, whose call it is, and who is sent whose signals. */
 import { isDeepStrictEqual } from "node:util"
+import { Redis } from "ioredis"
 import type { ServerFrame } from "../client/gateway.ts"
+import { clusterConfig } from "../cluster.config.ts"
+import { channelActor } from "../src/actors/channel.ts"
+import { userActor } from "../src/actors/user.ts"
+import { unavailable } from "../src/contract/errors.ts"
 import { allIntents, bitOf } from "../src/contract/intents.ts"
 import type { Permission } from "../src/contract/permissions.ts"
 import { grantedAtCreation } from "../src/domain/permissions.ts"
-import { dayOf } from "../src/domain/voice.ts"
+import { dayOf, voiceSessionId } from "../src/domain/voice.ts"
+import { VoiceEndings } from "../src/gateway/voice-endings.ts"
+import { createLog } from "../src/observability/log.ts"
+import { openStorage } from "../src/storage/storage.ts"
+import { systemClock } from "../src/system-clock.ts"
 import { randomFrom } from "./chaos/random.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
 import type { Listener, Person, Place } from "./kit/person.ts"
-import { sharedServer } from "./kit/seeds.ts"
+import { plantServer, sharedServer } from "./kit/seeds.ts"
 import { expect, test, testWith } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -444,9 +453,42 @@ test("whoever may not connect or view any longer is out of voice, whichever way 
     expect(inbox.rest().filter(({ name }) => name === "VOICE_STATE_UPDATE")).toEqual([])
 })
 
+test("a change that concerns nobody in voice makes nobody be looked at", async ({ shared }) => {
+  const seed = await voiceServer(shared)
+  const { server_id, server, ada, lin, hall, den } = seed
+  const eve = await joined(shared, seed, "eve")
+  const at = ada.on(shared.east)
+  const caller = await lin.listen(shared.west)
+  await join(caller, hall.id)
+  const { id: role_id } = await at.createRole({ server_id, name: "talker" })
+  const override = (channel_id: string, target_id: string, type: "role" | "member") => () =>
+    at.setOverride({ channel_id, target_id, type, allow: [], deny: ["voice.speak"] })
+  const looks = async () => {
+    await shared.settle()
+    const [row] = await shared.sql<{ n: number }[]>`
+      SELECT count(*)::int AS n FROM tells_seen WHERE home = ${server_id}`
+    return row!.n
+  }
+  const changes: [change: () => Promise<unknown>, looks: number][] = [
+    [() => at.giveRole({ server_id, member_id: eve.id, role_id }), 0],
+    [() => at.giveRole({ server_id, member_id: lin.id, role_id }), 1],
+    [override(hall.id, eve.id, "member"), 0],
+    [override(den.id, server.id, "role"), 0],
+    [override(hall.id, lin.id, "member"), 1],
+    [override(hall.id, server.id, "role"), 1],
+  ]
+  let before = await looks()
+  for (const [i, [change, expected]] of changes.entries()) {
+    await change()
+    const after = await looks()
+    expect(after - before, `change ${i}`).toBe(expected)
+    before = after
+  }
+})
+
 async function callOf({ sql }: Cluster, person: Person) {
-  const [row] = await sql<{ channel_id: string; voice_session_id: string; ends_at: number | null }[]>`
-    SELECT channel_id, voice_session_id, ends_at FROM voice_calls WHERE user_id = ${person.id}`
+  const [row] = await sql<{ channel_id: string; voice_session_id: string; began_at: number; ends_at: number | null }[]>`
+    SELECT channel_id, voice_session_id, began_at, ends_at FROM voice_calls WHERE user_id = ${person.id}`
   return row
 }
 
@@ -481,6 +523,30 @@ test("one user is in one call over all servers: the newest", async ({ shared }) 
   }
 })
 
+test("the call that was asked for last is the one that stays, also when it is heard of first", async ({ shared }) => {
+  const one = await voiceServer(shared)
+  const two = await voiceServer(shared)
+  const { lin } = one
+  const { code } = await two.ada.on(shared.east).createInvite({ channel_id: two.channel.id })
+  await lin.on(shared.east).joinByInvite({ invite_code: code })
+  const caller = await lin.listen(shared.west)
+  const { session_id } = await join(caller, two.hall.id)
+  await until("his home knows", async () => (await callOf(shared, lin))?.voice_session_id === session_id)
+  const { order } = await shared.east.node.ask(userActor, lin.id, { type: "askForVoice" })
+  expect(voiceSessionId(order, "0".repeat(16)) > session_id).toBe(true)
+  await shared.east.node.ask(channelActor, one.hall.id, {
+    type: "joinVoice",
+    user: lin.id,
+    voice_session_id: voiceSessionId("1", "0".repeat(16)),
+    worker: shared.east.id,
+    gateway_session_id: "late",
+  })
+  await until("one call is left", async () => (await rowsOf(shared, one.server_id)).length === 0)
+  await shared.settle()
+  expect(await rowsOf(shared, two.server_id)).toMatchObject([{ user_id: lin.id, channel_id: two.hall.id }])
+  expect(await callOf(shared, lin)).toMatchObject({ channel_id: two.hall.id, voice_session_id: session_id })
+})
+
 test("the call is the session's that joined last; the others may mute and leave, and their end ends nothing", async ({
   shared,
 }) => {
@@ -507,6 +573,67 @@ test("the call is the session's that joined last; the others may mute and leave,
       user_id === lin.id && channel_id === null,
   }
   await watcher.next("VOICE_STATE_UPDATE", isGone)
+})
+
+test("a page that is loaded anew takes its call over with op 4, and the session that it had ends nothing", async ({
+  cluster,
+}) => {
+  const workers = await cluster.boot(2, briefly)
+  const [east, west] = workers as [Worker, Worker]
+  const { server_id, ada, lin, hall } = await voiceServer(cluster)
+  const watcher = await listen(ada, east)
+  await join(watcher, hall.id)
+  await watcher.next("VOICE_STATE_UPDATE")
+  const isThere = (expected: object) =>
+    watcher.next("VOICE_STATE_UPDATE", { where: ({ user_id }) => user_id === lin.id }).then(state => {
+      expect(state).toEqual(stateOf(lin, server_id, hall.id, expected))
+    })
+  // On the worker that holds it, and on the other one.
+  const over: string[] = []
+  let before = await listen(lin, east)
+  await join(before, hall.id)
+  await isThere({})
+  for (const [i, place] of [west, west, east].entries()) {
+    over.push(before.sessionId!)
+    before.drop()
+    const after = await listen(lin, place)
+    const self_mute = i % 2 === 0
+    update(after, { channel_id: hall.id, self_mute })
+    const { session_id } = await after.next("VOICE_SERVER_UPDATE")
+    await isThere({ self_mute })
+    watcher.send({ op: 22, d: { channel_id: hall.id, sdp: `v=${i}`, target_user_id: lin.id } })
+    expect(await after.signal(22)).toMatchObject({ sdp: `v=${i}` })
+    after.send({ op: 23, d: { channel_id: hall.id, sdp: `v=${i}`, target_user_id: ada.id } })
+    expect(await watcher.signal(23)).toMatchObject({ session_id })
+    before = after
+  }
+  const redis = new Redis(cluster.redisUrl)
+  const isKept = async (id: string) => (await redis.keys(`${cluster.redisPrefix}*gateway-session:{${id}}`)).length > 0
+  expect(await isKept(before.sessionId!)).toBe(true)
+  await until("the sessions before are over", async () => !(await Promise.all(over.map(isKept))).includes(true))
+  redis.disconnect()
+  await nothingMore(cluster, watcher)
+  expect(await rowsOf(cluster, server_id)).toHaveLength(2)
+})
+
+test("a leave that PostgreSQL refuses leaves the call with its session", async ({ cluster }) => {
+  const [worker] = await cluster.boot(1)
+  const { server_id, ada, lin, hall } = await voiceServer(cluster)
+  const [caller, callee] = await Promise.all([listen(lin, worker!), listen(ada, worker!)])
+  await join(callee, hall.id)
+  await join(caller, hall.id)
+  await cluster.sql`
+    CREATE TABLE kept (server_id bigint, user_id bigint, FOREIGN KEY (server_id, user_id) REFERENCES voice_states)`
+  await cluster.sql`INSERT INTO kept VALUES (${server_id}, ${lin.id})`
+  leave(caller)
+  caller.send({ op: 22, d: { channel_id: hall.id, sdp: "still here", target_user_id: ada.id } })
+  expect(await callee.signal(22)).toMatchObject({ sdp: "still here" })
+  expect(cluster.errors.splice(0).length).toBeGreaterThanOrEqual(1)
+  await cluster.sql`DROP TABLE kept`
+  leave(caller)
+  await callee.next("VOICE_STATE_UPDATE", {
+    where: ({ user_id, channel_id }) => user_id === lin.id && channel_id === null,
+  })
 })
 
 test("signals reach the one they are for, on whichever worker, and nobody else", async ({ shared }) => {
@@ -597,6 +724,46 @@ test("signals of one session arrive in its order", async ({ shared }) => {
   expect(callee.signals().map(({ d }) => (d as { candidate: string }).candidate)).toEqual(sent)
 })
 
+test("where more than a hundred listen, of who speaks only changes are told, and the last one always", async ({
+  shared,
+}) => {
+  const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
+  const { sql } = shared
+  await sql`UPDATE channels SET channel_type = 'voice' WHERE id = ${channel_id}`
+  await sql`
+    INSERT INTO users (id, username, created_at)
+    SELECT 77000000000000000 + i * 4096, 'listener_' || i, 1704153600 FROM generate_series(1, 100) AS i`
+  await sql`
+    INSERT INTO members (server_id, user_id, joined_at)
+    SELECT ${server_id}, 77000000000000000 + i * 4096, 1704153600 FROM generate_series(1, 100) AS i`
+  await sql`
+    INSERT INTO voice_states
+    SELECT ${server_id}, 77000000000000000 + i * 4096, ${channel_id}, 'v' || i, ${shared.west.id}, 'g' || i,
+      false, false, false, false, false, 1704153600000 FROM generate_series(1, 100) AS i`
+  const [caller, callee] = await Promise.all([listen(ada, shared.east), listen(lin, shared.west)])
+  await join(callee, channel_id)
+  await join(caller, channel_id)
+  const speak = (speaking: boolean) => caller.send({ op: 25, d: { channel_id, speaking } })
+  for (let i = 0; i < 10; i++) speak(true)
+  await shared.settle()
+  expect(callee.signals()).toHaveLength(1)
+  expect(await callee.signal(25)).toMatchObject({ user_id: ada.id, speaking: true })
+  // It changes its mind faster than it is told.
+  const beganAt = performance.now()
+  for (let i = 0; i < 9; i++) speak(i % 2 === 1)
+  const told: boolean[] = []
+  const hearAll = async () => {
+    while (callee.signals().length > 0) told.push(((await callee.signal(25)) as { speaking: boolean }).speaking)
+    return told.at(-1) === false
+  }
+  await until("the last one is told", hearAll)
+  await shared.settle()
+  await hearAll()
+  expect(told.at(-1)).toBe(false)
+  expect(told.length).toBeLessThanOrEqual(2 + (performance.now() - beganAt) / 1_000)
+})
+
 test("who is in a channel, over REST", async ({ shared }) => {
   const { server, ada, lin, hall, channel } = await voiceServer(shared)
   const stranger = await shared.person("stranger")
@@ -683,6 +850,26 @@ test("the day's allowance of the tier ends the call, refuses the next, and begin
   connect(caller, hall.id)
   expect(await caller.next("VOICE_STATE_UPDATE")).toMatchObject({ user_id: lin.id, channel_id: null, server_id: null })
   expect(await rowsOf(cluster, server_id)).toMatchObject([{ user_id: ada.id }])
+})
+
+test("what was used in a server that one has left for another is taken off the call that goes on", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1)
+  await cluster.bootJobWorker()
+  const { server_id, lin, hall } = await voiceServer(cluster)
+  const caller = await lin.listen(worker!)
+  const { session_id } = await join(caller, hall.id)
+  expect(await caller.next("VOICE_STATE_UPDATE")).toEqual(stateOf(lin, server_id, hall.id))
+  await until("his home knows", async () => (await callOf(cluster, lin))?.voice_session_id === session_id)
+  const { began_at, ends_at } = (await callOf(cluster, lin))!
+  expect(ends_at).toBeGreaterThan(began_at)
+  // The end of the call before is heard of after the beginning of this one: the whole allowance of the day.
+  const midnight = dayOf(began_at) * 86_400_000
+  const ended = { voice_session_id: voiceSessionId("1", "0".repeat(16)), from: midnight, to: midnight + 7_200_000 }
+  await worker!.node.ask(userActor, lin.id, { type: "voiceChanged", ended })
+  expect((await callOf(cluster, lin))?.ends_at ?? began_at).toBe(began_at)
+  expect(await caller.next("VOICE_STATE_UPDATE", { timeoutMs: 30_000 })).toEqual(stateOf(lin, server_id, null))
 })
 
 test("a call that should be over ends also when its job was lost", async ({ cluster }) => {
@@ -805,6 +992,47 @@ test("a call ends when its worker is gone and nobody resumes it, whoever owned i
     expect(await watcher.next("VOICE_STATE_UPDATE", { timeoutMs: 30_000 })).toEqual(stateOf(lin, server_id, null))
     expect(await rowsOf(cluster, server_id)).toEqual([])
     await until("his home knows", async () => (await callOf(cluster, lin)) === undefined)
+  }
+})
+
+test("one sweep finds everything that dead workers left behind, however much it is, and what cannot be ended stops none", async ({
+  shared,
+}) => {
+  const seed = await voiceServer(shared)
+  const { server_id, hall } = seed
+  const people = await Promise.all(["a", "b", "c", "d", "e"].map(name => joined(shared, seed, name)))
+  const { ask } = shared.east.node
+  for (const { id: user } of people)
+    await ask(channelActor, hall.id, {
+      type: "joinVoice",
+      user,
+      voice_session_id: voiceSessionId("1", "0".repeat(16)),
+      worker: "gone",
+      gateway_session_id: "gone",
+    })
+  const storage = openStorage({ ...clusterConfig.storage, url: shared.databaseUrl, name: "sweeper" })
+  const refused = (await rowsOf(shared, server_id))[0]!.user_id
+  const endings = new VoiceEndings({
+    // The first is out of reach.
+    ask: (actor, id, command, options) =>
+      "user" in command && command.user === refused
+        ? Promise.reject(unavailable("no owner"))
+        : ask(actor, id, command, options),
+    self: "sweeper",
+    webWorkers: () => ["sweeper"],
+    storage,
+    listeners: { byId: new Map() },
+    resumeWindow: 3_600_000,
+    page: 2,
+    clock: systemClock,
+    log: createLog({ level: "silent", process: "web" }),
+  })
+  try {
+    await endings.sweep()
+    expect(await rowsOf(shared, server_id)).toMatchObject([{ user_id: refused }])
+  } finally {
+    endings.stop()
+    await storage.close()
   }
 })
 

@@ -249,9 +249,10 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     startTyping: {
       needs: ({ user }) => [member(user.id)],
       turn({ state: channel, home: server, now }, { user }) {
-        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user.id), "messages.send")
-        if (!holdsMessages(channel) || msSinceTyped(server, channel.id, user.id, now) < typingPause)
-          return { reply: { told: false } }
+        const caller = requireViewer(server, channel.id, user.id)
+        if (!holdsMessages(channel)) return { reply: { told: false } }
+        requirePermissionIn(server, channel.id, caller, "messages.send")
+        if (msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
         return {
           remember: draft => {
             const key = typingKey(channel.id, user.id)
@@ -326,7 +327,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         if (!found && before.length >= limits.overridesPerChannel) throw fail("override_limit")
         const after = [...before.filter(other => other.target_id !== target_id), override]
         return {
-          ...overriding(server, channel, before, after),
+          ...overriding(server, channel, before, after, override),
           write: [putOverride({ ...override, channel_id: channel.id, server_id: server.id })],
           reply: overrideObject(channel.id, override),
         }
@@ -350,7 +351,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         requireLoosenable(server, channel.id, caller, found, undefined)
         const after = before.filter(other => other !== found)
         return {
-          ...overriding(server, channel, before, after),
+          ...overriding(server, channel, before, after, found),
           write: [deleteOverride({ channel_id: channel.id, target_id })],
           reply: { deleted: true },
         }
@@ -428,6 +429,7 @@ function overriding(
   channel: Readonlied<ChannelState>,
   before: readonly Override[],
   after: readonly Override[],
+  { type, target_id }: Override,
 ) {
   const shown = channelObject(channel)
   return {
@@ -444,7 +446,10 @@ function overriding(
         after,
       }),
       channelUpdate.to(viewersOf(server.id, channel.id), shown),
-      ...voiceRechecks(server),
+      ...voiceRechecks(
+        server,
+        ({ channel_id, user_id }) => channel_id === channel.id && (type === "role" || user_id === target_id),
+      ),
     ],
   }
 }

@@ -112,8 +112,13 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
   if (isChanged.lower) publish.push(changed(lower.id, higher.id, shownAs(next.lower, higher)))
   if (isChanged.higher) publish.push(changedElsewhere(higher.id, lower.id, shownAs(next.higher, lower)))
   const as = regardOf(next) === regardOf(pair) ? undefined : regardOf(next)
-  const wereFriends = pair.lower?.status === "friend"
-  if (as) publish.push(regardedElsewhere(higher.id, { other: lower.id, as, wereFriends }))
+  const regardOn = (party: Party, other: Party, as: Regard["as"]): Regard => ({
+    other: other.id,
+    as,
+    wereFriends: pair.lower?.status === "friend",
+    isToldOffline: party.presence?.status === "offline",
+  })
+  if (as) publish.push(regardedElsewhere(higher.id, regardOn(higher, lower, as)))
   return {
     after,
     effects: {
@@ -125,7 +130,7 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
         ...(isChanged.higher ? [rowOf(higher.id, lower.id, next.higher)] : []),
       ],
       publish,
-      ...(as && { presence: { other: higher.id, as, wereFriends } }),
+      ...(as && { presence: regardOn(lower, higher, as) }),
     },
   }
 }

@@ -236,7 +236,7 @@ function assignment(server: Server, target: Readonlied<MemberState>, roles: read
           ...(target.nickname === null ? {} : { nick: target.nickname }),
         }),
       ),
-      ...voiceRechecks(server),
+      ...voiceRechecks(server, ({ user_id }) => user_id === target.user_id),
     ],
   }
 }

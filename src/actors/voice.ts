@@ -9,8 +9,10 @@ import type { CallState, ChannelState, MemberState, ServerState, UserState, Voic
 import {
   absentObject,
   dayOf,
+  hasSameFlags,
   holdsVoice,
   noFlags,
+  orderAbove,
   participantObject,
   secondsByDay,
   usedUpAt,
@@ -26,7 +28,8 @@ import { tell, type ActorKind, type Publication, type Readonlied } from "./runti
 /**
  * Voice. A server's home says who is in its channels, a user's home which of his calls is the newest and what he has used of
  * his day. They keep:
- *   V1  A user is in at most one channel of a server, and soon after his last join in at most one of all servers.
+ *   V1  A user is in at most one channel of a server, and soon after his last join in at most one of all servers: the one that
+ *       he asked for last, in whichever order they are heard of.
  *   V2  Every second in a channel is counted once, however its call ends.
  *   V3  What is over is over by its voice session: what comes late ends nothing else.
  */
@@ -39,8 +42,10 @@ export interface VoiceChannelCommands {
     gateway_session_id: string
     flags?: SelfFlags | undefined
   }): { server_id: Snowflake; bitrate: number } | null
-  /** False: he is not in this channel. */
-  setVoiceFlags(input: { user: Snowflake; flags: SelfFlags }): { isIn: boolean }
+  /** Null: he is not in this channel. */
+  setVoiceFlags(input: { user: Snowflake; flags: SelfFlags }): {
+    holder: { worker: string; gateway_session_id: string } | null
+  }
   /** Whichever voice channel of the server he is in. */
   leaveVoice(input: { user: Snowflake }): { left: boolean }
   /** V3; with `worker`, only while that worker holds it. */
@@ -66,8 +71,8 @@ export interface VoiceServerCommands {
 }
 
 export interface VoiceUserCommands {
-  /** Whether anything is left of his day; and the channel of his newest call. */
-  askForVoice(input: object): { allowed: boolean; call: Snowflake | null }
+  /** Whether anything is left of his day; the channel of his newest call; and what makes a voice session newer than those before. */
+  askForVoice(input: object): { allowed: boolean; call: Snowflake | null; order: Snowflake }
   /** Told by a server's home after its commit. */
   voiceChanged(input: { ended?: Stint | undefined; began?: Omit<CallState, "ends_at"> | undefined }): void
   /** Told by a server's home that knows nothing of this call. */
@@ -134,9 +139,9 @@ export const voiceOver = (server: Server, now: number): Publication[] =>
 /** Members that one turn looks at. */
 const lookedAtTogether = 100
 
-/** What a change of who may do what means for those in voice is found out in turns of their own. */
-export function voiceRechecks(server: Server): Publication[] {
-  const users = [...server.voice.keys()]
+/** What a change of who may do what means for those in voice whom it concerns is found out in turns of their own. */
+export function voiceRechecks(server: Server, isConcerned: (state: Voice) => boolean = () => true): Publication[] {
+  const users = [...server.voice.values()].filter(state => isConcerned(state)).map(({ user_id }) => user_id)
   const rechecks: Publication[] = []
   for (let i = 0; i < users.length; i += lookedAtTogether)
     rechecks.push(
@@ -194,7 +199,9 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
         },
         write: [putVoiceState({ ...joined, server_id: server.id })],
         publish: [
-          ...(stays && !flags ? [] : [voiceStateUpdate.to(audience, voiceStateObject(server.id, joined))]),
+          ...(stays && hasSameFlags(before, joined)
+            ? []
+            : [voiceStateUpdate.to(audience, voiceStateObject(server.id, joined))]),
           told(user, "voiceChanged", {
             ended: before && stint(before, now),
             began: { server_id: server.id, channel_id: channel.id, voice_session_id, began_at: now },
@@ -208,15 +215,16 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
   setVoiceFlags: {
     turn({ state: channel, home: server }, { user, flags }) {
       const before = server.voice.get(user)
-      if (before?.channel_id !== channel.id) return { reply: { isIn: false } }
+      if (before?.channel_id !== channel.id) return { reply: { holder: null } }
       const after: VoiceState = { ...before, ...withDeafness(flags) }
+      const { worker, gateway_session_id } = before
       return {
         apply: draft => {
           draft.voice.set(user, after)
         },
         write: [putVoiceState({ ...after, server_id: server.id })],
         publish: [voiceStateUpdate.to(viewersOf(server.id, channel.id), voiceStateObject(server.id, after))],
-        reply: { isIn: true },
+        reply: { holder: { worker, gateway_session_id } },
       }
     },
   },
@@ -318,7 +326,7 @@ const daysKept = 2
 
 export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommands>["commands"] = {
   askForVoice: {
-    turn({ state: user, now }) {
+    turn({ state: user, now, newId }) {
       const allowance = voiceAllowance(user.tier)
       const running = user.call ? secondsByDay(user.call.began_at, now) : []
       const used = [...user.voiceSeconds, ...running].reduce(
@@ -326,7 +334,11 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
         0,
       )
       return {
-        reply: { allowed: allowance === null || used < allowance, call: user.call?.channel_id ?? null },
+        reply: {
+          allowed: allowance === null || used < allowance,
+          call: user.call?.channel_id ?? null,
+          order: orderAbove(user.call?.voice_session_id, newId()),
+        },
       }
     },
   },
@@ -338,7 +350,12 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
       for (const [day, count] of used) seconds.set(day, (seconds.get(day) ?? 0) + count)
       for (const day of seconds.keys()) if (day <= dayOf(now) - daysKept) seconds.delete(day)
       const left = ended && user.call?.voice_session_id === ended.voice_session_id ? null : user.call
-      const call = began ? { ...began, ends_at: endOf(user, began.began_at, seconds) } : left
+      // V1
+      const [newest, older] =
+        began && left && began.voice_session_id < left.voice_session_id ? [left, began] : [began ?? left, began && left]
+      // What has ended elsewhere is not left for it any longer.
+      const call = newest && { ...newest, ends_at: endOf(user, newest.began_at, seconds) }
+      const isChanged = call?.voice_session_id !== user.call?.voice_session_id || call?.ends_at !== user.call?.ends_at
       return {
         apply: draft => {
           draft.voiceSeconds = seconds
@@ -346,13 +363,9 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
         },
         write: [
           ...used.map(([day, count]) => addVoiceUsage({ user_id: user.id, day, seconds: count })), // V2
-          ...(call === user.call ? [] : [callRow(user.id, call)]),
+          ...(isChanged ? [callRow(user.id, call)] : []),
         ],
-        publish: [
-          // V1: the one that he was in until now, wherever it is.
-          ...(began && left && left.server_id !== began.server_id ? [endTold(left, user.id)] : []),
-          ...(began ? expiry(user.id, call!) : []),
-        ],
+        publish: [...(older ? [endTold(older, user.id)] : []), ...(call && isChanged ? expiry(user.id, call) : [])],
         reply: undefined,
       }
     },

@@ -26,6 +26,8 @@ export interface AccessSession {
   token_hash: string
   expires_at: number
   last_activity: number
+  /** Where it signed in, see `originOf`. Workers of the version before leave it out of the cache. */
+  origin?: string
 }
 
 export interface PresentedToken {
@@ -35,6 +37,16 @@ export interface PresentedToken {
 
 export const newSecret = (): string => randomBytes(32).toString("base64url")
 export const hashSecret = (secret: string): string => hash("sha256", secret, "hex")
+
+/** A user agent as it is kept with a session. */
+export const keptUserAgent = (userAgent: string): string => userAgent.replace(/[^\x20-\x7e]/g, "?").slice(0, 512)
+/** Address and user agent as one short text; storage/sessions.ts makes the same of what is kept. */
+export const originOf = (address: string, userAgent: string): string =>
+  hash("sha256", `${address}\n${keptUserAgent(userAgent)}`, "base64").slice(0, 22)
+
+/** Whether a token comes from where its session signed in. */
+export const isAtOrigin = ({ origin }: Pick<AccessSession, "origin">, address: string, userAgent: string): boolean =>
+  origin === undefined || origin === originOf(address, userAgent)
 
 const shape = /^(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})$/
 const otherKinds = /^(2fa|email|bot|webhook)\./

@@ -6,11 +6,14 @@ import { defineEvent } from "./registry.ts"
 /** `d` of HELLO (op 10): milliseconds between two heartbeats. */
 export const Hello = z.object({ heartbeat_interval: z.int().positive() })
 
+const Properties = z.record(z.string(), z.unknown())
+
 /** `d` of IDENTIFY (op 2). Unknown keys are ignored. */
 export const Identify = z.object({
   token: z.string(),
   intents: z.int().min(0).max(largestIntents).default(defaultIntents),
-  properties: z.record(z.string(), z.unknown()).optional(),
+  /** `client_version` is compared with the oldest welcome one; `browser` or `$browser` stands for the user agent. */
+  properties: Properties.optional(),
   /** Anything that counts as true: READY and all that follows are pieces of one zlib stream, a frame each. */
   compress: z.unknown().optional(),
 })
@@ -21,6 +24,8 @@ export const Resume = z.object({
   /** As READY gave it. */
   session_id: z.string().regex(/^[0-9a-f]{32}$/),
   seq: z.int().nonnegative().default(0),
+  /** As in IDENTIFY; what is no object is ignored. */
+  properties: Properties.optional().catch(undefined),
   /** As in IDENTIFY, from RESUMED on; what the session had before does not matter. */
   compress: z.unknown().optional(),
 })

@@ -25,7 +25,6 @@ export const limits = {
   /** Servers one user may own, of the standard tier. */
   ownedServers: 100,
   inviteDefaultAge: 86_400,
-  typingSeconds: 10,
   usersInVoiceChannel: 99,
   bitrate: { min: 8_000, usual: 64_000, max: 384_000 },
   /** In all voice channels of a server together. */

@@ -93,7 +93,7 @@ export const presenceUpdate = defineEvent({
   intent: "GUILD_PRESENCES",
   delivery: "ephemeral",
   summary:
-    "Somebody came, went or chose another status. Friends and members of common servers get it, except of large servers; his own other sessions get what he really chose. After RESUMED what a client knows of presences may be old: it asks again",
+    "Somebody came, went or chose another status. Friends and members of common servers get it, except of large servers; his own other sessions get what he really chose, but not the one that asked for it by op 3. To two of whom one has blocked the other both look offline. After RESUMED what a client knows of presences may be old: it asks again",
   data: z.object({
     user_id: Snowflake,
     status: Status,

@@ -40,6 +40,8 @@ export interface Regard {
   readonly other: string
   readonly as: "friend" | "blocked"
   readonly wereFriends: boolean
+  /** The other was told with the friendship that he is offline. */
+  readonly isToldOffline: boolean
 }
 
 /** In portions with at most so many homes, as far as one change has no more. */

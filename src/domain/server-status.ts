@@ -23,7 +23,7 @@ export interface ServiceFacts extends ServiceNotice {
   readonly blocks_version: number
 }
 
-/** What the doors know of the service: as of the last look, at most a second or two ago while PostgreSQL answers. */
+/** What the doors know of the service: as of the last look, at most a second or so ago while PostgreSQL answers. */
 export interface ServiceView {
   readonly facts: ServiceFacts
   isBlocked(address: Address): boolean

@@ -7,8 +7,10 @@ import {
   hintedBitrate,
   iceServersFor,
   mediaEndpoint,
+  orderAbove,
   secondsByDay,
   usedUpAt,
+  voiceSessionId,
   withDeafness,
   noFlags,
   type VoicePolicy,
@@ -17,6 +19,24 @@ import {
 const day = 86_400_000
 /** Noon of some day. */
 const noon = 20_000 * day + day / 2
+
+test("of two voice sessions of a user the newer one has the greater id, however long its number is", () => {
+  const random = ["f".repeat(16), "0".repeat(16)] as const
+  const ids = ["1", "9", "10", "407837345124353", "382712242427465728", "18446744073709551615"]
+  const sessions = ids.map((order, i) => voiceSessionId(order, random[i % 2]!))
+  for (const session of sessions) expect(session).toMatch(/^[\da-f]{32}$/)
+  expect(sessions.toSorted()).toEqual(sessions)
+})
+
+test("an order is above that of the voice session before, also when the clock fell", () => {
+  const before = voiceSessionId("1000", "f".repeat(16))
+  expect(orderAbove(undefined, "7")).toBe("7")
+  expect(orderAbove(before, "2000")).toBe("2000")
+  for (const order of ["7", "1000"]) {
+    expect(orderAbove(before, order)).toBe("1001")
+    expect(voiceSessionId(orderAbove(before, order), "0".repeat(16)) > before).toBe(true)
+  }
+})
 
 describe("what is used of a day", () => {
   test("seconds that have begun count", () => {

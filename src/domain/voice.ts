@@ -14,9 +14,29 @@ export interface VoicePolicy {
   readonly voice_media_url?: string | undefined
 }
 
+/**
+ * 32 hex digits. A user's own rise with his joins, so that of two the newer one is known: `order` is an id that his home made
+ * when he asked, `random` 16 hex digits.
+ */
+export const voiceSessionId = (order: Snowflake, random: string): string =>
+  BigInt(order).toString(16).padStart(16, "0") + random
+
+/** Such an order, above that of a voice session before, whatever the clocks of those who made them say. */
+export function orderAbove(before: string | undefined, order: Snowflake): Snowflake {
+  if (before === undefined) return order
+  const next = BigInt(`0x${before.slice(0, 16)}`) + 1n
+  return next > BigInt(order) ? next.toString() : order
+}
+
 /** What a user says of himself. */
 export type SelfFlags = Pick<VoiceState, "self_mute" | "self_deaf" | "self_video" | "self_stream">
 export const noFlags: SelfFlags = { self_mute: false, self_deaf: false, self_video: false, self_stream: false }
+
+export const hasSameFlags = (one: SelfFlags, other: SelfFlags): boolean =>
+  one.self_mute === other.self_mute &&
+  one.self_deaf === other.self_deaf &&
+  one.self_video === other.self_video &&
+  one.self_stream === other.self_stream
 
 export const holdsVoice = (channel: Pick<ChannelState, "channel_type">) =>
   channel.channel_type === "voice" || channel.channel_type === "stage"

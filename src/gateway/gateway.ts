@@ -2,6 +2,7 @@ import { hash } from "node:crypto"
 import { isIP } from "node:net"
 import type { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t, WebSocket } from "uWebSockets.js"
 import type { ClusterNode } from "../actors/runtime/node.ts"
+import { inTurns } from "../cluster/batches.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { Failure } from "../contract/errors.ts"
@@ -16,7 +17,7 @@ import type { ServiceView } from "../domain/server-status.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
-import { bareToken, Entrance } from "./entrance.ts"
+import { Entrance } from "./entrance.ts"
 import { FailedTokens } from "./failed-tokens.ts"
 import { ForeignLogs } from "./foreign-log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./frame-limits.ts"
@@ -27,11 +28,14 @@ import { isPassing } from "./patience.ts"
 import { PresenceFeed, presenceRequests } from "./presence.ts"
 import { Reader } from "./reader.ts"
 import type { SessionHandlers } from "./requests.ts"
+import { Resumption } from "./resumption.ts"
 import { ServedHomes } from "./served-homes.ts"
 import { Announcer } from "./announcer.ts"
 import type { Connection } from "./session.ts"
+import { Sessions } from "./sessions.ts"
 import { Stream } from "./stream.ts"
 import { Voice } from "./voice.ts"
+import { bareToken, TokenCheck } from "./token-check.ts"
 import { TypingRequests } from "./typing.ts"
 import { drainPause, inWaves, type DrainTopology } from "./waves.ts"
 
@@ -76,6 +80,8 @@ export interface GatewayOptions {
   readonly service: ServiceView
   /** The oldest client that is still welcome, if it says its version. */
   readonly minClientVersion: string
+  /** Whether a token is good only where it signed in. */
+  readonly tokenBinding: boolean
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -99,7 +105,9 @@ export class Gateway {
   readonly #announcer: Announcer
   readonly #homes: ServedHomes
   readonly #reader: Reader
+  readonly #sessions: Sessions
   readonly #entrance: Entrance
+  readonly #resumption: Resumption
   readonly #stream: Stream
   readonly #voice: Voice
   readonly #foreign: ForeignLogs
@@ -153,8 +161,8 @@ export class Gateway {
       self,
       budget: topology.socketBudget,
       stuckAfter: topology.stuckAfter,
-      reconcile: (session, server) => this.#entrance.reconcile(session, server),
-      changed: session => this.#entrance.save(session),
+      reconcile: (session, server) => this.#sessions.reconcile(session, server),
+      changed: session => this.#sessions.save(session),
       clock,
       log,
       metrics,
@@ -168,32 +176,61 @@ export class Gateway {
       clock,
       metrics,
     })
-    this.#entrance = new Entrance({
+    this.#sessions = new Sessions({
       self,
       listeners: this.#listeners,
       reader: this.#reader,
       homes: this.#homes,
-      foreign: this.#foreign,
       records,
-      streams: () => node.streams,
-      logs: node.logs,
-      bus: node.bus,
       storage,
-      verify: token => options.tokens.verify(token),
       isLiving: worker => node.membership.isLiving(worker),
-      gatewayUrl: options.gatewayUrl,
-      minClientVersion: options.minClientVersion,
       connectionsPerUser: options.limited ? topology.connectionsPerUser : undefined,
       compression: options.compression,
-      failedTokens: new FailedTokens({ clock, limited: options.limited }),
-      onMoved: session => this.#voice.moved(session),
-      onOpen: connection => this.#announcer.greet(connection),
       onEnd: session => this.#voice.ended(session),
-      identifyAtOnce: topology.identifyAtOnce,
-      identifyQueue: topology.identifyQueue,
       clock,
       log,
       metrics,
+    })
+    const shared = {
+      self,
+      listeners: this.#listeners,
+      reader: this.#reader,
+      homes: this.#homes,
+      sessions: this.#sessions,
+      records,
+      storage,
+      tokens: new TokenCheck({
+        verify: token => options.tokens.verify(token),
+        binding: options.tokenBinding,
+        failed: new FailedTokens({ clock, limited: options.limited }),
+      }),
+      // One query at a time, for all who come meanwhile.
+      membershipsOf: inTurns(async (users: readonly Snowflake[]) => {
+        metrics.gateway.membershipQueries.inc()
+        const found = await storage.users.memberships([...new Set(users)])
+        return users.map(user => found.get(user) ?? [])
+      }, clock),
+      onOpen: (connection: Connection) => this.#announcer.greet(connection),
+      clock,
+      log,
+      metrics,
+    }
+    this.#entrance = new Entrance({
+      ...shared,
+      gatewayUrl: options.gatewayUrl,
+      minClientVersion: options.minClientVersion,
+      identifyAtOnce: topology.identifyAtOnce,
+      identifyQueue: topology.identifyQueue,
+    })
+    this.#resumption = new Resumption({
+      ...shared,
+      foreign: this.#foreign,
+      streams: () => node.streams,
+      logs: node.logs,
+      bus: node.bus,
+      isLiving: worker => node.membership.isLiving(worker),
+      onMoved: session => this.#voice.moved(session),
+      queue: topology.identifyQueue,
     })
     this.#voice = new Voice({
       ask: node.ask,
@@ -204,7 +241,7 @@ export class Gateway {
       listeners: this.#listeners,
       reader: this.#reader,
       logs: node.logs,
-      save: session => this.#entrance.save(session),
+      save: session => this.#sessions.save(session),
       policy: options.voice,
       iceServers: options.iceServers,
       resumeWindow: topology.resumeWindow,
@@ -217,7 +254,7 @@ export class Gateway {
       listeners: this.#listeners,
       reader: this.#reader,
       homes: this.#homes,
-      giveUp: session => this.#entrance.end(session),
+      giveUp: session => this.#sessions.end(session),
       slice: topology.publishSlice,
       budget: topology.socketBudget,
       clock,
@@ -400,6 +437,7 @@ export class Gateway {
       plainEncoding: encoding,
       encoding,
       address,
+      userAgent: this.#options.tokenBinding ? req.getHeader("user-agent") : "",
       session: undefined,
       busy: false,
       onDrain: undefined,
@@ -421,7 +459,7 @@ export class Gateway {
     metrics.gateway.connections.dec()
     const { session } = connection
     if (!session || session.connection !== connection) return
-    this.#entrance.detach(session)
+    this.#sessions.detach(session)
     records
       .disconnect(session.user, session.id, node.membership.self.id)
       .then(workers => {
@@ -464,7 +502,7 @@ export class Gateway {
           return this.#entrance.identify(connection, d)
         })
       case "RESUME":
-        return this.#enter(connection, () => this.#entrance.resume(connection, d))
+        return this.#enter(connection, () => this.#resumption.resume(connection, d))
       default: {
         const done = this.#handlers[op](connection.session!, d)
         if (done)
@@ -532,7 +570,7 @@ export class Gateway {
     this.#stream.closeHoled()
     const detachedSince = clock.monotonic() - topology.resumeWindow
     for (const session of this.#listeners.byId.values())
-      if (session.state === "detached" && session.progressAt < detachedSince) this.#entrance.end(session)
+      if (session.state === "detached" && session.progressAt < detachedSince) this.#sessions.end(session)
     this.#reader.sweep()
     this.#foreign.sweep()
     this.#typing.sweep()
@@ -550,8 +588,8 @@ export class Gateway {
   /** With them goes the count of a user's connections, which lapses and is lost likewise. */
   #saveAll(): void {
     for (const session of this.#listeners.byId.values()) {
-      this.#entrance.save(session)
-      if (session.connection) this.#entrance.countAgain(session)
+      this.#sessions.save(session)
+      if (session.connection) this.#sessions.countAgain(session)
     }
   }
 }

@@ -85,8 +85,7 @@ export class PresenceFeed {
       if (!change.isApart && this.#isOld(change)) continue
       const key = change.isApart ? `${change.user} ${change.homes.join(" ")}` : change.user
       const waiting = this.#waiting.get(key)
-      if (waiting)
-        this.#waiting.set(key, { ...change, homes: [...new Set([...waiting.homes, ...change.homes])] })
+      if (waiting) this.#waiting.set(key, { ...change, homes: [...new Set([...waiting.homes, ...change.homes])] })
       else if (this.#waiting.size < timing.gathered) this.#waiting.set(key, change)
       else metrics.presence.shed.inc()
     }

@@ -14,6 +14,8 @@ export interface Connection {
   /** What it is sent; compressed from its session's first frame on, where that was asked for. */
   encoding: Encoding
   readonly address: string
+  /** Empty where nobody looks at it. */
+  readonly userAgent: string
   ws: WebSocket<Connection>
   session: Session | undefined
   /** IDENTIFY or RESUME is under way. */

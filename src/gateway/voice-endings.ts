@@ -24,6 +24,9 @@ export interface VoiceEndingsOptions {
   readonly log: Log
 }
 
+/** And every call in it. */
+const isChannelGone = (error: unknown) => error instanceof Failure && error.code === "channel_not_found"
+
 /** Calls that a sweep ends at a time. */
 const sweptAtOnce = 16
 
@@ -135,7 +138,7 @@ export class VoiceEndings {
     read: (after: HeldCall | undefined) => Promise<HeldCall[]>,
     overOf: (calls: readonly HeldCall[]) => readonly HeldCall[],
   ): Promise<void> {
-    const failures: unknown[] = []
+    let failure: Error | undefined
     let calls: HeldCall[] = []
     do {
       calls = await read(calls.at(-1))
@@ -146,13 +149,13 @@ export class VoiceEndings {
           try {
             await this.#options.ask(channelActor, channel_id, { type: "endVoice", user, voice_session_id, worker })
           } catch (error) {
-            failures[0] ??= error
+            if (!isChannelGone(error)) failure ??= error as Error
           }
         }
       })
       await Promise.all(ending)
     } while (calls.length === this.#options.page && !this.#stopped)
-    if (failures.length > 0) throw failures[0]
+    if (failure) throw failure
   }
 
   /** Tries until it is answered, whatever the answer, or nobody wants it any longer. */
@@ -169,8 +172,7 @@ export class VoiceEndings {
       }
     }
     go().catch((error: unknown) => {
-      // The channel is gone, and every call in it.
-      if (!(error instanceof Failure) || error.code === "internal") log.warn({ err: error }, what)
+      if (!isChannelGone(error)) log.warn({ err: error }, what)
     })
   }
 }

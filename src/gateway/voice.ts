@@ -1,7 +1,4 @@
 import type { z } from "zod"
-import type { Ask } from "../actors/runtime/actor.ts"
-import type { Bus } from "../cluster/bus.ts"
-import type { DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import {
   VoiceAnswer,
@@ -12,18 +9,13 @@ import {
   VoiceSpeaking,
   VoiceStateRequest,
 } from "../contract/voice.ts"
-import type { Clock } from "../domain/clock.ts"
-import { withDeafness, type IceServersFor, type VoicePolicy } from "../domain/voice.ts"
-import type { Log } from "../observability/log.ts"
-import type { Storage } from "../storage/storage.ts"
+import { withDeafness } from "../domain/voice.ts"
 import { FrameRefused } from "./frames.ts"
-import type { Listeners } from "./listeners.ts"
-import type { Reader } from "./reader.ts"
 import type { SessionHandlers } from "./requests.ts"
 import type { Session } from "./session.ts"
-import { VoiceCalls } from "./voice-calls.ts"
-import { VoiceEndings } from "./voice-endings.ts"
-import { VoiceSignals } from "./voice-signals.ts"
+import { VoiceCalls, type VoiceCallsOptions } from "./voice-calls.ts"
+import { VoiceEndings, type VoiceEndingsOptions } from "./voice-endings.ts"
+import { VoiceSignals, type VoiceSignalsOptions } from "./voice-signals.ts"
 
 type VoiceOp =
   | "VOICE_STATE_UPDATE"
@@ -35,27 +27,7 @@ type VoiceOp =
   | "VOICE_SPEAKING"
   | "VOICE_QUALITY"
 
-export interface VoiceOptions {
-  readonly ask: Ask
-  readonly bus: Bus
-  readonly self: string
-  /** Ids of the web workers that live, this one among them. */
-  readonly webWorkers: () => readonly string[]
-  readonly storage: Pick<Storage, "voice">
-  readonly listeners: Listeners
-  readonly reader: Pick<Reader, "tell">
-  readonly logs: Pick<DeliveryLogs, "lastPosition">
-  /** What others need to know of the session has changed. */
-  readonly save: (session: Session) => void
-  readonly policy: VoicePolicy
-  readonly iceServers: IceServersFor
-  readonly resumeWindow: number
-  /** Unsent bytes of a socket. Above half of them it is relayed nothing. */
-  readonly budget: number
-  readonly limited: boolean
-  readonly clock: Clock
-  readonly log: Log
-}
+export type VoiceOptions = Omit<VoiceCallsOptions, "endings"> & VoiceSignalsOptions & Omit<VoiceEndingsOptions, "page">
 
 /** What a session has asked for is done one after another. */
 interface Line {
@@ -193,19 +165,22 @@ export class Voice {
 
   /** G1 */
   #inOrder(session: Session, action: () => Promise<void>, most = mostWaiting): Promise<void> | void {
-    let line = this.#lines.get(session)
-    if (!line) this.#lines.set(session, (line = { last: Promise.resolve(), length: 0 }))
-    const { last, length } = line
-    if (length >= most) return
-    const own = line
-    own.length++
-    const done = last.then(action)
-    own.last = done
+    const line = this.#lineOf(session)
+    if (line.length >= most) return
+    line.length++
+    const done = line.last.then(action)
+    line.last = done
       .catch(() => {})
       .then(() => {
-        own.length--
+        line.length--
       })
     return done
+  }
+
+  #lineOf(session: Session): Line {
+    let line = this.#lines.get(session)
+    if (!line) this.#lines.set(session, (line = { last: Promise.resolve(), length: 0 }))
+    return line
   }
 }
 

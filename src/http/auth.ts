@@ -1,5 +1,5 @@
 import { userActor } from "../actors/user.ts"
-import { hashSecret, newSecret } from "../cluster/tokens.ts"
+import { hashSecret, keptUserAgent, newSecret } from "../cluster/tokens.ts"
 import type { LoginReply, routes } from "../contract/auth.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
@@ -22,7 +22,7 @@ export function auth({ ask, create, storage, hashing, policy, clock, hasDocs }: 
     const session = {
       token_hash: hashSecret(secret),
       ip_address: address,
-      user_agent: userAgent.replace(/[^\x20-\x7e]/g, "?").slice(0, 512),
+      user_agent: keptUserAgent(userAgent),
       expires_at: seconds() + policy.session_lifetime_hours * 3600,
       sessionsPerUser: policy.sessions_per_user,
     }

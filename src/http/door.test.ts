@@ -70,7 +70,7 @@ const storage = {
 const policy = {
   password_min_length: 12, password_max_length: 128, password_require_uppercase: true, password_require_lowercase: true, password_require_digit: true,
   password_require_special: true, age_gate_enabled: false, age_verification_type: "boolean", minimum_age: 13, reserved_usernames: ["admin"], alpha_registration: false,
-  session_lifetime_hours: 168, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, cors_allowed_origins: ["https://chat.example"],
+  session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, cors_allowed_origins: ["https://chat.example"],
 } as const // prettier-ignore
 
 let door: HttpDoor

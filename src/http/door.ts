@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { userActor } from "../actors/user.ts"
 import { routeBucket, type Admission, type Caller, type RouteBucket } from "../cluster/admission.ts"
+import { isAtOrigin } from "../cluster/tokens.ts"
 import { openInMaintenance, routes } from "../contract/contract.ts"
 import { fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
 import type { Route } from "../contract/registry.ts"
@@ -181,6 +182,12 @@ export function createHttpDoor(options: HttpDoorOptions) {
       exchange.headers += rateLimitHeaders(admitted.figures, admitted.verdict === "limited")
     switch (admitted.verdict) {
       case "ok":
+        if (
+          admitted.caller &&
+          policy.token_binding &&
+          !isAtOrigin(admitted.caller, formatAddress(address), exchange.userAgent)
+        )
+          throw fail(tokenErrors.revoked)
         if (admitted.touch && admitted.caller) touchSession(admitted.caller)
         return admitted.caller
       case "limited": {

@@ -19,6 +19,7 @@ export interface HttpPolicy extends PasswordRules, AgeGate {
   readonly reserved_usernames: readonly string[]
   readonly alpha_registration: boolean
   readonly session_lifetime_hours: number
+  readonly token_binding: boolean
   readonly sessions_per_user: number
   readonly min_client_version: string
   readonly cors_allowed_origins: readonly string[]

@@ -38,51 +38,44 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
     return user => (unknown.has(user) ? null : { status: seen.get(user)?.status ?? "offline" })
   }
 
-  /** The same for two who become friends now: friends see one another's presence. */
-  const befriended = async (two: { by: Party; other: Party }): Promise<{ by: Party; other: Party }> => {
-    const presenceOf = await statusesOf([two.by.id, two.other.id])
+  /** What the home decides on. Who has been asked and now agrees becomes a friend: friends see one another's presence. */
+  const maybeFriends = async (caller: Caller, id: Snowflake, isMissing: ErrorCode) => {
+    const [{ by, other }, room, status] = await Promise.all([
+      partiesOf(caller, id, isMissing),
+      roomOf(caller, id),
+      storage.relationships.status(caller.user_id, id),
+    ])
+    const presenceOf = await statusesOf(status === "pending_incoming" ? [by.id, other.id] : [])
     const withPresence = (party: Party): Party => ({ ...party, presence: presenceOf(party.id) })
-    return { by: withPresence(two.by), other: withPresence(two.other) }
+    return { by: withPresence(by), other: withPresence(other), room }
   }
 
   return {
     async listRelationships({ caller }) {
       const list = await storage.relationships.list(caller.user_id)
       const presenceOf = await statusesOf(list.flatMap(({ status, user_id }) => (status === "friend" ? [user_id] : [])))
-      const shown = { friend: presenceOf, blocked: () => ({ status: "offline" as const }) }
-      return list.map(row => ({
-        ...row,
-        presence: row.status === "friend" || row.status === "blocked" ? shown[row.status](row.user_id) : null,
-      }))
+      const presenceIn = ({ status, user_id }: (typeof list)[number]): SeenPresence | null => {
+        if (status === "friend") return presenceOf(user_id)
+        return status === "blocked" ? { status: "offline" } : null
+      }
+      return list.map(row => ({ ...row, presence: presenceIn(row) }))
     },
 
     async requestFriend({ body: { user_id, message = "" }, caller }) {
       if (!isId(user_id)) throw fail("invalid_user_id")
       if (user_id === caller.user_id) throw fail("self_request")
-      const [two, room, mine] = await Promise.all([
-        partiesOf(caller, user_id, "user_not_found"),
-        roomOf(caller, user_id),
-        storage.relationships.status(caller.user_id, user_id),
-      ])
+      const two = await maybeFriends(caller, user_id, "user_not_found")
       return ask(userActor, lowerOf(caller.user_id, user_id), {
         type: "requestFriend",
-        ...(mine === "pending_incoming" ? await befriended(two) : two),
-        room,
+        ...two,
         message: message === "" ? null : message,
       })
     },
 
     async acceptFriend({ params: { user_id }, caller }) {
       if (user_id === caller.user_id) throw fail("friend_request_not_found")
-      const [two, room] = await Promise.all([
-        partiesOf(caller, user_id, "friend_request_not_found"),
-        roomOf(caller, user_id),
-      ])
-      await ask(userActor, lowerOf(caller.user_id, user_id), {
-        type: "acceptFriend",
-        ...(await befriended(two)),
-        room,
-      })
+      const two = await maybeFriends(caller, user_id, "friend_request_not_found")
+      await ask(userActor, lowerOf(caller.user_id, user_id), { type: "acceptFriend", ...two })
       return success
     },
 

@@ -22,6 +22,8 @@ export interface KnownSession {
   token_hash: string
   expires_at: number
   last_activity: number
+  /** Its address and user agent, as tokens.ts shortens them. */
+  origin: string
 }
 
 export const insertSession = defineWrite<SessionRow>(
@@ -54,7 +56,8 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
 export const sessionsStorage = (sql: Sql) => ({
   async find(ids: readonly Snowflake[]): Promise<KnownSession[]> {
     return sql<KnownSession[]>`
-      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at, s.last_activity
+      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at, s.last_activity,
+        left(encode(sha256(convert_to(s.ip_address || E'\\n' || s.user_agent, 'UTF8')), 'base64'), 22) AS origin
       FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
   },
 

@@ -86,6 +86,7 @@ export async function voiceOfUser(
 
 /** A call as the worker that ends it names it. */
 export interface HeldCall {
+  server_id: Snowflake
   user_id: Snowflake
   channel_id: Snowflake
   voice_session_id: string
@@ -93,20 +94,25 @@ export interface HeldCall {
   gateway_session_id: string
 }
 
+/** The calls behind one, in the order of their keys. */
+const heldAfter = (sql: Sql, after: HeldCall | undefined, limit: number) => sql`
+  AND (v.server_id, v.user_id) > (${after?.server_id ?? 0}::bigint, ${after?.user_id ?? 0}::bigint)
+  ORDER BY v.server_id, v.user_id LIMIT ${limit}`
+
 export const voiceStorage = (sql: Sql) => ({
   /** Calls whose worker has been dead for longer than so many milliseconds: nobody resumed them. */
-  async leftBehind(window: number, limit: number): Promise<HeldCall[]> {
+  async leftBehind(window: number, after: HeldCall | undefined, limit: number): Promise<HeldCall[]> {
     return sql<HeldCall[]>`
-      SELECT v.user_id, v.channel_id, v.voice_session_id, v.worker, v.gateway_session_id
+      SELECT v.server_id, v.user_id, v.channel_id, v.voice_session_id, v.worker, v.gateway_session_id
       FROM voice_states v LEFT JOIN incarnations i ON i.id = v.worker
-      WHERE i.id IS NULL OR i.died_at < now() - ${window} * interval '1 millisecond'
-      LIMIT ${limit}`
+      WHERE (i.id IS NULL OR i.died_at < now() - ${window} * interval '1 millisecond') ${heldAfter(sql, after, limit)}`
   },
 
   /** Calls whose gateway sessions live on a worker, as far as their servers' homes know. */
-  async heldBy(worker: string, limit: number): Promise<HeldCall[]> {
+  async heldBy(worker: string, after: HeldCall | undefined, limit: number): Promise<HeldCall[]> {
     return sql<HeldCall[]>`
-      SELECT user_id, channel_id, voice_session_id, worker, gateway_session_id FROM voice_states WHERE worker = ${worker} LIMIT ${limit}`
+      SELECT v.server_id, v.user_id, v.channel_id, v.voice_session_id, v.worker, v.gateway_session_id
+      FROM voice_states v WHERE v.worker = ${worker} ${heldAfter(sql, after, limit)}`
   },
 
   /** Calls that should have ended before a Unix second. */

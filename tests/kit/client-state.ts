@@ -7,7 +7,7 @@ import type { RelationshipAdded } from "../../src/contract/relationships.ts"
 import type { Role } from "../../src/contract/roles.ts"
 import type { Guild, Server } from "../../src/contract/servers.ts"
 import type { PublicUser } from "../../src/contract/users.ts"
-import type { Participant } from "../../src/contract/voice.ts"
+import { Participant } from "../../src/contract/voice.ts"
 
 export interface KnownMember {
   readonly roles: readonly Snowflake[]
@@ -166,12 +166,12 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     state.outlines.get(server_id)?.channels.delete(id)
     return nothing
   },
-  VOICE_STATE_UPDATE(state, { server_id, guild_id: _, channel_id, ...participant }) {
+  VOICE_STATE_UPDATE(state, { server_id, channel_id, ...shown }) {
     const server = state.servers.get(server_id!)
     // Who moves to a channel that the user may not view is gone for him.
     if (channel_id !== null && server?.channels.has(channel_id))
-      server.voice.set(participant.user_id, { ...participant, channel_id })
-    else server?.voice.delete(participant.user_id)
+      server.voice.set(shown.user_id, { ...Participant.parse(shown), channel_id })
+    else server?.voice.delete(shown.user_id)
     return nothing
   },
   VOICE_SERVER_UPDATE: () => nothing,

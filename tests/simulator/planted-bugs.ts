@@ -98,7 +98,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a session that could not come back for a moment is forgotten",
-    file: "src/gateway/entrance.ts",
+    file: "src/gateway/resumption.ts",
     find: `error instanceof OutOfReach ? records.forget`,
     replace: `error instanceof Error ? records.forget`,
     promises: ["P6"],

@@ -79,7 +79,7 @@ export class SimulatedApp {
             open(socket)
           },
         },
-        { getHeader: () => "", getQuery: () => "" },
+        { getHeader: () => "", getQuery: () => "", forEach: () => {} },
         undefined,
       )
     })

@@ -215,7 +215,8 @@ const write: fc.Arbitrary<Write> = fc.oneof(
       status: isText ? "dnd" : "invisible",
       custom_status: isText ? `text ${i}` : null,
       custom_emoji: null,
-      activities: activity === undefined ? undefined : [{ type: "playing", name: `game ${activity}` }],
+      // Its keys stand as jsonb orders them.
+      activities: activity === undefined ? undefined : [{ name: `game ${activity}`, type: "playing" }],
     }),
   ),
   fc

@@ -1,3 +1,4 @@
+import { originOf } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import { channelObject } from "../../src/domain/channels.ts"
 import type { Override } from "../../src/domain/permissions.ts"
@@ -211,8 +212,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       .of("user", user)
       .map(({ server_id, roles }) => ({ server_id, roles: [...roles] }))
       .toSorted((a, b) => compareIds(a.server_id, b.server_id))
-  const heldCall = (row: HeldCall) =>
-    picked(row, "user_id", "channel_id", "voice_session_id", "worker", "gateway_session_id")
+  const heldAfter = (rows: readonly HeldCall[], after: HeldCall | undefined): HeldCall[] => {
+    const order = (a: HeldCall, b: HeldCall) => compareIds(a.server_id, b.server_id) || compareIds(a.user_id, b.user_id)
+    return rows
+      .filter(row => !after || order(row, after) > 0)
+      .toSorted(order)
+      .map(row => picked(row, "server_id", "user_id", "channel_id", "voice_session_id", "worker", "gateway_session_id"))
+  }
   const voiceOf = (user: Snowflake) => {
     const { user_id: _, ...call } = tables.voiceCalls.get(user) ?? { user_id: user }
     const days = tables.voiceUsage.of("user", user).toSorted((a, b) => b.day - a.day)
@@ -301,6 +307,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
               ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
               ...picked(user, "username", "tier", "bot"),
               badges: [...user.badges],
+              origin: originOf(session.ip_address, session.user_agent),
             }
           }),
         ),
@@ -501,12 +508,14 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
                 const blockedBy = relationships
                   .of("other", id)
                   .flatMap(({ status, user_id }) => (status === "blocked" ? [user_id] : []))
+                const shared = new Set(own.map(({ server_id }) => server_id))
+                const isFellow = (user: Snowflake) => membershipsOf(user).some(({ server_id }) => shared.has(server_id))
                 return [
                   id,
                   {
                     servers: own.map(({ server_id }) => server_id),
                     friends: those("friend"),
-                    blocked: [...new Set([...those("blocked"), ...blockedBy])],
+                    blocked: [...new Set([...those("blocked"), ...blockedBy])].filter(isFellow),
                   },
                 ] as const
               }),
@@ -652,22 +661,23 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           return found
         })
       },
+      status: unsupported("relationships.status"),
       counts: unsupported("relationships.counts"),
       list: unsupported("relationships.list"),
     },
     voice: {
-      leftBehind: (window, limit) =>
+      leftBehind: (window, after, limit) =>
         ask("voice.leftBehind", () => {
           const before = tables.now() - window
           const isOver = (worker: string) =>
             (incarnations.get(worker)?.died_at ?? Infinity) < before || !incarnations.has(worker)
-          return [...tables.voiceStates.values()]
-            .filter(({ worker }) => isOver(worker))
-            .slice(0, limit)
-            .map(heldCall)
+          return heldAfter(
+            [...tables.voiceStates.values()].filter(({ worker }) => isOver(worker)),
+            after,
+          ).slice(0, limit)
         }),
-      heldBy: (worker, limit) =>
-        ask("voice.heldBy", () => tables.voiceStates.of("worker", worker).slice(0, limit).map(heldCall)),
+      heldBy: (worker, after, limit) =>
+        ask("voice.heldBy", () => heldAfter(tables.voiceStates.of("worker", worker), after).slice(0, limit)),
       expired: unsupported("voice.expired"),
       forgetUsage: unsupported("voice.forgetUsage"),
     },

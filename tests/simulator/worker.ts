@@ -125,6 +125,7 @@ export class SimulatedWorker implements Actor {
       voice: { voice_enabled: true, voice_stun_urls: [], voice_turn_urls: [], voice_turn_ttl: 86_400 },
       allowedOrigins: [],
       compression: true,
+      tokenBinding: false,
       clientAddress: peer => peer,
       service: undisturbed,
       minClientVersion: wireVersion,

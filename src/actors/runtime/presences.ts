@@ -348,7 +348,14 @@ export class Presences {
         else changes.push(change)
       }
     }
-    if (changes.length + regards.length > 0) await this.#tell(changes, regards, now)
+    if (changes.length + regards.length === 0) return
+    try {
+      await this.#tell(changes, regards, now)
+    } catch (error) {
+      for (const { user, regard } of regards)
+        if (!this.#regards.get(user)?.has(regard.other)) this.changed(user, regard)
+      throw error
+    }
   }
 
   /** A new friend hears what the others hear, and when they do; whoever must not see somebody any more, at once. */
@@ -408,7 +415,9 @@ export class Presences {
       const to = { user, version: this.#nextVersion(shard), homes: [regard.other] }
       if (regard.as === "friend") {
         const { status, custom_status, custom_emoji } = shard.presences.get(user) ?? offline
-        if (friends.includes(regard.other)) told.push({ ...to, status, custom_status, custom_emoji, except: blocked })
+        const isKnown = regard.isToldOffline && status === "offline"
+        if (friends.includes(regard.other) && !isKnown)
+          told.push({ ...to, status, custom_status, custom_emoji, except: blocked })
       } else if (regard.wereFriends || (wasSeen && blocked.includes(regard.other)))
         // Nobody is to conclude from it that he was blocked: who did not see the other hears nothing.
         told.push({ ...to, ...offline, except: [], isApart: true })
