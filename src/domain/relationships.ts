@@ -13,7 +13,8 @@ import { compareIds } from "./snowflake.ts"
  *   F3  Whoever is answered finds it in the list, on any worker: the list is read from the rows, which were there before.
  *   F4  Each of the two is told every change of his own side, once, in the order in which it was decided; the one with the
  *       higher id through a tell to his home, which may arrive after the answer. Nothing else of a pair is told to anybody.
- *   F5  Whoever is blocked is told at most that there is nothing any more, as when a friendship or a request ends.
+ *   F5  Whoever is blocked is told at most that there is nothing any more, as when a friendship or a request ends, and that
+ *       the other has gone, if he saw him there.
  */
 export interface Side {
   readonly status: RelationshipStatus
