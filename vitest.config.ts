@@ -1,39 +1,9 @@
-import { basename } from "node:path"
 import { defineConfig } from "vitest/config"
-import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts"]
 
-/** Whatever takes longest begins first; what is short fills the end. */
-const longest = [
-  "dependencies-redis",
-  "dependencies-postgres",
-  "planted-bugs",
-  "take-over",
-  "histories",
-  "resume",
-  "redis-failover",
-  "barrier",
-  "redis-cluster",
-  "presence",
-  "relationships",
-  "voice",
-  "rolling-restart",
-]
-
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
-      const at = longest.indexOf(basename(moduleId, ".test.ts"))
-      return at < 0 ? longest.length : at
-    }
-    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
-  }
-}
-
 export default defineConfig({
   test: {
-    sequence: { sequencer: LongestFirst },
     pool: "forks", // uWebSockets.js and sharp are native modules
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -549,7 +549,7 @@ describe.each(orders)("whoever is who, begun by $who", order => {
     const place = () => random.pick([shared.east, shared.west])
     const inboxes = await Promise.all(people.map(person => person.listen(place())))
     const events: [number, number] = [0, 0]
-    for (let round = 0; round < 50; round++) {
+    for (let round = 0; round < 20; round++) {
       let sides: Sides = ["none", "none"]
       const become = (next: Sides) => {
         for (const who of [0, 1] as const) if (next[who] !== sides[who]) events[who]++

@@ -35,9 +35,15 @@ async function underLoad(cluster: Cluster, processes: Processes, listeners = 8) 
       await sending.end()
       expect(sessions.anew(), "P5: every session goes on").toBe(0)
       const count = await check(cluster, list, sending.acked, inboxes)
-      const [orphans] = await cluster.sql<{ n: number }[]>`
-        SELECT count(*)::int AS n FROM shards WHERE NOT EXISTS (SELECT 1 FROM incarnations i WHERE i.id = shards.owner AND i.died_at IS NULL)`
-      expect(orphans!.n).toBe(0)
+      await until(
+        "every shard has a living owner",
+        async () => {
+          const orphans = await cluster.sql`
+            SELECT FROM shards WHERE NOT EXISTS (SELECT 1 FROM incarnations i WHERE i.id = shards.owner AND i.died_at IS NULL)`
+          return orphans.length === 0
+        },
+        slowly,
+      )
       return count
     },
   }

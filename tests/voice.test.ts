@@ -924,6 +924,7 @@ test("P5: a session that resumes on another worker keeps its call", async ({ clu
   const [caller, watcher] = await Promise.all([listen(lin, east), listen(ada, north)])
   await join(watcher, hall.id)
   const { session_id } = await join(caller, hall.id)
+  await cluster.settle()
   watcher.rest()
   const holder = async () => (await rowsOf(cluster, server_id)).find(({ user_id }) => user_id === lin.id)?.worker
   const worksAt = async (worker: Worker) => {

@@ -9,6 +9,8 @@ export interface PlantedBug {
   readonly replace: string
   /** The promises of which the breach may be one; several, because one hole has many sides. */
   readonly promises: readonly string[]
+  /** Where it shows early. Other seeds find it later. */
+  readonly seed?: number
 }
 
 export const plantedBugs: readonly PlantedBug[] = [
@@ -32,6 +34,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
     replace: `        const written = false as boolean`,
     promises: ["P5", "P8", "P2"],
+    seed: 5,
   },
   {
     name: "a home is not loaded anew after its turn failed",
@@ -39,6 +42,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `    for (const turn of turns) {\n      dropHome(turn.home)`,
     replace: `    for (const turn of turns) {`,
     promises: ["P1", "P2", "P5", "P8", "P18"],
+    seed: 2,
   },
   {
     name: "a new owner does not publish what it inherits",
@@ -52,7 +56,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/actors/runtime/shard.ts",
     find: `inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)`,
     replace: `({ ms: 0, sequence: 0 })`,
-    promises: ["P3"],
+    promises: ["P2", "P3", "P5"],
+    seed: 5,
   },
   {
     name: "an owner that has handed a shard over goes on with it",
@@ -60,6 +65,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `    for (const shard of shards) host.removeShard(shard)\n    directory.learn(rows)`,
     replace: `    for (const shard of shards) shard.closing = false\n    directory.learn(rows)`,
     promises: ["P2", "P3", "P5", "P7", "P8", "P18"],
+    seed: 7,
   },
   {
     name: "an event is lost on its way to a log",
@@ -108,7 +114,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/actors/runtime/outbox.ts",
     find: `.filter(({ list }) => list.length > 0)`,
     replace: `.filter(({ list }) => list.length > 1_000)`,
-    promises: ["P5"],
+    promises: ["P5", "P14"],
   },
   {
     name: "jobs are confirmed and not added",
@@ -116,6 +122,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `[this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]`,
     replace: `[jobOf(item) && Promise.resolve()]`,
     promises: ["P15"],
+    seed: 8,
   },
   {
     name: "owners are not told that a user's last session has gone",
