@@ -1,6 +1,6 @@
 import type { RedisKeys } from "./keys.ts"
-import { defineScript, type Redis } from "./redis.ts"
-import { replicationOf } from "./replication.ts"
+import type { Redis } from "./redis.ts"
+import { ShardHash, type OwnedShard } from "./shard-hash.ts"
 
 /** One worker takes one home's events, from a number of the home's shard on. */
 export interface Interest {
@@ -14,24 +14,12 @@ export interface RecordedInterests {
   readonly isComplete: boolean
 }
 
-/** A shard in the hands of one owner. */
-export interface OwnedShard {
-  readonly number: number
-  readonly epoch: number
-}
-
-/**
- * Which workers take which homes' events, kept beside the shards so that it survives their owners. It keeps:
- *   I1  An owner that was replaced, and does not know it yet, changes nothing that the next one has written.
- */
+/** Which workers take which homes' events. A later owner of a shard knows better, and its former one need not be told. */
 export class Interests {
-  readonly #redis: Redis
-  readonly #keys: RedisKeys
+  readonly #hash: ShardHash
 
   constructor(redis: Redis, keys: RedisKeys) {
-    this.#redis = redis
-    this.#keys = keys
-    defineScript(redis, "save-interests", 1)
+    this.#hash = new ShardHash(redis, keys.interest)
   }
 
   /**
@@ -39,43 +27,32 @@ export class Interests {
    * found counts in any case.
    */
   async load(shards: readonly number[]): Promise<Map<number, RecordedInterests>> {
-    const found = await Promise.all(shards.map(shard => this.#redis.hgetall(this.#place(shard))))
+    const found = await this.#hash.load(shards)
     return new Map(
-      shards.map((shard, i) => {
-        const { [complete]: isComplete, ...fields } = found[i]!
-        const list = Object.entries(fields).map(([field, from]) => ({ ...split(field), from: Number(from) }))
-        return [shard, { list, isComplete: isComplete !== undefined }]
-      }),
+      [...found].map(([shard, { fields, isComplete }]) => [
+        shard,
+        { list: fields.map(([field, from]) => ({ ...split(field), from: Number(from) })), isComplete },
+      ]),
     )
   }
 
   /** Writes all of a shard's interests; with them the Redis knows everything. */
-  replace(shard: OwnedShard, interests: readonly Interest[]): Promise<void> {
-    return this.#change(shard, "replace", fieldsOf(interests))
+  async replace(shard: OwnedShard, interests: readonly Interest[]): Promise<void> {
+    await this.#hash.change(shard, "replace", fieldsOf(interests))
   }
 
   async add(shard: OwnedShard, interests: readonly Interest[]): Promise<void> {
-    if (interests.length > 0) await this.#change(shard, "add", fieldsOf(interests))
+    await this.#hash.change(shard, "add", fieldsOf(interests))
   }
 
   async remove(shard: OwnedShard, interests: readonly Pick<Interest, "home" | "worker">[]): Promise<void> {
-    const fields = interests.map(({ home, worker }) => `${home} ${worker}`)
-    if (fields.length > 0) await this.#change(shard, "remove", fields)
-  }
-
-  /** I1. A later owner of the shard knows better, and need not be told. */
-  async #change({ number, epoch }: OwnedShard, deed: string, fields: readonly (string | number)[]): Promise<void> {
-    const redis = this.#redis as unknown as Record<"save-interests", (...args: (string | number)[]) => Promise<number>>
-    await redis["save-interests"](this.#place(number), epoch, deed, ...fields)
-  }
-
-  #place(shard: number): string {
-    return this.#keys.interest(shard, replicationOf(this.#redis, `shard-${shard}`))
+    await this.#hash.change(
+      shard,
+      "remove",
+      interests.map(({ home, worker }) => `${home} ${worker}`),
+    )
   }
 }
-
-/** The field that says that nothing is missing beside it; its value is the epoch of whoever wrote last. */
-const complete = "-"
 
 const fieldsOf = (interests: readonly Interest[]): (string | number)[] =>
   interests.flatMap(({ home, worker, from }) => [`${home} ${worker}`, from])

@@ -88,8 +88,7 @@ export class Stream {
       this.#next++
       listeners.position = item.s
     }
-    if (listeners.holed.size > 0) this.closeHoled()
-    if (listeners.unlookedBytes >= slice) this.#lookAtBuffers()
+    this.lookAtBuffers()
     metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
     this.#notBefore = clock.monotonic() + Math.min(longestPause, (writingShare - 1) * writing * listeners.reached)
     // What was done is let go, in large pieces: cutting the front moves the rest.
@@ -166,7 +165,7 @@ export class Stream {
     log.warn({ shard, sessions: closed }, "gap in the delivery log")
   }
 
-  /** After something was sent beside the log: nothing follows a hole, and who does not keep up is noticed. */
+  /** After something was sent: nothing follows a hole, and who does not keep up is noticed. */
   lookAtBuffers(): void {
     const { listeners, slice } = this.#options
     if (listeners.holed.size > 0) this.closeHoled()

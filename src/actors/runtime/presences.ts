@@ -1,6 +1,6 @@
 import { Gone, Moved, NotHandled, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
-import type { OwnedShard } from "../../cluster/interests.ts"
+import type { OwnedShard } from "../../cluster/shard-hash.ts"
 import type { Announced } from "../../cluster/presences.ts"
 import { Failure, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"

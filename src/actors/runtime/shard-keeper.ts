@@ -1,5 +1,6 @@
 import type { Directory, ShardOwner } from "../../cluster/directory.ts"
-import type { Interest, OwnedShard, RecordedInterests } from "../../cluster/interests.ts"
+import type { Interest, RecordedInterests } from "../../cluster/interests.ts"
+import type { OwnedShard } from "../../cluster/shard-hash.ts"
 import type { Announced, RecordedPresences } from "../../cluster/presences.ts"
 import type { Member } from "../../cluster/members.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
