@@ -95,6 +95,7 @@ export class Laboratory {
       environment: {
         DATABASE_URL: this.databaseUrl,
         REDIS_URL: this.redisUrl,
+        SECRET_KEY: "one key for every server of a benchmark",
         NODE_ENV: "production",
         // As `npm start` has it.
         UV_THREADPOOL_SIZE: String(Math.max(8, 2 * availableParallelism())),

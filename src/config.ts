@@ -102,6 +102,14 @@ const environment = {
     ),
     secret: true as const,
   },
+  SECRET_KEY: {
+    ...setting(
+      z.string().min(32, "expected at least 32 characters").optional(),
+      undefined,
+      "Protects what the database must not give away by itself, such as secrets of second factors. Left out, one is made and kept in DATA_DIR; several hosts need the same. Lost, users set up their second factors again.",
+    ),
+    secret: true as const,
+  },
   LOG_LEVEL: setting(
     z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
     "info",
@@ -206,6 +214,7 @@ export interface Config {
   readonly dataDir: string
   readonly databaseUrl?: string
   readonly redisUrl?: string
+  readonly secretKey?: string
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
   readonly rateLimits: boolean
   readonly trustedProxies: readonly string[]
@@ -283,6 +292,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     dataDir: here.DATA_DIR,
     ...(here.DATABASE_URL !== undefined && { databaseUrl: here.DATABASE_URL }),
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
+    ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
     trustedProxies: Object.freeze(here.TRUSTED_PROXIES),

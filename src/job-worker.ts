@@ -4,6 +4,7 @@ import { openJobConnection, openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
 import { connector, openRedis } from "./cluster/redis.ts"
+import type { Config } from "./config.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { originOf } from "./cluster/replication.ts"
@@ -14,6 +15,7 @@ import { startSweep } from "./workers/sweep.ts"
 
 export interface JobWorkerOptions {
   self: Member
+  config: Config
   /** The incarnation in the same place that works until this one does. */
   predecessor?: string | undefined
   topology: ClusterConfig
@@ -59,6 +61,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     jobs: queue,
     // Only turns revoke, and turns happen where shards are.
     revoke: () => Promise.reject(new Error("a job worker owns no shard")),
+    renew: () => Promise.reject(new Error("a job worker owns no shard")),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     onItems: () => {},
     onPresences: () => {},

@@ -14,6 +14,7 @@ import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/endi
 import { Graves } from "./primary/graves.ts"
 import { Processes, type Role } from "./primary/processes.ts"
 import { say } from "./primary/say.ts"
+import { secretKeyOf } from "./primary/secret-key.ts"
 import { checkRedis, connectRedis, patiently, placeOf, startServices } from "./primary/services.ts"
 import { migrate } from "./storage/migrate.ts"
 import { openStorage } from "./storage/storage.ts"
@@ -104,11 +105,12 @@ async function start(
   const storage = openStorage({ ...topology.storage, readConnections: 1, url: databaseUrl, name: "starling primary" })
   stops.push(() => storage.close())
 
+  const secretKey = await secretKeyOf(config, storage)
   const host = hostIdentity(config)
   const graves = new Graves(storage, redis, log)
   await graves.buryFormer(host, topology.membership.renewEvery)
 
-  const processes = new Processes({ ...options, config, databaseUrl, redisUrl, host, port, graves, ending })
+  const processes = new Processes({ ...options, config, databaseUrl, redisUrl, secretKey, host, port, graves, ending })
   stops.push(() => processes.end())
   say("starting the processes")
   await processes.start()

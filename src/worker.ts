@@ -23,6 +23,7 @@ import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createHttpDoor } from "./http/door.ts"
 import { createHashing } from "./http/hashing.ts"
+import { createSecrets } from "./http/secrets.ts"
 import { documentationPages } from "./http/pages.ts"
 import { createHealth } from "./observability/health.ts"
 import type { Log } from "./observability/log.ts"
@@ -41,6 +42,8 @@ export interface WebWorkerOptions {
   databaseUrl: string
   redisUrl: string
   redisPrefix: string
+  /** 32 bytes in hex. */
+  secretKey: string
   host: string
   port: number
   /** Other workers listen on the same port. */
@@ -115,6 +118,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     storage,
     jobs,
     revoke: sessions => tokens.revoke(sessions),
+    renew: sessions => tokens.invalidate(sessions),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
     onItems: items => doors.gateway?.takeItems(items),
@@ -186,6 +190,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     noteTyping: (user, channel) => gateway.noteTyping(user, channel),
     presences: node.presences,
     health,
+    secrets: createSecrets(options.secretKey),
     hashing: createHashing({
       atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
       queued: topology.http.hashesQueued,

@@ -279,6 +279,7 @@ test("a process whose primary has not migrated: it says so and ends", options, a
       databaseUrl: database.url,
       redisUrl: redis.url,
       redisPrefix,
+      secretKey: "",
       port: 0,
     }
     child.send(order)

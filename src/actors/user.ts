@@ -72,14 +72,10 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         const started = newSession(newId(), id, session, now)
         return {
           home: {
-            id,
-            username: row.username,
-            email: row.email,
-            badges: row.badges,
+            ...row,
             sessions: new Map([[started.id, started]]),
             presence: defaultPresence,
             pairs: new Map(),
-            tier: row.tier,
             call: null,
             voiceSeconds: new Map(),
           },

@@ -4,6 +4,7 @@ import { expireVoice } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { voiceStateUpdate, type Participant, type VoiceState as ShownVoiceState } from "../contract/voice.ts"
 import { eitherViewersOf, userOnly, viewersOf } from "../domain/audience.ts"
+import { tierAt } from "../domain/accounts.ts"
 import { voiceAllowance } from "../domain/tiers.ts"
 import type { CallState, ChannelState, MemberState, ServerState, UserState, VoiceState } from "../domain/states.ts"
 import {
@@ -327,7 +328,7 @@ const daysKept = 2
 export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommands>["commands"] = {
   askForVoice: {
     turn({ state: user, now, newId }) {
-      const allowance = voiceAllowance(user.tier)
+      const allowance = voiceAllowance(tierAt(user, Math.floor(now / 1000)))
       const running = user.call ? secondsByDay(user.call.began_at, now) : []
       const used = [...user.voiceSeconds, ...running].reduce(
         (sum, [day, seconds]) => (day === dayOf(now) ? sum + seconds : sum),
@@ -404,7 +405,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
 }
 
 const endOf = (user: Readonlied<UserState>, from: number, seconds: ReadonlyMap<number, number>): number | null =>
-  usedUpAt(voiceAllowance(user.tier), day => seconds.get(day) ?? 0, from)
+  usedUpAt(voiceAllowance(tierAt(user, Math.floor(from / 1000))), day => seconds.get(day) ?? 0, from)
 
 const callRow = (user_id: Snowflake, call: CallState | null) =>
   call ? putVoiceCall({ ...call, user_id }) : deleteVoiceCall({ user_id })

@@ -1,6 +1,7 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { AccountBars } from "../domain/accounts.ts"
 import { limitPercent } from "../domain/tiers.ts"
 import { isRedisAway } from "./away.ts"
 import { inBatches } from "./batches.ts"
@@ -9,20 +10,22 @@ import { defineScript, getEach, type Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"
 
 /**
- * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. What the
- * doors need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
+ * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. A bot's is
+ * `bot.<id>.<secret>`, of 48 bytes: the one session that a bot has, under the bot's own id and without an end. What the doors need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
  *   K1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
  *       was under way, and a fill never replaces anything.
  *   K2  What the database says differently is noticed after `cacheSeconds` at the latest.
  *   K3  A Redis that may have lost a mark is not asked what it had cached: after a fail-over the keys are other ones.
  */
-export interface AccessSession {
+export interface AccessSession extends Partial<AccountBars> {
   session_id: Snowflake
   user_id: Snowflake
   username: string
   badges: string[]
   tier: string
   bot: boolean
+  /** Of the whole service. Like what bars an account, workers of the version before leave it out of the cache. */
+  permissions?: string[]
   token_hash: string
   expires_at: number
   last_activity: number
@@ -35,7 +38,7 @@ export interface PresentedToken {
   readonly token_hash: string
 }
 
-export const newSecret = (): string => randomBytes(32).toString("base64url")
+export const newSecret = (bytes = 32): string => randomBytes(bytes).toString("base64url")
 export const hashSecret = (secret: string): string => hash("sha256", secret, "hex")
 
 /** A user agent as it is kept with a session. */
@@ -48,16 +51,16 @@ export const originOf = (address: string, userAgent: string): string =>
 export const isAtOrigin = ({ origin }: Pick<AccessSession, "origin">, address: string, userAgent: string): boolean =>
   origin === undefined || origin === originOf(address, userAgent)
 
-const shape = /^(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})$/
+const shape = /^(?:(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})|bot\.(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{64}))$/
 const otherKinds = /^(2fa|email|bot|webhook)\./
 
 /** Reads a session token. `unknown` is a token that belongs elsewhere. */
 export function parseToken(token: string): PresentedToken | "malformed" | "unknown" {
   const parts = shape.exec(token)
   if (!parts) return otherKinds.test(token) ? "unknown" : "malformed"
-  const session_id = parts[1]!
+  const session_id = (parts[1] ?? parts[3])!
   if (session_id.length === 19 && session_id > "9223372036854775807") return "malformed"
-  return { session_id, token_hash: hashSecret(parts[2]!) }
+  return { session_id, token_hash: hashSecret((parts[2] ?? parts[4])!) }
 }
 
 const cacheSeconds = 300

@@ -28,6 +28,13 @@ export const errors = {
   multiple_authorization: { status: 401, message: "Multiple Authorization headers", retry: false },
   invalid_credentials: { status: 401, message: "Invalid credentials", retry: false },
   account_locked: { status: 403, message: "Account locked", retry: true },
+  account_suspended: { status: 403, message: "Account suspended", retry: false },
+  account_deleted: { status: 403, message: "Account scheduled for deletion", retry: false },
+  username_change_required: { status: 403, message: "Username change required", retry: false },
+  people_only: { status: 403, message: "Bots cannot do this", retry: false },
+  administrator_only: { status: 403, message: "Admin access required", retry: false },
+  access_token_required: { status: 401, message: "API access token required", retry: false },
+  invalid_access_token: { status: 401, message: "Invalid API access token", retry: false },
 
   // Register
   user_exists: { status: 409, message: "Username or email already exists", retry: false },

@@ -5,9 +5,10 @@ import type { Intent } from "./intents.ts"
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /**
- * Who may call: `public` needs no token; `user` needs `Authorization: Bearer` or `Bot`.
+ * Who may call. `public` needs no token; the others need `Authorization: Bearer` or `Bot`: of anybody, of somebody who is no
+ * bot, or of an account with the permission `administrator`.
  */
-export type Auth = "public" | "user"
+export type Auth = "public" | "user" | "person" | "administrator"
 
 /** One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the caller makes the key. */
 export interface RateLimit {
@@ -40,6 +41,10 @@ export interface Route<
   readonly body: B
   /** A body may be missing altogether. */
   readonly bodyOptional: boolean
+  /** Whether an API access token is asked for where the server has any. */
+  readonly isGated: boolean
+  /** Open to an account that has to choose another name first. */
+  readonly isForRenaming: boolean
   readonly reply: R
   /** Beyond these: validation, authentication, limits and "unavailable", which every route shares. */
   readonly fails: readonly ErrorCode[]
@@ -64,6 +69,8 @@ export function defineRoute<
   query?: Q
   body?: B
   bodyOptional?: boolean
+  isGated?: boolean
+  isForRenaming?: boolean
   reply: R
   fails: readonly ErrorCode[]
 }): Route<P, Q, B, R, A> {
@@ -74,6 +81,8 @@ export function defineRoute<
     query: route.query as Q,
     body: route.body as B,
     bodyOptional: route.bodyOptional ?? false,
+    isGated: route.isGated ?? true,
+    isForRenaming: route.isForRenaming ?? false,
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ChannelType } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
+import type { Account } from "./accounts.ts"
 import type { Override } from "./permissions.ts"
 import type { Pair } from "./relationships.ts"
 import type { Shown } from "./presences.ts"
@@ -136,15 +137,11 @@ export interface MessageState {
 }
 
 /** What a user's home keeps in memory. */
-export interface UserState {
+export interface UserState extends Account {
   id: Snowflake
-  username: string
-  email: string | null
-  badges: readonly string[]
   sessions: Map<Snowflake, SessionState>
   /** What he chose to show, whether he is there or not. */
   presence: Shown
-  tier: string
   call: CallState | null
   /** Seconds in voice by day, of calls that are over. */
   voiceSeconds: Map<number, number>

@@ -3,6 +3,7 @@ import { hashSecret, keptUserAgent, newSecret } from "../cluster/tokens.ts"
 import type { LoginReply, routes } from "../contract/auth.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
+import { newAccount } from "../domain/accounts.ts"
 import { ageRefusal, dayOf } from "../domain/birth-dates.ts"
 import { isEmailAddress } from "../domain/email-addresses.ts"
 import { passwordFaults } from "../domain/passwords.ts"
@@ -48,18 +49,14 @@ export function auth({ ask, create, storage, hashing, policy, clock, hasDocs }: 
       if (await storage.users.exists(username, email)) throw fail("user_exists")
 
       const { secret, session } = newSession(call)
-      const account: Omit<UserRow, "id"> = {
+      const account = newAccount({
         username,
         email,
         password_hash: await hashing.hash(password),
         created_at: seconds(),
-        email_verified: true,
         age_verified: policy.age_gate_enabled,
-        totp_enabled: false,
-        badges: policy.alpha_registration ? ["alpha_tester"] : [],
-        tier: policy.alpha_registration ? "alpha" : "standard",
-        bot: false,
-      }
+        ...(policy.alpha_registration && { tier: "alpha", badges: ["alpha_tester"] }),
+      })
       const { user, session_id } = await create(userActor, { type: "register", user: account, session })
       return signedIn(user, session_id, secret)
     },

@@ -16,6 +16,7 @@ import type { Storage } from "../storage/storage.ts"
 import type { UserRow } from "../storage/users.ts"
 import { createHttpDoor, type HttpDoor } from "./door.ts"
 import { createHashing } from "./hashing.ts"
+import { createSecrets } from "./secrets.ts"
 
 /** The door alone: real sockets, real Redis; actors and rows are played by the test. */
 const redis = openRedis(inject("redis"), "door test", () => {})
@@ -89,6 +90,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     presences: { of: async () => new Map(), lookUp: async () => ({ seen: new Map(), unknown: new Set() }) },
     iceServers: () => [],
     hashing: createHashing({ atOnce: 1, queued: 2 }),
+    secrets: createSecrets("ab".repeat(32)),
     health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
     status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
     maintenance: () => undefined, isBlocked: () => false,

@@ -3,7 +3,7 @@ import { userActor } from "../actors/user.ts"
 import { routeBucket, type Admission, type Caller, type RouteBucket } from "../cluster/admission.ts"
 import { isAtOrigin } from "../cluster/tokens.ts"
 import { openInMaintenance, routes } from "../contract/contract.ts"
-import { fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
+import { errors, fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
 import type { Route } from "../contract/registry.ts"
 import {
   addressOf,
@@ -13,6 +13,7 @@ import {
   trustedProxies,
   type Address,
 } from "../domain/client-address.ts"
+import { barTo, isAdministrator } from "../domain/accounts.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
 import { auth } from "./auth.ts"
@@ -174,8 +175,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
     exchange: Exchange,
     address: Address,
     token: string | null | undefined,
-    bucket: RouteBucket | undefined,
+    prepared: Pick<Prepared, "route" | "bucket"> | undefined,
   ): Promise<Caller | undefined> {
+    const bucket = prepared?.bucket
     const resource = bucket?.byResource ? resourceIn(exchange) : ""
     const admitted = await admission.admit({ address: limitedAddress(address), token, bucket, resource })
     if (admitted.verdict !== "failed" && admitted.figures !== undefined)
@@ -188,6 +190,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
           !isAtOrigin(admitted.caller, formatAddress(address), exchange.userAgent)
         )
           throw fail(tokenErrors.revoked)
+        if (admitted.caller && prepared) requireStanding(admitted.caller, prepared.route)
         if (admitted.touch && admitted.caller) touchSession(admitted.caller)
         return admitted.caller
       case "limited": {
@@ -199,10 +202,22 @@ export function createHttpDoor(options: HttpDoorOptions) {
         metrics.http.refused.of("failed_tokens").inc()
         throw fail("too_many_failed_tokens", { retry_after: admitted.retryAfter })
       case "anonymous":
-        throw fail(sentSeveral(exchange) ? "multiple_authorization" : "authentication_required")
+        throw fail(
+          sentSeveral(exchange) ? "multiple_authorization" : "authentication_required",
+          wordsFor(prepared?.route),
+        )
       default:
-        throw fail(tokenErrors[admitted.verdict])
+        throw fail(tokenErrors[admitted.verdict], wordsFor(prepared?.route))
     }
+  }
+
+  /** What is asked of an account beyond its token. */
+  function requireStanding(caller: Caller, route: Route): void {
+    const bar = barTo(caller, Math.floor(clock() / 1000))
+    if (bar && !(bar.code === "username_change_required" && route.isForRenaming))
+      throw fail(bar.code, { extra: { reason: bar.reason } })
+    if (route.auth === "person" && caller.bot) throw fail("people_only")
+    if (route.auth === "administrator" && !isAdministrator(caller.permissions ?? [])) throw fail("administrator_only")
   }
 
   /** Beside the request: whoever used a session is not kept waiting for the note of it, nor refused when it fails. */
@@ -239,9 +254,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
   async function answer(prepared: Prepared, exchange: Exchange, body: RequestBody | undefined): Promise<void> {
     const { route, parameters } = prepared
     const address = addressIn(exchange)
-    const caller = prepared.counted
-      ? await admit(exchange, address, tokenIn(exchange, route), prepared.bucket)
-      : undefined
+    const caller = prepared.counted ? await admit(exchange, address, tokenIn(exchange, route), prepared) : undefined
     if (exchange.over) return
 
     const text = body && (await textOf(exchange, body))
@@ -358,6 +371,10 @@ export function createHttpDoor(options: HttpDoorOptions) {
 }
 
 export type HttpDoor = ReturnType<typeof createHttpDoor>
+
+/** Administrators' routes call every refusal of a token by one name. */
+const wordsFor = (route: Route | undefined) =>
+  route?.auth === "administrator" ? { message: errors.administrator_only.message } : undefined
 
 const tokenErrors = {
   malformed: "invalid_token",

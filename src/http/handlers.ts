@@ -12,6 +12,7 @@ import type { IceServersFor } from "../domain/voice.ts"
 import type { Health } from "../observability/health.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Hashing } from "./hashing.ts"
+import type { Secrets } from "./secrets.ts"
 
 /** What the operator decides about the REST door. The names are those of the configuration. */
 export interface HttpPolicy extends PasswordRules, AgeGate {
@@ -35,6 +36,7 @@ export interface Http {
   >
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
+  readonly secrets: Secrets
   /** Users as others see them; who is not in it is offline. */
   readonly presences: {
     of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, Seen>>
@@ -73,7 +75,7 @@ export interface Call<R extends Route = Route> {
   /** The header of this name, if it may serve as a nonce. */
   readonly idempotencyKey: string | undefined
 }
-type CallerOf<A extends Auth> = A extends "user" ? Caller : undefined
+type CallerOf<A extends Auth> = A extends "public" ? undefined : Caller
 
 export type Handler<R extends Route> = (call: Call<R>) => ReplyOf<R> | Promise<ReplyOf<R>>
 /** One handler per declared route: a missing one does not compile. */

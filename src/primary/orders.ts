@@ -11,6 +11,8 @@ export interface StartOrder {
   databaseUrl: string
   redisUrl: string
   redisPrefix: string
+  /** See `secretKeyOf`. */
+  secretKey: string
   port: number
 }
 /** What the primary says to a process. */

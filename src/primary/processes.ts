@@ -27,6 +27,7 @@ export interface ProcessesOptions {
   environment: Record<string, string>
   databaseUrl: string
   redisUrl: string
+  secretKey: string
   host: string
   port: number
   graves: Graves
@@ -165,9 +166,10 @@ export class Processes {
       process.silent = 0
       if (report.type === "here") {
         process.listens = true
-        const { config, databaseUrl, redisUrl, port } = this.#options
+        const { config, databaseUrl, redisUrl, secretKey, port } = this.#options
         const self: Member = { id, role: place.role, host, slot: place.slot }
-        this.#tell(process, { type: "start", self, predecessor, config, databaseUrl, redisUrl, redisPrefix, port })
+        const services = { databaseUrl, redisUrl, redisPrefix, secretKey }
+        this.#tell(process, { type: "start", self, predecessor, config, ...services, port })
       } else if (report.type === "ready") {
         process.readyAt = performance.now()
         log.info({ of: place.name, member: id, of_pid: worker.process.pid }, "process ready")

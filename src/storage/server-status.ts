@@ -13,6 +13,13 @@ export const serverStatusStorage = (sql: Sql) => ({
     return row!
   },
 
+  /** The first key is the one that counts. @returns whether it is this one */
+  async claimSecretKey(id: string): Promise<boolean> {
+    const [row] = await sql<{ secret_key_id: string }[]>`
+      UPDATE service SET secret_key_id = coalesce(secret_key_id, ${id}) RETURNING secret_key_id`
+    return row!.secret_key_id === id
+  },
+
   async setState(notice: ServiceNotice): Promise<void> {
     await sql`
       UPDATE service SET state = ${notice.state}, message = ${notice.message},

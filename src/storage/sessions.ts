@@ -1,4 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { AccountBars } from "../domain/accounts.ts"
 import type { SessionState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
@@ -12,13 +13,15 @@ export interface SessionRow extends SessionState {
 }
 
 /** A session with what the door needs to know of its user. */
-export interface KnownSession {
+export interface KnownSession extends AccountBars {
   session_id: Snowflake
   user_id: Snowflake
   username: string
   badges: string[]
+  /** As it is at the time of the look. */
   tier: string
   bot: boolean
+  permissions: string[]
   token_hash: string
   expires_at: number
   last_activity: number
@@ -54,11 +57,18 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
 )
 
 export const sessionsStorage = (sql: Sql) => ({
+  /** A bot is kept out by what keeps its owner out, too. */
   async find(ids: readonly Snowflake[]): Promise<KnownSession[]> {
     return sql<KnownSession[]>`
-      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.tier, u.bot, s.token_hash, s.expires_at, s.last_activity,
+      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.bot, u.permissions, s.token_hash, s.expires_at, s.last_activity,
+        CASE WHEN u.tier_expires_at <= extract(epoch FROM now()) THEN 'standard' ELSE u.tier END AS tier,
+        GREATEST(u.locked_until, o.locked_until) AS locked_until,
+        CASE WHEN o.locked_until > u.locked_until THEN o.lock_reason ELSE u.lock_reason END AS lock_reason,
+        u.deletion_status <> 'active' OR coalesce(o.deletion_status <> 'active', false) AS is_deleted,
+        u.must_rename, u.rename_reason,
         left(encode(sha256(convert_to(s.ip_address || E'\\n' || s.user_agent, 'UTF8')), 'base64'), 22) AS origin
-      FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
+      FROM sessions s JOIN users u ON u.id = s.user_id LEFT JOIN users o ON o.id = u.owner_id
+      WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
   },
 
   /** Sessions that are over, for the sweep that catches what no job ended. */

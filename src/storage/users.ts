@@ -1,24 +1,15 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { avatarPath, type PrivateUser, type PublicUser } from "../contract/users.ts"
+import type { Account } from "../domain/accounts.ts"
 import { defaultPresence, type Shown } from "../domain/presences.ts"
 import type { UserState } from "../domain/states.ts"
-import type { Sql } from "./database.ts"
+import type { Sql, Statements } from "./database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "./voice.ts"
-import { column, defineWrite } from "./write.ts"
+import { defineWrite } from "./write.ts"
 
-export interface UserRow {
+export interface UserRow extends Account {
   id: Snowflake
-  username: string
-  email: string | null
-  password_hash: string | null
-  created_at: number
-  email_verified: boolean
-  age_verified: boolean
-  totp_enabled: boolean
-  badges: string[]
-  tier: string
-  bot: boolean
 }
 
 /** One server of a user, with his roles there. */
@@ -41,21 +32,69 @@ export const privateUser = (row: UserRow): PrivateUser => ({
   email_verified: row.email_verified,
   totp_enabled: row.totp_enabled,
   age_verified: row.age_verified,
-  deletion_status: "active",
-  deletion_at: null,
+  deletion_status: row.deletion_status,
+  deletion_at: row.deletion_at,
 })
+
+/** Everything an account has, as columns. */
+const columns = {
+  id: "bigint",
+  username: "text",
+  email: "text",
+  password_hash: "text",
+  created_at: "bigint",
+  email_verified: "boolean",
+  email_confirmed: "boolean",
+  age_verified: "boolean",
+  badges: "text[]",
+  tier: "text",
+  tier_expires_at: "bigint",
+  tier_notes: "text",
+  bot: "boolean",
+  owner_id: "bigint",
+  permissions: "text[]",
+  locked_until: "bigint",
+  lock_reason: "text",
+  must_rename: "boolean",
+  rename_reason: "text",
+  deletion_status: "text",
+  deletion_at: "bigint",
+  totp_enabled: "boolean",
+  totp_secret: "text",
+  totp_step: "bigint",
+  backup_codes: "text[]",
+} satisfies Record<keyof UserRow, string>
+
+const names = Object.keys(columns) as (keyof UserRow)[]
+const definition = names.map(name => `${name} ${columns[name]}`).join(", ")
+const rowsOf = (sql: Statements, rows: readonly UserRow[]) =>
+  sql`jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) AS u (${sql.unsafe(definition)})`
+
+/** What an account is, out of something that has more. */
+export const accountOf = (from: UserRow): UserRow =>
+  Object.fromEntries(names.map(name => [name, from[name]])) as unknown as UserRow
+
+const taken = { users_username: "user_exists", users_email: "user_exists" } as const
 
 export const insertUser = defineWrite<UserRow>(
   "insertUser",
   (sql, rows) => sql`
-    INSERT INTO users (id, username, email, password_hash, created_at, email_verified, age_verified, badges, tier)
-    SELECT u.id, u.username, u.email, u.password_hash, u.created_at, u.email_verified, u.age_verified,
-           ARRAY(SELECT jsonb_array_elements_text(u.badges::jsonb)), u.tier
-    FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "username")}::text[], ${column(rows, "email")}::text[],
-                ${column(rows, "password_hash")}::text[], ${column(rows, "created_at")}::bigint[], ${column(rows, "email_verified")}::text[]::boolean[],
-                ${column(rows, "age_verified")}::text[]::boolean[], ${rows.map(row => JSON.stringify(row.badges))}::text[], ${column(rows, "tier")}::text[])
-      AS u (id, username, email, password_hash, created_at, email_verified, age_verified, badges, tier)`,
-  { users_username: "user_exists", users_email: "user_exists" },
+    INSERT INTO users (${sql.unsafe(names.join(", "))})
+    SELECT ${sql.unsafe(names.map(name => `u.${name}`).join(", "))} FROM ${rowsOf(sql, rows)}`,
+  taken,
+)
+
+/** The whole account as it is from now on. */
+export const updateUser = defineWrite<UserRow>(
+  "updateUser",
+  (sql, rows) => {
+    // Of several changes of one user in a batch the last counts; PostgreSQL would take any.
+    const last = [...new Map(rows.map(row => [row.id, row])).values()]
+    return sql`
+      UPDATE users SET ${sql.unsafe(names.map(name => `${name} = u.${name}`).join(", "))}
+      FROM ${rowsOf(sql, last)} WHERE users.id = u.id`
+  },
+  taken,
 )
 
 export const usersStorage = (sql: Sql) => ({
@@ -88,13 +127,9 @@ export const usersStorage = (sql: Sql) => ({
     ])
     if (!user) return undefined
     return {
-      id,
-      username: user.username,
-      email: user.email,
-      badges: user.badges,
+      ...accountOf(user),
       sessions: new Map(sessions.map(session => [session.id, session])),
       presence: presence ?? defaultPresence,
-      tier: user.tier,
       ...voice,
       pairs: new Map(),
     }

@@ -36,6 +36,9 @@ export interface Worker extends WebWorker, Place {
   readonly over: string | undefined
 }
 
+/** Of every worker, as of one service. */
+const secretKey = randomBytes(32).toString("hex")
+
 /** Those that are open in this process. */
 export const clusters = new Set<Cluster>()
 
@@ -91,6 +94,7 @@ export class Cluster {
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,
       redisPrefix: this.redisPrefix,
+      secretKey,
       host: "127.0.0.1",
       port: 0,
       shared: false,
@@ -143,11 +147,15 @@ export class Cluster {
   }
 
   /** Starts a job worker in this process. */
-  async bootJobWorker({ topology = {} }: Pick<BootOptions, "topology"> = {}): Promise<JobWorker> {
+  async bootJobWorker({
+    topology = {},
+    config = {},
+  }: Pick<BootOptions, "topology" | "config"> = {}): Promise<JobWorker> {
     const slot = this.#slots++
     const metrics = createMetrics()
     const job = await startJobWorker({
       self: { id: `j${slot}-${randomBytes(4).toString("hex")}`, role: "job", host: "test", slot },
+      config: readConfig(config),
       topology: merged(clusterConfig, topology),
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,

@@ -57,6 +57,7 @@ export async function startProcesses(env: Record<string, string>, program = main
       LOG_LEVEL: "warn",
       RATE_LIMITS: "off",
       DATA_DIR: folder,
+      SECRET_KEY: "one key for every host of a test",
       ...env,
       REDIS_URL: redisUrl,
     },

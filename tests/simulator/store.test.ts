@@ -27,6 +27,7 @@ import {
 import { deleteSession, insertSession, touchSession } from "../../src/storage/sessions.ts"
 import { openStorage, type Storage } from "../../src/storage/storage.ts"
 import { markTell } from "../../src/storage/tells.ts"
+import { newAccount } from "../../src/domain/accounts.ts"
 import { insertUser } from "../../src/storage/users.ts"
 import { defineWrite, type Write } from "../../src/storage/write.ts"
 import { cloneDatabase, type TestDatabase } from "../kit/database.ts"
@@ -65,17 +66,15 @@ const code = (i: number) => `code${i}`
 
 const newUser = (i: number, name = i, email: number | null = i) =>
   insertUser({
+    ...newAccount({
+      username: name % 2 === 0 ? `User${name}` : `usER${name}`,
+      email: email === null ? null : `U${email}@example.org`,
+      password_hash: null,
+      created_at: i,
+      totp_enabled: true,
+      badges: i === 1 ? ["early", "helper"] : [],
+    }),
     id: user(i),
-    username: name % 2 === 0 ? `User${name}` : `usER${name}`,
-    email: email === null ? null : `U${email}@example.org`,
-    password_hash: null,
-    created_at: i,
-    email_verified: true,
-    age_verified: false,
-    totp_enabled: true,
-    badges: i === 1 ? ["early", "helper"] : [],
-    tier: "standard",
-    bot: false,
   })
 const newSession = (i: number, of: number) =>
   insertSession({

@@ -12,6 +12,7 @@ import { insertMessage, nonceKey } from "../../src/storage/messages.ts"
 import type { ShardRow } from "../../src/storage/placement.ts"
 import { newServerState, type ServerOutline } from "../../src/storage/servers.ts"
 import type { Storage } from "../../src/storage/storage.ts"
+import { tierAt } from "../../src/domain/accounts.ts"
 import type { Membership } from "../../src/storage/users.ts"
 import type { HeldCall } from "../../src/storage/voice.ts"
 import { groupWrites, type Write } from "../../src/storage/write.ts"
@@ -190,7 +191,14 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 
   const userRow = (id: Snowflake) => {
     const user = users.get(id)
-    return user && { ...user, badges: [...user.badges] }
+    return (
+      user && {
+        ...user,
+        badges: [...user.badges],
+        permissions: [...user.permissions],
+        backup_codes: [...user.backup_codes],
+      }
+    )
   }
   const shownBy = (id: Snowflake) => {
     const row = presences.get(id)
@@ -236,7 +244,11 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
   return {
     migrations: { require: unsupported("migrations.require") },
     // The simulated workers have no operator.
-    serverStatus: { look: unsupported("service.look"), setState: unsupported("service.setState") },
+    serverStatus: {
+      look: unsupported("service.look"),
+      setState: unsupported("service.setState"),
+      claimSecretKey: unsupported("service.claimSecretKey"),
+    },
     addressBlocks: {
       list: unsupported("addressBlocks.list"),
       block: unsupported("addressBlocks.block"),
@@ -268,17 +280,12 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           ask("users.load/voice", () => voiceOf(id)),
         ])
         if (!user) return undefined
-        const { username, email, badges, tier } = user
         const kept = new Map(own.map(session => [session.id, session]))
         return {
-          id,
-          username,
-          email,
-          badges,
+          ...user,
           sessions: kept,
           presence: presence ?? defaultPresence,
           pairs: new Map(),
-          tier,
           ...voice,
         }
       },
@@ -302,11 +309,18 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             const session = sessions.get(id)
             const user = session && users.get(session.user_id)
             if (!user) return []
+            const owner = user.owner_id === null ? undefined : users.get(user.owner_id)
+            const locked = owner && owner.locked_until > user.locked_until ? owner : user
             return {
               session_id: id,
               ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
-              ...picked(user, "username", "tier", "bot"),
+              ...picked(user, "username", "bot", "must_rename", "rename_reason"),
+              tier: tierAt(user, Math.floor(tables.now() / 1000)),
               badges: [...user.badges],
+              permissions: [...user.permissions],
+              ...picked(locked, "locked_until", "lock_reason"),
+              is_deleted:
+                user.deletion_status !== "active" || (owner !== undefined && owner.deletion_status !== "active"),
               origin: originOf(session.ip_address, session.user_agent),
             }
           }),

@@ -39,7 +39,7 @@ import type {
 } from "../../src/storage/servers.ts"
 import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
 import type { markTell, TellMark } from "../../src/storage/tells.ts"
-import type { insertUser, UserRow } from "../../src/storage/users.ts"
+import type { insertUser, updateUser, UserRow } from "../../src/storage/users.ts"
 import type {
   addVoiceUsage,
   deleteVoiceCall,
@@ -380,16 +380,10 @@ export function picked<Row extends object, Column extends keyof Row>(
 /** What each kind of write does: one statement for all its rows of a batch, with the defaults of the other columns. */
 const applyWrite = {
   insertUser({ users }, rows: RowsOf<typeof insertUser>) {
-    const columns = [
-      "id",
-      "username",
-      "email",
-      "password_hash",
-      "created_at",
-      "email_verified",
-      "age_verified",
-    ] as const
-    users.insert(rows.map(row => ({ ...picked(row, ...columns, "badges", "tier"), totp_enabled: false, bot: false })))
+    users.insert(rows)
+  },
+  updateUser({ users }, rows: RowsOf<typeof updateUser>) {
+    for (const row of rows) users.update(row.id, row)
   },
   insertSession({ sessions }, rows: RowsOf<typeof insertSession>) {
     const columns = ["id", "user_id", "token_hash", "ip_address", "user_agent", "created_at", "expires_at"] as const

@@ -99,6 +99,8 @@ export class SimulatedWorker implements Actor {
         close: () => Promise.resolve(),
       },
       revoke: this.#options.revoke,
+      // What the simulated clients know of a token never changes.
+      renew: async () => {},
       topology,
       onItems: items => doors.gateway?.takeItems(items),
       onPresences: changes => doors.gateway?.takePresences(changes),

@@ -20,6 +20,7 @@ import { insertChannel } from "../../src/storage/channels.ts"
 import { insertInvite } from "../../src/storage/invites.ts"
 import { insertMember, insertRole, insertServer } from "../../src/storage/servers.ts"
 import { insertSession } from "../../src/storage/sessions.ts"
+import { newAccount } from "../../src/domain/accounts.ts"
 import { insertUser } from "../../src/storage/users.ts"
 import { breaches, misinformed, type Made } from "./checks.ts"
 import { SimulatedClient, type Reads } from "./client.ts"
@@ -190,16 +191,13 @@ class World {
     for (const [i, actor] of people.entries()) {
       this.#store.seed(
         insertUser({
-          ...actor,
-          email: `${actor.username}@example.org`,
-          password_hash: "",
-          created_at: 0,
-          email_verified: true,
-          age_verified: true,
-          totp_enabled: false,
-          badges: [],
-          tier: "free",
-          bot: false,
+          ...newAccount({
+            username: actor.username,
+            email: `${actor.username}@example.org`,
+            password_hash: "",
+            created_at: 0,
+          }),
+          id: actor.id,
         }),
       )
       const person: Person = { actor, clients: [], resident: i < 2 }

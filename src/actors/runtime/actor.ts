@@ -74,7 +74,14 @@ export interface Revocation {
 }
 export const revoke = (...sessions: Snowflake[]): Revocation => ({ kind: "revoke", sessions })
 
-export type Publication = Dispatch<Audience> | ControlEntry | Tell | JobRequest | Revocation
+/** Sessions about which the doors knew something that is no longer so: they look again. */
+export interface Renewal {
+  readonly kind: "renew"
+  readonly sessions: readonly Snowflake[]
+}
+export const renew = (...sessions: Snowflake[]): Renewal => ({ kind: "renew", sessions })
+
+export type Publication = Dispatch<Audience> | ControlEntry | Tell | JobRequest | Revocation | Renewal
 
 /** What a turn decides. The keys stand in the order in which things happen. */
 export interface Effects<Home, Reply> {

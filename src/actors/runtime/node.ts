@@ -68,6 +68,8 @@ export interface NodeOptions {
   readonly storage: Storage
   readonly jobs: JobQueue
   readonly revoke: (sessions: readonly string[]) => Promise<void>
+  /** Makes every worker look at these sessions anew. */
+  readonly renew: (sessions: readonly string[]) => Promise<void>
   readonly topology: NodeTopology
   /** The homes of some shards whose events this worker's log takes, with the row from which it holds them. */
   readonly servedHomes?: ((shards: ReadonlySet<number>) => [home: Snowflake, from: number][]) | undefined
@@ -209,6 +211,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     tell: tell => router.tell(tell),
     addJob: job => options.jobs.add(job),
     revoke: options.revoke,
+    renew: options.renew,
     readRows: shards => storage.placement.outbox(shards),
     sweep: rows => storage.placement.sweep(rows),
     isOver: shard => host.shard(shard.number) !== shard,

@@ -51,6 +51,8 @@ export interface OutboxOptions {
   readonly tell: (tell: SentTell) => Promise<void>
   readonly addJob: (job: JobRequest) => Promise<void>
   readonly revoke: (sessions: readonly string[]) => Promise<void>
+  /** Makes every worker look at these sessions anew. */
+  readonly renew: (sessions: readonly string[]) => Promise<void>
   /** Rows that memory no longer holds. */
   readonly readRows: (shards: readonly number[]) => Promise<OutboxRow[]>
   readonly sweep: (rows: readonly { shard: number; number: number }[]) => Promise<void>
@@ -179,6 +181,7 @@ export class Outbox implements Publisher {
     await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
 
     const recent = this.#confirmed.map(({ row }) => row)
+    // What was cached before the fail-over is not asked for after it, so nothing is to be renewed.
     const revoked = recent.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
     if (revoked.length > 0) await this.#untilDone("revocation", () => revoke(revoked))
     for (const row of recent)
@@ -224,13 +227,15 @@ export class Outbox implements Publisher {
     for (const shard of this.#touched) shards.add(shard)
     this.#touched.clear()
     const saved = this.#saveInterests(shards)
-    const revoked = rows.flatMap(row => row.items.filter(item => item[0] === "r").flatMap(item => item[1]))
+    const revoked = rows.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
+    const renewed = rows.flatMap(row => row.items.flatMap(item => (item[0] === "n" ? item[1] : [])))
     const byWorker = this.#partsOf(rows)
     // Interest stands before the append that relies on it: a next owner must know whom the log belongs to.
     await saved
     await Promise.all([
       ...[...byWorker].map(([worker, parts]) => this.#append(worker, parts)),
       revoked.length > 0 ? this.#untilDone("revocation", () => this.#options.revoke(revoked)) : undefined, // O2
+      renewed.length > 0 ? this.#untilDone("renewal", () => this.#options.renew(renewed)) : undefined,
     ])
   }
 

@@ -7,7 +7,7 @@ import type { Shard } from "./shard.ts"
 
 /**
  * What one turn publishes, as it stands in the outbox. `d` is JSON made once; it goes to the logs as it is.
- *   e  event   c  control entry   t  tell   j  job   r  revoked sessions
+ *   e  event   c  control entry   t  tell   j  job   r  revoked sessions   n  sessions to be looked at anew
  */
 export type RowItem =
   | readonly ["e", home: Snowflake, audience: Audience, name: string, except: readonly string[], d: RawJson]
@@ -15,6 +15,7 @@ export type RowItem =
   | readonly ["t", actor: string, id: Snowflake, command: string, input: unknown]
   | readonly ["j", job: string, data: unknown, key: string, runAtMs: number]
   | readonly ["r", sessions: readonly Snowflake[]]
+  | readonly ["n", sessions: readonly Snowflake[]]
 
 /** JSON that is not to be made again. */
 export class RawJson {
@@ -52,6 +53,8 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
       return ["j", publication.job, publication.data, publication.key, publication.runAtMs]
     case "revoke":
       return ["r", publication.sessions]
+    case "renew":
+      return ["n", publication.sessions]
   }
 }
 
