@@ -455,6 +455,35 @@ test("a resume takes the session from a socket that is still open: that one is c
   }
 })
 
+test("P13: who left and joined twice while he was away is told nothing of the time between", async ({ cluster }) => {
+  const {
+    workers: [east, west],
+    post,
+    ada,
+    lin,
+    channel,
+    server,
+  } = await seeded(cluster, 2)
+  const { code } = await ada.on(east!).createInvite({ channel_id: channel.id })
+  const inbox = await lin.listen(east!)
+  const { sessionId, seq } = inbox
+  inbox.drop()
+  for (const content of ["out of it", "out of it again"]) {
+    await lin.on(west!).leaveServer({ server_id: server.id })
+    await post(content)
+    await lin.on(east!).joinByInvite({ invite_code: code })
+  }
+  await post("back")
+  const socket = await resumeAt(west!, lin.token, sessionId!, seq!)
+  await caughtUp(cluster, socket)
+  expect(socket.events.map(({ t, d }) => [t, (d as { content?: string }).content])).toEqual([
+    ["GUILD_DELETE", undefined],
+    ["GUILD_CREATE", undefined],
+    ["MESSAGE_CREATE", "back"],
+  ])
+  socket.drop()
+})
+
 describe("P6: what cannot be resumed is said, with op 9 false", () => {
   test("a position before the log's beginning, and one that was never given", async ({ cluster }) => {
     const { workers, lin, post } = await seeded(cluster, 2)

@@ -16,7 +16,7 @@ export interface ForeignStretch {
   readonly first: number
   /** The index after the last piece that is wanted. */
   readonly end: number
-  /** Servers that the session's user joined in it. */
+  /** Servers that the session's user joined in it, once for every time. */
   readonly joined: readonly Snowflake[]
   /** The indices of what changes who sees what in the session's servers. */
   readonly changes: readonly number[]
@@ -160,7 +160,7 @@ export class ForeignLogs {
       base,
       first: base + start,
       end,
-      joined: joined.flatMap(({ at, server }) => (at >= start ? [server] : [])),
+      joined: joined.flatMap(({ at, server }) => (at >= start && belongsTo(leg, items[at]!) ? [server] : [])),
       changes: [...leg.until.keys()].flatMap(home => {
         const at = changes.get(home)
         return at ? at.slice(firstFrom(at, start)) : []

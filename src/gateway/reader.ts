@@ -294,6 +294,11 @@ export class Reader {
     const { listeners, homes, changed } = this.#options
     const known = session.guilds.has(control.server)
     const guild = session.guilds.get(control.server)
+    const toCome = session.hidden?.get(control.server) ?? 0
+    if (toCome > 1) {
+      session.hidden!.set(control.server, toCome - 1)
+      return
+    }
     const awaited = session.hidden?.delete(control.server) ?? false
     if (guild && awaited) listeners.regroup(session, guild, guild.rules, control.roles)
     // From elsewhere: what he may see is known already, as of now, and his client has been told.

@@ -309,7 +309,8 @@ export class Resumption {
         legs.map((leg, i) => foreign.read(leg, joined[i] as Span & { hi: number }, session.user)),
       )
       const joinedServers = session.foreign.flatMap(({ joined }) => joined)
-      session.hidden = joinedServers.length > 0 ? new Set(joinedServers) : undefined
+      for (const server of joinedServers)
+        (session.hidden ??= new Map<Snowflake, number>()).set(server, (session.hidden?.get(server) ?? 0) + 1)
       if (connection.closed) throw new Left()
       if (memberships.some(({ server_id }) => !homes.view(server_id) && !homes.isGone(server_id)))
         throw new OutOfReach("a gap lies between")

@@ -149,8 +149,11 @@ export interface Session {
   changes: readonly GuildChange[]
   /** The latest changes of its roles, read here. */
   roleChanges: readonly RolesChange[]
-  /** Servers whose joining is still to be read: what is read of them before that is not for the session. */
-  hidden: Set<Snowflake> | undefined
+  /**
+   * Servers whose joining is still to be read from elsewhere, and how many times: what is read of them before the last is not for
+   * the session. Of stays that began and ended meanwhile its client is told nothing.
+   */
+  hidden: Map<Snowflake, number> | undefined
   spans: readonly Span[]
   /** The call that it holds. */
   voice: VoiceHold | undefined
