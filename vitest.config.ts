@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts"]
+const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts", "tests/resume-storm.test.ts"]
 
 export default defineConfig({
   test: {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { join, relative } from "node:path"
 import { Unprepared, prepare, root } from "./prepare.mjs"
 
 await prepare({ redis: !process.env.TEST_REDIS_URL }).catch(error => {
@@ -25,8 +25,10 @@ process.on("SIGINT", () => {})
 process.on("SIGTERM", () => run.kill("SIGTERM"))
 
 run.on("exit", code => {
-  const { passed, failed, skipped } = count()
+  const { passed, failed, skipped, failures: reasons } = count()
   rmSync(folder, { recursive: true })
+  // Once more at the end, where a reader of a long log looks first.
+  if (reasons.length > 0) console.log(`\n${reasons.join("\n")}\n`)
   // Vitest also fails for what belongs to no test, such as an error that nobody caught.
   const failures = code === 0 ? failed : Math.max(failed, 1)
   console.log(`${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`)
@@ -38,7 +40,7 @@ function count() {
   try {
     report = JSON.parse(readFileSync(results, "utf8"))
   } catch {
-    return { passed: 0, failed: 1, skipped: 0 } // it did not get so far
+    return { passed: 0, failed: 1, skipped: 0, failures: [] } // it did not get so far
   }
   const tests = report.testResults.flatMap(file => file.assertionResults)
   const number = status => tests.filter(test => test.status === status).length
@@ -48,7 +50,28 @@ function count() {
   ).length
   const passed = number("passed")
   const failed = number("failed") + broken
-  return { passed, failed, skipped: tests.length - passed - number("failed") }
+  return {
+    passed,
+    failed,
+    skipped: tests.length - passed - number("failed"),
+    failures: report.testResults.flatMap(reasonsOf),
+  }
+}
+
+/** Two lines for each test that failed: its name, and what was wrong. */
+function reasonsOf({ name, message, assertionResults }) {
+  const file = relative(root, name)
+  const failures = assertionResults.filter(isFailed)
+  if (failures.length === 0 && message) return [`FAILED ${file}\n  ${firstLine(message)}`]
+  return failures.map(test => `FAILED ${file}: ${test.fullName}\n  ${firstLine(test.failureMessages[0] ?? "")}`)
+}
+
+function firstLine(text) {
+  // oxlint-disable-next-line no-control-regex -- vitest colours what it says
+  return text
+    .replaceAll(/\u001b\[[0-9;]*m/g, "")
+    .split("\n", 1)[0]
+    .slice(0, 300)
 }
 
 function isFailed(test) {

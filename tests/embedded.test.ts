@@ -252,7 +252,7 @@ test("stale files do no harm: reused pids, a cut-off postmaster.pid, a half-made
   expect(await remembered(anew.url)).toEqual(["new"])
 })
 
-test("a setting that PostgreSQL refuses is told at once, in its words", async () => {
+test("a setting that PostgreSQL refuses is told at once, in its words", { timeout: 60_000 }, async () => {
   const dataDir = await folder()
   await expect(startPostgres({ dataDir, extraSettings: { shared_buffers: "much" } })).rejects.toThrow(/shared_buffers/)
   await startPostgres({ dataDir })

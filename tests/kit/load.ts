@@ -50,6 +50,9 @@ export function watch(inboxes: readonly Listener[]) {
   }
 }
 
+/** Milliseconds after every message of a sender: the load is there all the time, and leaves the machine to those it is for. */
+const pause = 30
+
 /** One sender a room, each message with a nonce and sent until it is acknowledged. */
 export function load(ada: Person, list: readonly Room[], place: (n: number, room: number) => Place) {
   const acked = new Map<string, string>()
@@ -71,10 +74,10 @@ export function load(ada: Person, list: readonly Room[], place: (n: number, room
           const { status } = error as { status?: number }
           if (status !== undefined && status !== 503) throw error
           refusals++
-          await sleep(10)
+          await sleep(pause)
         }
       }
-      await sleep(5)
+      await sleep(pause)
     }
   })
   // Whoever fails is heard of when the load ends; until then it may go on.

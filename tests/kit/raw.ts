@@ -86,7 +86,7 @@ export class Raw {
   }
 
   async hear(is: (frame: ServerFrame) => boolean): Promise<ServerFrame> {
-    await until("the frame comes", () => this.frames.some(is), { patience: 5_000, every: 1 })
+    await until("the frame comes", () => this.frames.some(is), { patience: 20_000, every: 1 })
     return this.frames.find(is)!
   }
   op = (op: number) => this.hear(frame => frame.op === op)
