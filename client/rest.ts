@@ -129,7 +129,7 @@ async function send(
     let failure: unknown
     try {
       const response = await fetchOne(url, request)
-      const reply = await parse(response)
+      const reply = response.ok && route.produces ? await contentOf(response) : await parse(response)
       options.checkReplies?.(route, response.status, reply)
       if (response.ok && reply !== notJson) return reply
       failure = new ApiError(`${route.method} ${path}`, response, reply === notJson ? undefined : reply)
@@ -147,6 +147,11 @@ async function send(
 }
 
 const notJson = Symbol("not JSON")
+
+const contentOf = async (response: Response) => ({
+  contentType: response.headers.get("content-type") ?? "",
+  body: new Uint8Array(await response.arrayBuffer()),
+})
 
 async function parse(response: Response): Promise<unknown> {
   const text = await response.text()

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Success, text } from "./fields.ts"
+import { omittable, Seconds, Snowflake, Success, text } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineRoute } from "./registry.ts"
 import { PrivateUser } from "./users.ts"
@@ -32,22 +32,25 @@ export type RegisterInput = z.output<typeof RegisterInput>
 export const register = defineRoute({
   method: "POST",
   path: "/auth/register",
-  summary: "Create an account and sign in",
+  summary:
+    "Create an account and sign in. Where addresses have to be verified, the account is made and the sign-in is refused with 401; a login is refused with 403 until then",
   tag: "Authentication",
   auth: "public",
-  limit: { requests: 3, seconds: 60, burst: 0, algorithm: "fixed", scope: "route" },
   body: RegisterInput,
   reply: LoginReply,
   fails: [
     "invalid_username",
     "reserved_username",
+    "blocked_username",
     "invalid_email",
+    "email_domain_not_allowed",
     "weak_password",
     "age_required",
     "birth_date_required",
     "invalid_birth_date",
     "too_young",
     "user_exists",
+    "registered_unverified",
   ],
 })
 
@@ -66,13 +69,12 @@ export const LoginInput = z
 export const login = defineRoute({
   method: "POST",
   path: "/auth/login",
-  summary: "Sign in with name or e-mail and password",
+  summary: "Sign in with name or e-mail and password; with a second factor the answer is a challenge",
   tag: "Authentication",
   auth: "public",
-  limit: { requests: 5, seconds: 60, burst: 0, algorithm: "fixed", scope: "route" },
   body: LoginInput,
   reply: LoginReply,
-  fails: ["invalid_credentials", "account_locked"],
+  fails: ["invalid_credentials", "account_locked", "email_not_verified", "account_suspended", "account_deleted"],
 })
 
 export const logout = defineRoute({
@@ -80,8 +82,73 @@ export const logout = defineRoute({
   path: "/auth/logout",
   summary: "Revoke the session of this request; its gateway connections close with 4004",
   tag: "Authentication",
-  auth: "user",
+  auth: "person",
+  isForRenaming: true,
   reply: Success,
+  fails: [],
+})
+
+export const refresh = defineRoute({
+  method: "POST",
+  path: "/auth/refresh",
+  summary: "Let the session of this request last as long as a new one; the token stays the same",
+  tag: "Authentication",
+  auth: "person",
+  reply: LoginReply,
+  fails: ["missing_token"],
+})
+
+export const Session = z
+  .object({
+    id: Snowflake,
+    device_id: z.string().nullable(),
+    ip_address: z.string(),
+    user_agent: z.string(),
+    created_at: Seconds,
+    expires_at: Seconds,
+    last_activity: Seconds,
+    current: z.boolean().describe("It is the session of this request"),
+  })
+  .meta({ id: "SessionResponse" })
+export type Session = z.infer<typeof Session>
+
+export const listSessions = defineRoute({
+  method: "GET",
+  path: "/auth/sessions",
+  summary: "The caller's sessions, the latest activity first",
+  tag: "Authentication",
+  auth: "person",
+  reply: z.array(Session),
+  fails: [],
+})
+
+export const revokeSession = defineRoute({
+  method: "DELETE",
+  path: "/auth/sessions/:session_id",
+  summary: "End one of the caller's sessions; its gateway connections close with 4004",
+  tag: "Authentication",
+  auth: "person",
+  params: z.object({ session_id: Snowflake }),
+  reply: Success,
+  fails: ["invalid_session_id", "session_not_found"],
+})
+
+export const RevokeAllInput = z
+  .object({ except_current: omittable(z.boolean()).describe("Keep the session of this request; `true` when left out") })
+  .meta({ id: "RevokeAllSessionsRequest" })
+
+export const RevokeAllReply = z
+  .object({ success: z.literal(true), revoked_count: z.int() })
+  .meta({ id: "RevokeAllSessionsResponse" })
+
+export const revokeAllSessions = defineRoute({
+  method: "POST",
+  path: "/auth/sessions/revoke-all",
+  summary: "End the caller's sessions",
+  tag: "Authentication",
+  auth: "person",
+  body: RevokeAllInput,
+  reply: RevokeAllReply,
   fails: [],
 })
 
@@ -107,8 +174,18 @@ export const getPasswordRequirements = defineRoute({
   summary: "Password policy and age gate",
   tag: "Authentication",
   auth: "public",
+  isGated: false,
   reply: PasswordRequirements,
   fails: [],
 })
 
-export const routes = { register, login, logout, getPasswordRequirements }
+export const routes = {
+  register,
+  login,
+  logout,
+  refresh,
+  listSessions,
+  revokeSession,
+  revokeAllSessions,
+  getPasswordRequirements,
+}

@@ -40,7 +40,6 @@ export const listChannels = defineRoute({
   summary: "The channels of a server that the caller may view, by position",
   tag: "Channels",
   auth: "user",
-  limit: { requests: 100, seconds: 60, burst: 20, algorithm: "sliding", scope: "route" },
   params: byServer,
   reply: z.array(Channel),
   fails: ["invalid_server_id", "server_not_found", "access_denied"],

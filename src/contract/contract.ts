@@ -1,12 +1,19 @@
 import { z } from "zod"
+import * as accountDeletion from "./account-deletion.ts"
 import * as auth from "./auth.ts"
 import * as channels from "./channels.ts"
+import * as exports from "./exports.ts"
+import * as features from "./features.ts"
 import * as gateway from "./gateway.ts"
 import type { ClientOp, ServerOp } from "./gateway-codes.ts"
 import * as guildMembers from "./guild-members.ts"
 import * as invites from "./invites.ts"
+import * as mailed from "./mailed.ts"
 import * as messages from "./messages.ts"
+import * as messagingSettings from "./messaging-settings.ts"
 import * as moderation from "./moderation.ts"
+import * as notifications from "./notifications.ts"
+import * as oauth from "./oauth.ts"
 import * as overrides from "./overrides.ts"
 import * as presence from "./presence.ts"
 import type { EventDefinition, Route } from "./registry.ts"
@@ -14,7 +21,9 @@ import * as relationships from "./relationships.ts"
 import * as roles from "./roles.ts"
 import * as servers from "./servers.ts"
 import * as serverStatus from "./server-status.ts"
+import * as settings from "./settings.ts"
 import * as system from "./system.ts"
+import * as twoFactor from "./two-factor.ts"
 import * as users from "./users.ts"
 import * as voice from "./voice.ts"
 
@@ -22,7 +31,16 @@ import * as voice from "./voice.ts"
 export const routes = {
   ...system.routes,
   ...auth.routes,
+  ...twoFactor.routes,
+  ...mailed.routes,
+  ...oauth.routes,
   ...users.routes,
+  ...messagingSettings.routes,
+  ...settings.routes,
+  ...features.routes,
+  ...notifications.routes,
+  ...exports.routes,
+  ...accountDeletion.routes,
   ...servers.routes,
   ...roles.routes,
   ...moderation.routes,
@@ -67,6 +85,9 @@ export const events = {
   MESSAGE_DELETE_BULK: messages.messageDeleteBulk,
   RELATIONSHIP_ADD: relationships.relationshipAdd,
   RELATIONSHIP_REMOVE: relationships.relationshipRemove,
+  USER_UPDATE: users.userUpdate,
+  NOTIFICATION_CREATE: notifications.notificationCreate,
+  NOTIFICATION_UPDATE: notifications.notificationUpdate,
   SECURITY_LOGOUT: serverStatus.securityLogout,
   VOICE_STATE_UPDATE: voice.voiceStateUpdate,
   VOICE_SERVER_UPDATE: voice.voiceServerUpdate,

@@ -21,6 +21,7 @@ export const errors = {
 
   // Who is asking
   authentication_required: { status: 401, message: "Authentication required", retry: false },
+  missing_token: { status: 401, message: "Missing authentication token", retry: false },
   invalid_token: { status: 401, message: "Invalid token", retry: false },
   revoked_token: { status: 401, message: "Invalid/Revoked", retry: false },
   expired_token: { status: 401, message: "Expired", retry: false },
@@ -36,9 +37,31 @@ export const errors = {
   access_token_required: { status: 401, message: "API access token required", retry: false },
   invalid_access_token: { status: 401, message: "Invalid API access token", retry: false },
 
+  // Signing in
+  email_not_verified: { status: 403, message: "Email not verified", retry: false },
+  registered_unverified: { status: 401, message: "Email not verified", retry: false },
+  invalid_challenge: { status: 401, message: "Invalid challenge", retry: false },
+  used_challenge: { status: 401, message: "Expired/Used", retry: false },
+  expired_challenge: { status: 401, message: "Expired", retry: false },
+  invalid_second_factor: { status: 401, message: "Invalid 2FA code", retry: false },
+  invalid_session_id: { status: 400, message: "Invalid session ID", retry: false },
+  session_not_found: { status: 404, message: "Session not found", retry: false },
+
+  // Second factors
+  password_required: { status: 400, message: "Password required", retry: false },
+  invalid_password: { status: 401, message: "Invalid password", retry: false },
+  second_factor_enabled: { status: 409, message: "2FA is already enabled", retry: false },
+  six_digits_required: { status: 400, message: "Valid 6-digit code required", retry: false },
+  second_factor_not_started: { status: 400, message: "2FA setup not started", retry: false },
+  invalid_code: { status: 401, message: "Invalid code", retry: false },
+  second_factor_code_required: { status: 400, message: "2FA code required", retry: false },
+  second_factor_not_enabled: { status: 400, message: "2FA is not enabled", retry: false },
+
   // Register
   user_exists: { status: 409, message: "Username or email already exists", retry: false },
   invalid_username: { status: 400, message: "Username may hold only letters, digits and underscores", retry: false },
+  blocked_username: { status: 400, message: "This username is not allowed", retry: false },
+  email_domain_not_allowed: { status: 400, message: "E-mail addresses of this domain are not allowed", retry: false },
   reserved_username: { status: 400, message: "This username is reserved", retry: false },
   invalid_email: { status: 400, message: "Invalid email", retry: false },
   weak_password: { status: 400, message: "Weak password", retry: false },
@@ -47,11 +70,57 @@ export const errors = {
   invalid_birth_date: { status: 400, message: "Date of birth must be a day in the form YYYY-MM-DD", retry: false },
   too_young: { status: 400, message: "You do not meet the minimum age", retry: false },
 
+  // The account
+  missing_current_password: { status: 400, message: "Missing current_password", retry: false },
+  incorrect_current_password: { status: 403, message: "Incorrect current password", retry: false },
+  username_required: { status: 400, message: "Username required", retry: false },
+  setting_key_too_long: { status: 400, message: "Key too long", retry: false },
+  setting_key_reserved: { status: 400, message: "Key reserved", retry: false },
+  setting_value_too_long: { status: 400, message: "Value too long", retry: false },
+  setting_limit: { status: 400, message: "Limit exceeded", retry: false },
+  setting_invalid: { status: 400, message: "Invalid setting", retry: false },
+  invalid_badge: { status: 400, message: "Invalid badge", retry: false },
+  unknown_tier: { status: 400, message: "Unknown tier", retry: false },
+
+  // The end of an account, and what is held of it
+  wrong_password: { status: 400, message: "Incorrect password", retry: false },
+  wrong_code: { status: 400, message: "Incorrect code", retry: false },
+  fresh_sign_in_required: { status: 403, message: "Sign in again first", retry: false },
+  owns_servers: { status: 400, message: "Delete the servers that you own first", retry: false },
+  export_pending: { status: 409, message: "An export is being made", retry: true },
+  export_too_soon: { status: 429, message: "The latest export is too young", retry: true },
+  export_not_ready: { status: 409, message: "The export is not ready", retry: true },
+  export_not_found: { status: 404, message: "Export not found", retry: false },
+  export_part_not_found: { status: 404, message: "Export part not found", retry: false },
+
+  // Signing in through others
+  oauth_provider_unsupported: { status: 400, message: "Unsupported OAuth provider", retry: false },
+  oauth_not_configured: { status: 503, message: "OAuth not configured", retry: false },
+  oauth_redirect_refused: { status: 400, message: "redirect_uri is not allowed", retry: false },
+  too_many_oauth_requests: { status: 429, message: "Too many pending OAuth requests", retry: true },
+  oauth_state_refused: {
+    status: 400,
+    message: "Security verification failed: the state is unknown, used, expired or of another sign-in",
+    retry: false,
+  },
+  pkce_verifier_required: { status: 400, message: "PKCE code_verifier required", retry: false },
+  pkce_failed: { status: 400, message: "PKCE verification failed", retry: false },
+  oauth_failed: { status: 401, message: "Authentication failed", retry: false },
+  oauth_unidentified: { status: 401, message: "Could not identify user", retry: false },
+  oauth_unavailable: { status: 503, message: "The OAuth provider does not answer", retry: true },
+  oauth_email_unverified: { status: 400, message: "The provider has not verified your e-mail address", retry: false },
+  oauth_email_unconfirmed: {
+    status: 400,
+    message: "Your e-mail address belongs to an account that never confirmed it: reset its password by mail first",
+    retry: false,
+  },
+
   // Ids in paths
   invalid_id: { status: 400, message: "Invalid ID", retry: false },
   invalid_user_id: { status: 400, message: "Invalid user ID", retry: false },
   invalid_server_id: { status: 400, message: "Invalid server ID", retry: false },
   invalid_channel_id: { status: 400, message: "Invalid channel ID", retry: false },
+  invalid_notification_id: { status: 400, message: "Invalid notification ID", retry: false },
   invalid_message_id: { status: 400, message: "Invalid message ID", retry: false },
 
   // Things that are not there
@@ -67,6 +136,8 @@ export const errors = {
   server_or_user_not_found: { status: 404, message: "Server or user not found", retry: false },
   invite_not_found: { status: 404, message: "Invite not found or expired", retry: false },
   friend_request_not_found: { status: 404, message: "Friend request not found", retry: false },
+  notification_not_found: { status: 404, message: "Notification not found", retry: false },
+  setting_not_found: { status: 404, message: "Setting not found", retry: false },
   relationship_not_found: { status: 404, message: "Relationship not found", retry: false },
 
   // Not allowed
@@ -109,6 +180,10 @@ export const errors = {
   not_a_voice_channel: { status: 400, message: "Not a voice channel", retry: false },
   not_a_text_channel: { status: 400, message: "Messages live in text channels", retry: false },
   slowmode: { status: 429, message: "Slow mode is on", retry: true },
+
+  // Pictures of text
+  qr_data_required: { status: 400, message: "Data is required", retry: false },
+  qr_data_too_long: { status: 400, message: "Data does not fit into a QR code", retry: false },
 
   // Versions
   invalid_version_format: { status: 400, message: "Invalid version format", retry: false },

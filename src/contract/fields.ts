@@ -54,6 +54,9 @@ export const queryInt = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min).max(max))
 
+/** A yes or no in a query string. */
+export const queryFlag = z.enum(["true", "false", "1", "0"]).transform(value => value === "true" || value === "1")
+
 /** Body fields for which JSON `null` means "not sent". */
 export const omittable = <T extends z.ZodType>(schema: T) => schema.nullish().transform(value => value ?? undefined)
 

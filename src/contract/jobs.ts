@@ -27,11 +27,45 @@ export const purgeMessages = defineJob({
   data: z.object({ channel_ids: z.array(Snowflake) }),
 })
 
+export const announceUser = defineJob({
+  name: "announceUser",
+  summary: "Tell whoever is shown a user what he looks like now",
+  data: z.object({ user_id: Snowflake }),
+})
+
 export const deleteMessagesOf = defineJob({
   name: "deleteMessagesOf",
   summary: "Delete what somebody who was banned wrote in a server between two ids",
   data: z.object({ server_id: Snowflake, user_id: Snowflake, after: Snowflake, before: Snowflake }),
 })
 
-export const jobs = { deleteMessagesOf, expireInvite, expireSession, expireVoice, purgeMessages }
+export const sendMail = defineJob({
+  name: "sendMail",
+  summary: "Send a mail that was asked for; its link is made when it goes out, so nobody but its reader has it",
+  data: z.object({ mail_id: z.string().regex(/^\d{1,19}$/) }),
+})
+
+export const purgeAccount = defineJob({
+  name: "purgeAccount",
+  summary: "Erase what was a user's alone, once the time in which his deletion could be taken back is over",
+  data: z.object({ user_id: Snowflake }),
+})
+
+export const exportAccount = defineJob({
+  name: "exportAccount",
+  summary: "Put together everything that is held about a user, who asked for it",
+  data: z.object({ user_id: Snowflake, export_id: Snowflake }),
+})
+
+export const jobs = {
+  announceUser,
+  deleteMessagesOf,
+  exportAccount,
+  expireInvite,
+  expireSession,
+  expireVoice,
+  purgeAccount,
+  purgeMessages,
+  sendMail,
+}
 export type JobName = keyof typeof jobs

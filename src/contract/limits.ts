@@ -1,5 +1,3 @@
-import type { RateLimit } from "./registry.ts"
-
 /** Fixed limits of the interface, in characters (code points), items or seconds. */
 export const limits = {
   messageCharacters: 4000,
@@ -22,8 +20,6 @@ export const limits = {
   banReason: 512,
   bansPage: 1000,
   membersPerServer: 250_000,
-  /** Servers one user may own, of the standard tier. */
-  ownedServers: 100,
   inviteDefaultAge: 86_400,
   usersInVoiceChannel: 99,
   bitrate: { min: 8_000, usual: 64_000, max: 384_000 },
@@ -34,16 +30,123 @@ export const limits = {
   friendRequestMessage: 256,
   /** Friends, incoming requests, outgoing requests, blocks: so many of each. */
   relationshipsOfAStatus: 1000,
+  settingKeyCharacters: 100,
+  settingValueCharacters: 10_000,
+  settingsPerUser: 100,
+  notificationsKept: 1000,
+  /** What administrators note about somebody's tier. */
+  tierNotes: 1000,
+  /** Badges of a user that are shown. */
+  badgesShown: 5,
   embedsPerMessage: 10,
   attachmentsPerMessage: 10,
+  reactionsPerMessage: 20,
+  botsPerOwner: 25,
 } as const
 
-/** Buckets that every counted request meets; a route may declare one of its own beside them. */
+/** One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the caller makes the key. */
+export interface RateLimit {
+  readonly requests: number
+  readonly seconds: number
+  readonly burst: number
+  /**
+   * `token`: full at first, refilled evenly. `sliding`: so many within any stretch of `seconds`. `fixed`: so many in a window
+   * that begins with its first request.
+   */
+  readonly algorithm: "token" | "sliding" | "fixed"
+  /**
+   * `route` and `user`: the caller's own, of this route; without a session his address's. `resource`: as `route`, and for
+   * each first id in the path. `ip`: of the address, whoever calls. `webhook`: of the first id in the path, whoever calls.
+   */
+  readonly scope: "route" | "resource" | "user" | "ip" | "webhook"
+  /** How often in the long run, in fixed windows. */
+  readonly caps?: readonly RateCap[]
+}
+export interface RateCap {
+  readonly requests: number
+  readonly seconds: number
+}
+
+/** Buckets that every counted request meets; a route may have one of its own beside them. */
 export const commonRateLimits = {
   global: { requests: 50, seconds: 1, burst: 10, algorithm: "token", scope: "user" },
   user: { requests: 70, seconds: 60, burst: 20, algorithm: "sliding", scope: "user" },
   ip: { requests: 70, seconds: 60, burst: 10, algorithm: "sliding", scope: "ip" },
 } as const satisfies Record<string, RateLimit>
+
+type Row = [
+  label: string,
+  requests: number,
+  seconds: number,
+  burst: number,
+  algorithm: RateLimit["algorithm"],
+  scope: RateLimit["scope"],
+  ...caps: RateCap[],
+]
+const rows: Row[] = [
+  ["DELETE /channels/{id}/messages/{msg_id}", 5, 5, 2, "sliding", "resource"],
+  ["DELETE /channels/{id}/messages/{msg_id}/reactions/{emoji}", 1, 0.25, 1, "token", "resource"],
+  ["PUT /channels/{id}/messages/{msg_id}/reactions/{emoji}", 1, 0.25, 1, "token", "resource"],
+  ["DELETE /servers/{id}", 1, 60, 0, "fixed", "user"],
+  ["GET /admin/database/pool-health", 120, 60, 20, "sliding", "route"],
+  ["GET /admin/telemetry/stats", 120, 60, 20, "sliding", "route"],
+  ["GET /admin/ui-dashboard", 120, 60, 20, "sliding", "route"],
+  ["GET /channels/{id}/messages", 10, 10, 5, "sliding", "resource"],
+  ["GET /qr", 20, 60, 5, "sliding", "ip"],
+  ["GET /relationships/@me", 100, 60, 20, "sliding", "user"],
+  ["GET /servers/{id}", 20, 10, 10, "sliding", "route"],
+  ["GET /servers/{id}/channels", 100, 60, 20, "sliding", "route"],
+  ["GET /users/@me", 30, 60, 10, "sliding", "user"],
+  ["PATCH /channels/{id}/messages/{msg_id}", 5, 5, 2, "sliding", "resource"],
+  ["PATCH /users/@me", 2, 60, 0, "fixed", "user"],
+  ["POST /auth/2fa", 5, 60, 2, "sliding", "route"],
+  ["POST /auth/login", 5, 60, 0, "fixed", "route"],
+  ["POST /auth/register", 3, 60, 0, "fixed", "route"],
+  ["POST /channels/{id}/messages", 5, 5, 3, "token", "resource"],
+  ["POST /feedback", 5, 3600, 0, "fixed", "user", { requests: 20, seconds: 86_400 }],
+  ["POST /media/upload", 10, 60, 2, "token", "user"],
+  ["POST /relationships", 5, 60, 2, "sliding", "user"],
+  ["POST /relationships/block", 10, 60, 5, "sliding", "user"],
+  ["POST /servers", 10, 60, 2, "sliding", "user"],
+  ["POST /telemetry", 30, 60, 5, "token", "ip"],
+  ["POST /webhooks", 5, 60, 2, "sliding", "user"],
+  ["POST /webhooks/{id}/{token}", 5, 2, 5, "token", "webhook"],
+  // Work of the server's own, done for somebody.
+  ["THUMBNAIL_GEN", 60, 60, 10, "token", "user"],
+]
+
+/** The buckets of routes, by label: a route has the one of its label, and no other. */
+export const routeRateLimits: ReadonlyMap<string, RateLimit> = new Map(
+  rows.map(([label, requests, seconds, burst, algorithm, scope, ...caps]) => [
+    label,
+    { requests, seconds, burst, algorithm, scope, ...(caps.length > 0 && { caps }) },
+  ]),
+)
+
+/** The limits as they hold on a server. */
+export interface RateLimits {
+  readonly common: Readonly<Record<keyof typeof commonRateLimits, RateLimit>>
+  /** By label. */
+  readonly routes: ReadonlyMap<string, RateLimit>
+}
+export const defaultRateLimits: RateLimits = { common: commonRateLimits, routes: routeRateLimits }
+
+/** Routes that take from one bucket together, under the label of another. */
+const sharedLabels: ReadonlyMap<string, string> = new Map([
+  ["POST /channels/{id}/attachments", "POST /media/upload"],
+  ["POST /media/upload/session", "POST /media/upload"],
+  ["POST /telemetry/response-times", "POST /telemetry"],
+])
+
+/** What limits call a route: `METHOD /template`, ids written `{id}`, a message's `{msg_id}`. */
+export function labelOf({ method, path }: { readonly method: string; readonly path: string }): string {
+  const template = path.replace(/:(\w+)/g, (_, name: string) => {
+    if (name === "message_id") return "{msg_id}"
+    return name.endsWith("_id") ? "{id}" : `{${name}}`
+  })
+  const label = `${method} ${template}`
+  return sharedLabels.get(label) ?? label
+}
 
 /** Failed token checks of one address. */
 export const failedTokenLimit = { requests: 100, seconds: 60 } as const

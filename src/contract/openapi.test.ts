@@ -2,6 +2,7 @@ import { Validator } from "@seriousme/openapi-schema-validator"
 import { expect, test } from "vitest"
 import { routes } from "./contract.ts"
 import { errors } from "./errors.ts"
+import { defaultRateLimits } from "./limits.ts"
 import { openapiDocument } from "./openapi.ts"
 import type { Route } from "./registry.ts"
 
@@ -59,6 +60,10 @@ test("every reference leads somewhere", () => {
   for (const [place, ref] of refs) expect(resolve(ref!), `${place} → ${ref}`).toBeDefined()
 })
 
+/** What may be null may be written as one of two types. */
+const withoutNull = (type: unknown) =>
+  Array.isArray(type) && type.length === 2 ? type.find(one => one !== "null") : type
+
 test("every id is a string", () => {
   const isId = (name: string) => name === "id" || name.endsWith("_id")
   const ids = [...nodes(document)].flatMap(([place, node]) => [
@@ -74,7 +79,10 @@ test("every id is a string", () => {
   const checked = ids.filter(({ name }) => isId(name))
   expect(checked.length).toBeGreaterThan(30)
   for (const { place, name, schema } of checked) {
-    const alternatives = ((schema.anyOf ?? [schema]) as Node[]).map(followed).filter(one => one.type !== "null")
+    const alternatives = ((schema.anyOf ?? [schema]) as Node[])
+      .map(followed)
+      .filter(one => one.type !== "null")
+      .map(one => ({ ...one, type: withoutNull(one.type) }))
     expect(alternatives, `${place} ${name}`).toEqual([expect.objectContaining({ type: "string" })])
   }
   expect(document.components.schemas.Snowflake).toMatchObject({ type: "string", pattern: expect.any(String) })
@@ -100,4 +108,21 @@ test("what is sent as text but read as something else shows the bounds of what i
   expect(parameters.find(one => one.name === "limit")!.schema).toEqual({ type: "integer", minimum: 1, maximum: 100 })
   const { properties } = document.components.schemas.ChannelCreateRequest as { properties: Record<string, Node> }
   expect(properties.name).toEqual({ type: "string", minLength: 1, maxLength: 100 })
+})
+
+test("limits are those that hold on the server", () => {
+  const limit = { requests: 7, seconds: 3, burst: 2, algorithm: "token", scope: "route" } as const
+  const { paths, info } = openapiDocument({
+    title: "Starling",
+    version: "a.1.0-49",
+    limits: {
+      common: { ...defaultRateLimits.common, user: { ...limit, scope: "user" } },
+      routes: new Map([["POST /auth/login", { ...limit, caps: [{ requests: 20, seconds: 3600 }] }]]),
+    },
+  })
+  const login = paths["/api/v1/auth/login"]!["post"]!
+  expect(login["x-ratelimit"]).toMatchObject(limit)
+  expect(login.description).toBe("At most 7 requests in 3 s and 2 in a burst, 20 in 3600 s per caller on this route.")
+  expect(info.description).toContain("- user: at most 7 requests in 3 s")
+  expect(document.paths["/api/v1/auth/login"]!["post"]!["x-ratelimit"]).toMatchObject({ requests: 5, seconds: 60 })
 })

@@ -2,8 +2,8 @@ import { z } from "zod"
 import { openInMaintenance, routes } from "./contract.ts"
 import { type ErrorCode, errors } from "./errors.ts"
 import { Components, type Json, type Ref } from "./json-schema.ts"
-import { commonRateLimits } from "./limits.ts"
-import type { RateLimit, Route } from "./registry.ts"
+import { defaultRateLimits, labelOf, type RateLimit, type RateLimits } from "./limits.ts"
+import type { Route } from "./registry.ts"
 
 interface Parameter {
   name: string
@@ -85,7 +85,7 @@ const RateLimitResponse = z
     message: z.string(),
     retry_after: z.number().describe("Seconds"),
     global: z.boolean().describe("The bucket of all the caller's requests refused"),
-    scope: z.string().describe("Which bucket refused: global, user, ip, route or resource"),
+    scope: z.string().describe("Which bucket refused: global, user, ip, route, resource or webhook"),
     error: ErrorDetail,
   })
   .meta({ id: "RateLimitResponse" })
@@ -97,8 +97,11 @@ const names = (schema: z.ZodType): Ref => ({ $ref: `#/components/schemas/${schem
 const rateLimitHeaders = {
   "X-RateLimit-Limit": { description: "Capacity of the bucket: requests and burst", schema: { type: "integer" } },
   "X-RateLimit-Remaining": { description: "Requests left in it", schema: { type: "integer" } },
-  "X-RateLimit-Reset": { description: "Unix time in seconds at which it is full again", schema: { type: "number" } },
-  "X-RateLimit-Reset-After": { description: "Seconds until then", schema: { type: "number" } },
+  "X-RateLimit-Reset": {
+    description: "Unix time in seconds, with milliseconds, at which there is room again",
+    schema: { type: "number" },
+  },
+  "X-RateLimit-Reset-After": { description: "Seconds until then, with milliseconds", schema: { type: "number" } },
   "X-RateLimit-Bucket": { description: "Names the bucket", schema: { type: "string" } },
   "X-RateLimit-Scope": {
     description: "What the bucket counts by",
@@ -120,20 +123,26 @@ const countedHeaders = headerRefs(Object.keys(rateLimitHeaders))
 const isCounted = (route: Route) => route.limit !== "none"
 const hasInput = (route: Route) => [route.params, route.query, route.body].some(schema => schema !== undefined)
 
+const tokenCodes: ErrorCode[] = [
+  "authentication_required",
+  "invalid_token",
+  "revoked_token",
+  "expired_token",
+  "unknown_token_type",
+  "multiple_authorization",
+]
+const gateCodes: ErrorCode[] = ["access_token_required", "invalid_access_token"]
+const barCodes: ErrorCode[] = ["account_suspended", "account_deleted"]
+
 /** What may refuse a request beside the route itself, in groups that share a status. */
 const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode[] }> = {
   UnreadableBody: { when: () => true, codes: ["bad_request", "repeated_header", "unsafe_text"] },
-  Unauthorized: {
-    when: route => route.auth === "user",
-    codes: [
-      "authentication_required",
-      "invalid_token",
-      "revoked_token",
-      "expired_token",
-      "unknown_token_type",
-      "multiple_authorization",
-    ],
+  Unauthorized: { when: route => route.auth !== "public" && !route.isGated, codes: tokenCodes },
+  UnauthorizedOrGated: {
+    when: route => route.auth !== "public" && route.isGated,
+    codes: [...tokenCodes, ...gateCodes],
   },
+  Gated: { when: route => route.auth === "public" && route.isGated, codes: gateCodes },
   RequestTimeout: { when: route => route.body !== undefined, codes: ["request_timeout"] },
   PayloadTooLarge: { when: route => route.body !== undefined, codes: ["payload_too_large"] },
   ValidationFailed: { when: hasInput, codes: ["validation_failed"] },
@@ -144,7 +153,27 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
   },
   Unavailable: { when: route => openInMaintenance.has(route), codes: ["unavailable"] },
   UnavailableOrMaintenance: { when: route => !openInMaintenance.has(route), codes: ["unavailable", "maintenance"] },
-  AddressBlocked: { when: () => true, codes: ["address_blocked"] },
+  AddressBlocked: { when: route => route.auth === "public", codes: ["address_blocked"] },
+  AccountBarred: {
+    when: route => route.auth !== "public" && route.isForRenaming,
+    codes: ["address_blocked", ...barCodes],
+  },
+  AccountBarredOrToRename: {
+    when: route => route.auth === "user" && !route.isForRenaming,
+    codes: ["address_blocked", ...barCodes, "username_change_required"],
+  },
+  PeopleOnly: {
+    when: route => route.auth === "person" && !route.isForRenaming,
+    codes: ["address_blocked", ...barCodes, "username_change_required", "people_only"],
+  },
+  PeopleOnlyAndToRename: {
+    when: route => route.auth === "person" && route.isForRenaming,
+    codes: ["people_only"],
+  },
+  AdministratorsOnly: {
+    when: route => route.auth === "administrator",
+    codes: ["address_blocked", ...barCodes, "username_change_required", "administrator_only"],
+  },
 }
 const sharedResponses = Object.fromEntries(
   Object.entries(shared).map(([name, { codes }]) => [name, refusal(codes)]),
@@ -255,21 +284,29 @@ const scopeWords: Record<RateLimit["scope"], string> = {
   resource: "caller and resource",
   user: "user",
   ip: "address",
+  webhook: "webhook",
 }
 
-function limitSentence({ requests, seconds, burst, scope }: RateLimit): string {
-  return `At most ${requests} requests in ${seconds} s${burst > 0 ? ` and ${burst} in a burst` : ""} per ${scopeWords[scope]}`
+function limitSentence({ requests, seconds, burst, scope, caps = [] }: RateLimit): string {
+  const inTheLongRun = caps.map(cap => `, ${cap.requests} in ${cap.seconds} s`).join("")
+  return `At most ${requests} requests in ${seconds} s${burst > 0 ? ` and ${burst} in a burst` : ""}${inTheLongRun} per ${scopeWords[scope]}`
 }
 
-function operation(components: Components, operationId: string, route: Route): Operation {
+/** Where the server asks for API access tokens, one goes with every request of a gated route: a word to people, not a scheme of each. */
+function securityOf({ auth }: Route): Record<string, string[]>[] {
+  if (auth === "public") return []
+  return auth === "person" ? [{ bearer: [] }] : [{ bearer: [] }, { bot: [] }]
+}
+
+function operation(components: Components, operationId: string, route: Route, limit: RateLimit | undefined): Operation {
   const counted = isCounted(route)
   const given = [...parameters(components, route.params, "path"), ...parameters(components, route.query, "query")]
   return {
     operationId,
     summary: route.summary,
-    ...(typeof route.limit === "object" && { description: `${limitSentence(route.limit)}.` }),
+    ...(limit && { description: `${limitSentence(limit)}.` }),
     tags: [route.tag],
-    security: route.auth === "user" ? [{ bearer: [] }, { bot: [] }] : [],
+    security: securityOf(route),
     ...(given.length > 0 && { parameters: given }),
     ...(route.body !== undefined && {
       requestBody: {
@@ -283,24 +320,30 @@ function operation(components: Components, operationId: string, route: Route): O
         {
           description: "Done",
           ...(counted && { headers: countedHeaders }),
-          content: { "application/json": { schema: components.add(route.reply, "output") } },
+          content: route.produces
+            ? Object.fromEntries(route.produces.map(type => [type, {}]))
+            : { "application/json": { schema: components.add(route.reply, "output") } },
         },
       ],
       ...refusals(route),
     ]) as Record<string, Response | Ref>,
-    ...(typeof route.limit === "object" && { "x-ratelimit": route.limit }),
+    ...(limit && { "x-ratelimit": limit }),
   }
 }
 
-const description = `JSON over HTTP. Ids are 64-bit integers in decimal strings, times are Unix seconds, unknown keys are ignored, \`null\` for an optional key means "not sent".
+const descriptionWith = ({
+  common,
+}: RateLimits) => `JSON over HTTP. Ids are 64-bit integers in decimal strings, times are Unix seconds, unknown keys are ignored, \`null\` for an optional key means "not sent".
 
 Requests are made by a person, \`Authorization: Bearer <token>\`, or by a bot, \`Authorization: Bot <token>\`.
 
+A server may ask for an API access token beside that, in the header \`X-API-Access-Token\`: \`GET /api/v1/capabilities\` says whether it does, and routes that answer without one do not declare its refusals.
+
 Every refusal has the body \`{"error": {"code": <HTTP status>, "message": <text>}}\`; some carry more.
 
-Every counted request meets these limits beside those of its route; the answer's \`X-RateLimit-*\` headers tell about the tightest one.
+Every counted request meets these limits beside those of its route; the answer's \`X-RateLimit-*\` headers tell about the last of them, its own if it has one, or about the one that refused.
 
-${Object.entries(commonRateLimits)
+${Object.entries(common)
   .map(([name, limit]) => `- ${name}: ${limitSentence(limit).toLowerCase()}`)
   .join("\n")}
 
@@ -316,7 +359,13 @@ const places = (name: string, { path, mount }: Route) => [
  * The OpenAPI 3.1 description of the REST interface. `version` is the wire version; `publicUrl`, without a slash at its
  * end, is listed as a second server beside the host that the document came from.
  */
-export function openapiDocument(about: { title: string; publicUrl?: string; version: string }): OpenApiDocument {
+export function openapiDocument(about: {
+  title: string
+  publicUrl?: string
+  version: string
+  limits?: RateLimits
+}): OpenApiDocument {
+  const { limits = defaultRateLimits } = about
   const components = new Components()
   for (const schema of errorSchemas) components.add(schema, "output")
 
@@ -326,13 +375,13 @@ export function openapiDocument(about: { title: string; publicUrl?: string; vers
     tags.add(route.tag)
     for (const { path, operationId } of places(name, route)) {
       const item = (paths[path.replaceAll(/:(\w+)/g, "{$1}")] ??= {})
-      item[route.method.toLowerCase()] = operation(components, operationId, route)
+      item[route.method.toLowerCase()] = operation(components, operationId, route, limits.routes.get(labelOf(route)))
     }
   }
 
   return {
     openapi: "3.1.0",
-    info: { title: about.title, version: about.version, description },
+    info: { title: about.title, version: about.version, description: descriptionWith(limits) },
     servers: [
       { url: "/", description: "The host that this document came from" },
       ...(about.publicUrl === undefined ? [] : [{ url: about.publicUrl, description: "The public address" }]),
@@ -348,6 +397,6 @@ export function openapiDocument(about: { title: string; publicUrl?: string; vers
         bot: { type: "apiKey", in: "header", name: "Authorization", description: "`Bot <token>`" },
       },
     },
-    "x-ratelimit": { ...commonRateLimits },
+    "x-ratelimit": { ...limits.common },
   }
 }

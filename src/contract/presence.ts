@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { Seconds, Snowflake, text } from "./fields.ts"
+import { omittable, Seconds, Snowflake, text } from "./fields.ts"
 import { defineEvent, defineRoute } from "./registry.ts"
 
 export const Status = z.enum(["online", "idle", "dnd", "invisible", "offline"])
@@ -15,13 +15,8 @@ const cutEmoji = (value: string): string =>
     .join("")
 
 const customStatus = text(0, customStatusCharacters)
-  .nullish()
-  .describe("Left out: stays as it is; null or empty: none from now on")
-const customEmoji = z
-  .string()
-  .transform(cutEmoji)
-  .nullish()
-  .describe(`Cut to ${customEmojiCharacters} characters. Left out: stays as it is; null or empty: none from now on`)
+const customEmoji = z.string().transform(cutEmoji)
+const staysOrNone = "Left out or null: stays as it is; empty: none from now on"
 
 export const Presence = z
   .object({
@@ -37,8 +32,8 @@ export type Presence = z.infer<typeof Presence>
 export const PresenceInput = z
   .object({
     status: z.string().describe(`One of ${Status.options.join(", ")}`),
-    custom_status: customStatus,
-    custom_emoji: customEmoji,
+    custom_status: omittable(customStatus).describe(staysOrNone),
+    custom_emoji: omittable(customEmoji).describe(`Cut to ${customEmojiCharacters} characters. ${staysOrNone}`),
   })
   .meta({ id: "PresenceUpdateRequest" })
 
@@ -73,8 +68,9 @@ const storable = (value: string | null | undefined) => !/\0|\p{Surrogate}/u.test
 /** `d` of PRESENCE_UPDATE (op 3). What does not fit is ignored as a whole. Of the activities the first is kept and shown to nobody. */
 export const PresenceUpdate = z.object({
   status: Status.default("online"),
-  custom_status: customStatus.refine(storable),
-  custom_emoji: customEmoji.refine(storable),
+  /** Left out: they stay as they are; null or empty: none from now on. */
+  custom_status: customStatus.nullish().refine(storable),
+  custom_emoji: customEmoji.nullish().refine(storable),
   /** Left out: they stay as they are; null or empty: none from now on. */
   activities: z.array(z.unknown()).nullish(),
 })

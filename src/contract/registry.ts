@@ -1,6 +1,7 @@
-import type { z } from "zod"
+import { z } from "zod"
 import type { ErrorCode } from "./errors.ts"
 import type { Intent } from "./intents.ts"
+import { labelOf, routeRateLimits, type RateLimit } from "./limits.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -9,15 +10,6 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
  * bot, or of an account with the permission `administrator`.
  */
 export type Auth = "public" | "user" | "person" | "administrator"
-
-/** One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the caller makes the key. */
-export interface RateLimit {
-  requests: number
-  seconds: number
-  burst: number
-  algorithm: "token" | "sliding" | "fixed"
-  scope: "route" | "resource" | "user" | "ip"
-}
 
 export interface Route<
   P extends z.ZodObject | undefined = z.ZodObject | undefined,
@@ -34,7 +26,7 @@ export interface Route<
   readonly summary: string
   readonly tag: string
   readonly auth: A
-  /** The route's own bucket beside the global, user and address buckets. `none`: the limiter leaves the path out. */
+  /** The route's own bucket beside the global, user and address buckets, from the table in limits.ts. `none`: the limiter leaves the path out. */
   readonly limit?: RateLimit | "none"
   readonly params: P
   readonly query: Q
@@ -45,10 +37,22 @@ export interface Route<
   readonly isGated: boolean
   /** Open to an account that has to choose another name first. */
   readonly isForRenaming: boolean
+  /** Content types of an answer that is not JSON: `reply` is `Content` then. */
+  readonly produces: readonly string[] | undefined
+  /** Pages of every origin may read the answer, without credentials: images. */
+  readonly isForAnyOrigin: boolean
   readonly reply: R
   /** Beyond these: validation, authentication, limits and "unavailable", which every route shares. */
   readonly fails: readonly ErrorCode[]
 }
+
+/** An answer that is not JSON. A handler may add headers of its own. */
+export const Content = z.object({
+  contentType: z.string(),
+  body: z.instanceof(Uint8Array),
+  headers: z.record(z.string(), z.string()).optional(),
+})
+export type Content = z.infer<typeof Content>
 
 /** Declares one REST route: from it come validation, the handler's type, `/openapi.json`, the client's method and the tests that hold us to it. */
 export function defineRoute<
@@ -64,18 +68,22 @@ export function defineRoute<
   summary: string
   tag: string
   auth: A
-  limit?: RateLimit | "none"
+  limit?: "none"
   params?: P
   query?: Q
   body?: B
   bodyOptional?: boolean
   isGated?: boolean
   isForRenaming?: boolean
+  produces?: readonly string[]
+  isForAnyOrigin?: boolean
   reply: R
   fails: readonly ErrorCode[]
 }): Route<P, Q, B, R, A> {
+  const limit = route.limit ?? routeRateLimits.get(labelOf(route))
   return {
     ...route,
+    ...(limit && { limit }),
     mount: route.mount ?? "api",
     params: route.params as P,
     query: route.query as Q,
@@ -83,6 +91,8 @@ export function defineRoute<
     bodyOptional: route.bodyOptional ?? false,
     isGated: route.isGated ?? true,
     isForRenaming: route.isForRenaming ?? false,
+    produces: route.produces,
+    isForAnyOrigin: route.isForAnyOrigin ?? false,
   }
 }
 

@@ -43,7 +43,6 @@ export const listRelationships = defineRoute({
     "Friends, incoming requests, outgoing requests and whom the caller has blocked, in this order, the oldest first",
   tag: "Relationships",
   auth: "user",
-  limit: { requests: 100, seconds: 60, burst: 20, algorithm: "sliding", scope: "user" },
   reply: z.array(ListedRelationship),
   fails: [],
 })
@@ -54,7 +53,6 @@ export const requestFriend = defineRoute({
   summary: "Send a friend request; if the other has sent one already, both are friends at once",
   tag: "Relationships",
   auth: "user",
-  limit: { requests: 5, seconds: 60, burst: 2, algorithm: "sliding", scope: "user" },
   body: z
     .object({ user_id: UserIdInput, message: omittable(text(0, limits.friendRequestMessage)) })
     .meta({ id: "RelationshipRequest" }),
@@ -97,7 +95,6 @@ export const blockUser = defineRoute({
   summary: "Block a user; a friendship or an open request with him ends",
   tag: "Relationships",
   auth: "user",
-  limit: { requests: 10, seconds: 60, burst: 5, algorithm: "sliding", scope: "user" },
   body: z.object({ user_id: UserIdInput }).meta({ id: "BlockRequest" }),
   reply: Relationship,
   fails: ["invalid_user_id", "self_block", "user_not_found", "already_blocked", "relationship_limit"],

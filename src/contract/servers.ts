@@ -39,7 +39,6 @@ export const createServer = defineRoute({
   summary: "Create a server with the role @everyone and a text channel; the caller owns it",
   tag: "Servers",
   auth: "user",
-  limit: { requests: 10, seconds: 60, burst: 2, algorithm: "sliding", scope: "user" },
   body: z
     .object({
       name: text(limits.serverName.min, limits.serverName.max),
@@ -56,7 +55,6 @@ export const getServer = defineRoute({
   summary: "One server, for its members",
   tag: "Servers",
   auth: "user",
-  limit: { requests: 20, seconds: 10, burst: 10, algorithm: "sliding", scope: "route" },
   params: byServer,
   reply: Server,
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
@@ -68,7 +66,6 @@ export const deleteServer = defineRoute({
   summary: "Delete a server with everything in it",
   tag: "Servers",
   auth: "user",
-  limit: { requests: 1, seconds: 60, burst: 0, algorithm: "fixed", scope: "user" },
   params: byServer,
   reply: Success,
   fails: ["invalid_server_id", "server_not_found", "access_denied", "not_owner"],

@@ -1,6 +1,6 @@
 import { z } from "zod"
-import { Seconds } from "./fields.ts"
-import { defineRoute } from "./registry.ts"
+import { omittable, Seconds } from "./fields.ts"
+import { Content, defineRoute } from "./registry.ts"
 import { ServiceState } from "./server-status.ts"
 
 /** The wire version of this interface; the package has its own. */
@@ -18,6 +18,7 @@ export const getHealth = defineRoute({
   summary: "The process answers",
   tag: "Health",
   auth: "public",
+  isGated: false,
   limit: "none",
   reply: z.object({ status: z.literal("healthy"), version: z.string() }).meta({ id: "HealthResponse" }),
   fails: [],
@@ -30,6 +31,7 @@ export const getLive = defineRoute({
   summary: "The process is alive; restart it if this fails",
   tag: "Health",
   auth: "public",
+  isGated: false,
   limit: "none",
   reply: z.object({ status: z.literal("alive") }),
   fails: [],
@@ -42,6 +44,7 @@ export const getReady = defineRoute({
   summary: "The worker can serve: PostgreSQL and Redis answer and its shards are held. 503 otherwise",
   tag: "Health",
   auth: "public",
+  isGated: false,
   limit: "none",
   reply: z.object({ status: z.literal("ready"), checks: z.record(z.string(), z.string()) }),
   fails: ["unavailable"],
@@ -53,6 +56,7 @@ export const getVersion = defineRoute({
   summary: "Server version and the oldest client version it serves",
   tag: "Version",
   auth: "public",
+  isGated: false,
   reply: z
     .object({ version: VersionParts, min_supported_version: VersionParts.nullable(), api_version: z.literal("v1") })
     .meta({ id: "VersionResponse" }),
@@ -65,8 +69,14 @@ export const negotiateVersion = defineRoute({
   summary: "Whether a client of this version can go on",
   tag: "Version",
   auth: "public",
+  isGated: false,
   body: z
-    .object({ client_version: z.string().max(200), supported_versions: z.array(z.string()).nullish() })
+    .object({
+      client_version: z
+        .string()
+        .describe("No header carries it: it is said here, and to the gateway as `properties.client_version`"),
+      supported_versions: z.unknown().optional().describe("Counts for nothing, whatever it is"),
+    })
     .meta({ id: "VersionNegotiateRequest" }),
   reply: z
     .object({
@@ -89,6 +99,7 @@ export const getStatus = defineRoute({
   summary: "State of the service and announced maintenance",
   tag: "System",
   auth: "public",
+  isGated: false,
   limit: "none",
   reply: z
     .object({
@@ -103,4 +114,133 @@ export const getStatus = defineRoute({
   fails: [],
 })
 
-export const routes = { getHealth, getLive, getReady, getVersion, negotiateVersion, getStatus }
+export const getRoot = defineRoute({
+  method: "GET",
+  path: "/",
+  mount: "root",
+  summary: "What this is, and where to read about it",
+  tag: "General",
+  auth: "public",
+  limit: "none",
+  isGated: false,
+  reply: z
+    .object({
+      name: z.string(),
+      version: z.string(),
+      docs: z.string().nullable().describe("Null where the documentation pages are switched off"),
+      api: z.literal("/api/v1"),
+      api_docs: z.string().nullable(),
+    })
+    .meta({ id: "RootResponse" }),
+  fails: [],
+})
+
+export const getApiRoot = defineRoute({
+  method: "GET",
+  path: "/",
+  summary: "The interface answers",
+  tag: "General",
+  auth: "public",
+  reply: z
+    .object({ version: z.literal("v1"), status: z.literal("online"), message: z.string() })
+    .meta({ id: "ApiRootResponse" }),
+  fails: [],
+})
+
+const PerTier = z.record(z.string(), z.int()).describe("By name of the tier")
+
+export const getCapabilities = defineRoute({
+  method: "GET",
+  path: "/capabilities",
+  summary: "What this server can do, and how much of it",
+  tag: "System",
+  auth: "public",
+  isGated: false,
+  reply: z
+    .object({
+      avatars: z.object({
+        default_colors: z.array(z.string()),
+        max_size: z.int().describe("Pixels per side"),
+        max_file_size: z.int().describe("Bytes"),
+        allowed_types: z.array(z.string()),
+      }),
+      access_token_required: z.boolean().describe("Gated routes need the header `X-API-Access-Token`"),
+      limits: z.object({
+        message_length: z.int(),
+        attachments_per_message: z.int(),
+        embeds_per_message: z.int(),
+        reactions_per_message: z.int(),
+        file_size_mb: PerTier,
+      }),
+      features: z.object({
+        polls: z.boolean(),
+        search: z.boolean(),
+        voice: z.boolean(),
+        stickers: z.boolean(),
+        feedback: z.boolean(),
+        telemetry: z.boolean(),
+        oauth_providers: z.array(z.string()).describe("Those that this server is set up for"),
+      }),
+    })
+    .meta({ id: "CapabilitiesResponse" }),
+  fails: [],
+})
+
+const page = ["text/html; charset=utf-8"]
+
+export const getSecurityLogoutHelp = defineRoute({
+  method: "GET",
+  path: "/help/security-logout",
+  summary: "A page for people: why everybody, or somebody, was signed out",
+  tag: "Help",
+  auth: "public",
+  isGated: false,
+  produces: page,
+  reply: Content,
+  fails: [],
+})
+
+export const getAccessBlockedHelp = defineRoute({
+  method: "GET",
+  path: "/help/access-blocked",
+  summary: "A page for people: why access may be blocked, and what to do about it",
+  tag: "Help",
+  auth: "public",
+  isGated: false,
+  produces: page,
+  reply: Content,
+  fails: [],
+})
+
+export const getQrCode = defineRoute({
+  method: "GET",
+  path: "/qr",
+  summary: "A QR code that holds a text",
+  tag: "Utilities",
+  auth: "public",
+  isGated: false,
+  query: z.object({
+    data: z.string().describe("What it says"),
+    size: omittable(z.string()).describe("`WxH` in pixels, each from 10 to 1000; what is no size means 200x200"),
+    format: omittable(z.string()).describe("`png`, the default; anything else means JPEG"),
+  }),
+  produces: ["image/png", "image/jpeg"],
+  isForAnyOrigin: true,
+  reply: Content,
+  fails: ["qr_data_required", "qr_data_too_long"],
+})
+
+export const routes = {
+  getHealth,
+  getLive,
+  getReady,
+  getVersion,
+  negotiateVersion,
+  getStatus,
+  getRoot,
+  getApiRoot,
+  getCapabilities,
+  getSecurityLogoutHelp,
+  getAccessBlockedHelp,
+  getQrCode,
+}

@@ -1,6 +1,7 @@
 import { z } from "zod"
-import { Seconds, Snowflake } from "./fields.ts"
-import { defineRoute } from "./registry.ts"
+import { omittable, Seconds, Snowflake, text } from "./fields.ts"
+import { limits } from "./limits.ts"
+import { defineEvent, defineRoute } from "./registry.ts"
 
 /** What everybody sees of a user. */
 export const PublicUser = z
@@ -10,6 +11,7 @@ export const PublicUser = z
     avatar_url: z.string().nullable(),
     created_at: Seconds,
     badges: z.array(z.string()),
+    bot: z.boolean(),
   })
   .meta({ id: "UserPublicResponse" })
 export type PublicUser = z.infer<typeof PublicUser>
@@ -33,9 +35,56 @@ export const getMe = defineRoute({
   summary: "The caller's own account",
   tag: "Users",
   auth: "user",
-  limit: { requests: 30, seconds: 60, burst: 10, algorithm: "sliding", scope: "user" },
+  isForRenaming: true,
   reply: PrivateUser,
   fails: [],
+})
+
+/** Fewer characters are no password at all; whether more will do is the policy's affair. */
+const shortestPassword = 8
+
+export const EditMeInput = z
+  .object({
+    username: omittable(text(limits.username.min, limits.username.max)),
+    email: omittable(z.string().max(320)),
+    password: omittable(text(shortestPassword, 1024)).describe("The new one. It ends the caller's other sessions"),
+    current_password: omittable(z.string().max(1024)).describe("Needed with `password`"),
+  })
+  .meta({ id: "UserUpdateRequest" })
+
+export const editMe = defineRoute({
+  method: "PATCH",
+  path: "/users/@me",
+  summary: "Change the caller's name, address or password; what is left out stays as it is",
+  tag: "Users",
+  auth: "user",
+  isForRenaming: true,
+  body: EditMeInput,
+  reply: PrivateUser,
+  fails: [
+    "people_only",
+    "invalid_username",
+    "reserved_username",
+    "blocked_username",
+    "invalid_email",
+    "email_domain_not_allowed",
+    "weak_password",
+    "missing_current_password",
+    "incorrect_current_password",
+    "account_locked",
+    "user_exists",
+  ],
+})
+
+export const findUser = defineRoute({
+  method: "GET",
+  path: "/users/search",
+  summary: "The user of a name, which has to be whole; the case of letters does not count",
+  tag: "Users",
+  auth: "user",
+  query: z.object({ username: z.string().max(256).optional() }),
+  reply: PublicUser,
+  fails: ["username_required", "user_not_found"],
 })
 
 export const getUser = defineRoute({
@@ -49,4 +98,17 @@ export const getUser = defineRoute({
   fails: ["invalid_user_id", "user_not_found"],
 })
 
-export const routes = { getMe, getUser }
+export const routes = { getMe, editMe, findUser, getUser }
+
+/** A user as others keep him. */
+export const ShownUser = PublicUser.omit({ created_at: true })
+export type ShownUser = z.infer<typeof ShownUser>
+
+export const userUpdate = defineEvent({
+  name: "USER_UPDATE",
+  intent: null,
+  delivery: "stored",
+  summary:
+    "A user's name, picture or badges have changed; whoever lists him among friends and requests and the members of his servers get it, maybe more than once. His own sessions get it with his address, which may be what has changed",
+  data: ShownUser.extend({ email: z.string().nullable().optional().describe("Only to himself") }),
+})

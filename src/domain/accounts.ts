@@ -40,6 +40,12 @@ export interface Account {
   backup_codes: readonly string[]
 }
 
+/** What only the user himself is shown of his account. */
+export type OwnAccount = Pick<
+  Account,
+  "email" | "created_at" | "email_verified" | "age_verified" | "totp_enabled" | "deletion_status" | "deletion_at"
+>
+
 /** A new account is this, but for what is said of it. */
 export const newAccount = (
   known: Pick<Account, "username" | "email" | "password_hash" | "created_at"> & Partial<Account>,
@@ -100,3 +106,7 @@ export function barTo(
   if (bars.must_rename) return { code: "username_change_required", reason: bars.rename_reason ?? null }
   return undefined
 }
+
+/** Why a person whose proof was right is not signed in; a name that has to be changed keeps nobody from doing so. */
+export const barToSignIn = (account: Account, now: number) =>
+  barTo({ ...account, is_deleted: account.deletion_status !== "active", must_rename: false }, now)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
-import { AddressBlocks, formatRange, mayBlock, parseRange } from "./address-blocks.ts"
-import { parseAddress } from "./client-address.ts"
+import { AddressBlocks, mayBlock } from "./address-blocks.ts"
+import { formatRange, parseAddress, parseRange } from "./client-address.ts"
 
 const written = (text: string) => {
   const range = parseRange(text)

@@ -1,32 +1,7 @@
-import { addressOf, formatAddress, parseAddress, type Address } from "./client-address.ts"
-
-/** An address with all its bits, or a range; what lies behind the prefix is zero. */
-export interface AddressRange {
-  readonly network: Address
-  readonly bits: number
-}
+import { addressOf, isWithin, masked, parseRange, type Address, type AddressRange } from "./client-address.ts"
 
 /** More are not kept: whoever needs them needs a firewall. */
 export const mostBlocks = 10_000
-
-/** Reads an address or a CIDR range. A range of mapped addresses is the IPv4 range; a wider one is none. */
-export function parseRange(text: string): AddressRange | undefined {
-  const [head = "", tail, ...rest] = text.split("/")
-  const network = parseAddress(head)
-  if (!network || rest.length > 0 || (tail !== undefined && !/^(0|[1-9]\d{0,2})$/.test(tail))) return undefined
-  const full = network.length * 8
-  const mapped = full === 32 && head.includes(":") ? 96 : 0
-  const bits = tail === undefined ? full : Number(tail) - mapped
-  if (bits < 0 || bits > full) return undefined
-  return { network: masked(network, bits), bits }
-}
-
-export const formatRange = ({ network, bits }: AddressRange): string =>
-  bits === network.length * 8 ? formatAddress(network) : `${formatAddress(network)}/${bits}`
-
-export function isWithin(address: Address, { network, bits }: AddressRange): boolean {
-  return address.length === network.length && keyOf(masked(address, bits)) === keyOf(network)
-}
 
 const loopback: readonly AddressRange[] = [parseRange("127.0.0.0/8")!, parseRange("::1")!]
 
@@ -77,16 +52,6 @@ export class AddressBlocks {
       return end !== undefined && end > now
     })
   }
-}
-
-function masked(address: Address, bits: number): Address {
-  if (bits === address.length * 8) return address
-  const network = Uint8Array.from(address)
-  for (let i = 0; i < network.length; i++) {
-    const kept = Math.min(8, Math.max(0, bits - 8 * i))
-    network[i]! &= 0xff << (8 - kept)
-  }
-  return network
 }
 
 const keyOf = (address: Address): string => String.fromCharCode(...address)

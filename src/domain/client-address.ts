@@ -69,29 +69,52 @@ export function limitedAddress(address: Address): string {
   return `${group(address, 0)}:${group(address, 2)}:${group(address, 4)}:${group(address, 6)}::/64`
 }
 
-export type TrustedProxies = readonly { readonly network: Address; readonly bits: number }[]
-
-/** Reads addresses and CIDR ranges; the configuration has checked them. */
-export const trustedProxies = (ranges: readonly string[]): TrustedProxies =>
-  ranges.flatMap(range => {
-    const [text, bits] = range.split("/")
-    const network = parseAddress(text!)
-    if (!network) return []
-    const full = network.length * 8
-    // A range of mapped addresses counts its bits from the start of the IPv6 address.
-    const given = bits === undefined ? full : Number(bits) - (text!.includes(":") && full === 32 ? 96 : 0)
-    return [{ network, bits: Math.max(0, given) }]
-  })
-
-function isTrusted(address: Address, proxies: TrustedProxies): boolean {
-  return proxies.some(({ network, bits }) => {
-    if (network.length !== address.length) return false
-    const whole = bits >> 3
-    for (let i = 0; i < whole; i++) if (network[i] !== address[i]) return false
-    const rest = bits & 7
-    return rest === 0 || (network[whole]! ^ address[whole]!) >> (8 - rest) === 0
-  })
+/** An address with all its bits, or a range; what lies behind the prefix is zero. */
+export interface AddressRange {
+  readonly network: Address
+  readonly bits: number
 }
+
+/** Reads an address or a CIDR range. A range of mapped addresses is the IPv4 range; a wider one is none. */
+export function parseRange(text: string): AddressRange | undefined {
+  const [head = "", tail, ...rest] = text.split("/")
+  const network = parseAddress(head)
+  if (!network || rest.length > 0 || (tail !== undefined && !/^(0|[1-9]\d{0,2})$/.test(tail))) return undefined
+  const full = network.length * 8
+  const mapped = full === 32 && head.includes(":") ? 96 : 0
+  const bits = tail === undefined ? full : Number(tail) - mapped
+  if (bits < 0 || bits > full) return undefined
+  return { network: masked(network, bits), bits }
+}
+
+export const formatRange = ({ network, bits }: AddressRange): string =>
+  bits === network.length * 8 ? formatAddress(network) : `${formatAddress(network)}/${bits}`
+
+export function isWithin(address: Address, { network, bits }: AddressRange): boolean {
+  if (network.length !== address.length) return false
+  const whole = bits >> 3
+  for (let i = 0; i < whole; i++) if (network[i] !== address[i]) return false
+  const rest = bits & 7
+  return rest === 0 || (network[whole]! ^ address[whole]!) >> (8 - rest) === 0
+}
+
+/** An address without the bits behind a prefix. */
+export function masked(address: Address, bits: number): Address {
+  if (bits === address.length * 8) return address
+  const network = Uint8Array.from(address)
+  for (let i = 0; i < network.length; i++) {
+    const kept = Math.min(8, Math.max(0, bits - 8 * i))
+    network[i]! &= 0xff << (8 - kept)
+  }
+  return network
+}
+
+/** Reads addresses and ranges; the configuration has checked them. */
+export const trustedProxies = (ranges: readonly string[]): readonly AddressRange[] =>
+  ranges.flatMap(range => parseRange(range) ?? [])
+
+const isTrusted = (address: Address, proxies: readonly AddressRange[]): boolean =>
+  proxies.some(range => isWithin(address, range))
 
 /** Some proxies add a line of their own: all lines are one list, in their order. */
 export const withForwarded = (before: string | undefined, line: string): string =>
@@ -101,7 +124,11 @@ export const withForwarded = (before: string | undefined, line: string): string 
  * Who is at the other end. A trusted proxy is believed about the hop before it, and so on: the client is the last entry
  * of `X-Forwarded-For` that is no trusted proxy. An entry that is no address ends the walk at the hop that sent it.
  */
-export function clientAddress(peer: Address, forwardedFor: string | undefined, proxies: TrustedProxies): Address {
+export function clientAddress(
+  peer: Address,
+  forwardedFor: string | undefined,
+  proxies: readonly AddressRange[],
+): Address {
   let client = peer
   if (forwardedFor === undefined || !isTrusted(peer, proxies)) return client
   const hops = forwardedFor.split(",")

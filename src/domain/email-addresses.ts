@@ -5,3 +5,9 @@ const pattern = new RegExp(`^${atom}(?:\\.${atom})*@${label}(?:\\.${label})+$`)
 /** An address that mail can be sent to: a dotted local part of at most 64 characters, a host name with a dot, 254 in all. */
 export const isEmailAddress = (text: string): boolean =>
   text.length <= 254 && text.indexOf("@") <= 64 && pattern.test(text)
+
+/** Whether an address belongs to one of these domains or a part of one; with none named, every address does. */
+export function isOfDomain(email: string, domains: readonly string[]): boolean {
+  const host = email.slice(email.lastIndexOf("@") + 1).toLowerCase()
+  return domains.length === 0 || domains.some(domain => host === domain || host.endsWith(`.${domain}`))
+}

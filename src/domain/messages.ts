@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import { avatarPath } from "../contract/users.ts"
+import { shownBadges } from "./badges.ts"
 import { secondsOf } from "./snowflake.ts"
 import type { MessageState } from "./states.ts"
 
@@ -15,8 +16,8 @@ export function messageObject(message: Readonly<MessageState>, reader: Snowflake
     guild_id: message.server_id,
     author_id: message.author_id,
     author_username: message.author_username,
-    author_avatar_url: avatarPath(message.author_id),
-    author_badges: message.author_badges as string[],
+    author_avatar_url: message.author_bot ? null : avatarPath(message.author_id),
+    author_badges: shownBadges(message.author_badges),
     content: message.content,
     created_at: secondsOf(message.id),
     edited_at: message.edited_at,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { ageRefusal, parseDay, yearsBetween } from "./birth-dates.ts"
-import { isEmailAddress } from "./email-addresses.ts"
+import { isEmailAddress, isOfDomain } from "./email-addresses.ts"
 import { passwordFaults } from "./passwords.ts"
 import { limitPercent } from "./tiers.ts"
 import { isReserved, isUsername } from "./usernames.ts"
@@ -48,6 +48,14 @@ test("mail addresses", () => {
   expect(
     [...bad, "a@b.example\n", `${"l".repeat(65)}@b.example`, `a@${"b".repeat(260)}.example`].filter(isEmailAddress),
   ).toEqual([])
+})
+
+test("an address belongs to a domain and to what that is a part of", () => {
+  expect(isOfDomain("a@b.example", [])).toBe(true)
+  for (const email of ["a@b.example", "a@X.B.Example", "a@b.edu"])
+    expect(isOfDomain(email, ["edu", "b.example"])).toBe(true)
+  for (const email of ["a@ab.example", "a@b.example.org", "a@b.notedu", "edu@c.example"])
+    expect(isOfDomain(email, ["edu", "b.example"])).toBe(false)
 })
 
 test("a hostile address is refused in no time", () => {

@@ -87,6 +87,9 @@ export function removed({ mine, theirs }: View): View | Refusal {
   return { mine: null, theirs: mine.status === "blocked" ? theirs : null }
 }
 
+/** Whatever there was: one of the two is gone for good. */
+export const severed: View = { mine: null, theirs: null }
+
 export function blocked({ mine, theirs }: View, room: Room, now: number): View | Refusal {
   if (mine?.status === "blocked") return "already_blocked"
   if (isFull(room.mine, "blocked")) return "relationship_limit"

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { CloseName } from "../contract/gateway-codes.ts"
 import type { ServerStatus, ServiceState } from "../contract/server-status.ts"
+import type { AccessTokens } from "./access-tokens.ts"
 import type { Address } from "./client-address.ts"
 
 /** What an operator has said of the service. */
@@ -21,12 +22,16 @@ export interface ServiceFacts extends ServiceNotice {
   readonly reset_until: Snowflake
   /** How often the list of blocked addresses was changed. */
   readonly blocks_version: number
+  /** How often the API access tokens were changed. */
+  readonly access_version: number
 }
 
 /** What the doors know of the service: as of the last look, at most a second or so ago while PostgreSQL answers. */
 export interface ServiceView {
   readonly facts: ServiceFacts
   isBlocked(address: Address): boolean
+  /** The API access tokens that there are. */
+  readonly accessTokens: AccessTokens
   /** Whether a session ended when everybody was logged out, wherever else it still stands. */
   isOver(session: Snowflake): boolean
   onChange(listener: (now: ServiceFacts, before: ServiceFacts) => void): void

@@ -1,7 +1,11 @@
 import type { ChannelType } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { MessagingChoice } from "../contract/messaging-settings.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Account } from "./accounts.ts"
+import type { ExportState } from "./exports.ts"
+import type { KeptSetting } from "./settings.ts"
+import type { OneTimeToken } from "./one-time-tokens.ts"
 import type { Override } from "./permissions.ts"
 import type { Pair } from "./relationships.ts"
 import type { Shown } from "./presences.ts"
@@ -127,6 +131,8 @@ export interface MessageState {
   server_id: Snowflake | null
   author_id: Snowflake
   author_username: string
+  /** Homes that woke in the version before do not know it. */
+  author_bot?: boolean
   author_badges: readonly string[]
   content: string | null
   edited_at: number | null
@@ -147,6 +153,16 @@ export interface UserState extends Account {
   voiceSeconds: Map<number, number>
   /** By the other's id, which is the higher one: what commands asked for; null: strangers. */
   pairs: Map<Snowflake, Pair | null>
+  /** All of them under one key, once a command has asked; see actors/one-time-tokens.ts. */
+  oneTimeTokens: Map<string, readonly OneTimeToken[] | null>
+  /** The latest under one key, once a command has asked; see actors/exports.ts. */
+  exports: Map<string, ExportState | null>
+  /** What he decided about his messages, under one key, once a command has asked; null: nothing. See actors/settings.ts. */
+  messaging: Map<string, MessagingChoice | null>
+  /** When each of his settings was written, all of them under one key, once a command has asked. */
+  settings: Map<string, ReadonlyMap<string, KeptSetting> | null>
+  /** Those that commands asked for. */
+  notifications: Map<Snowflake, { readonly read: boolean } | null>
 }
 
 export interface SessionState {
@@ -162,5 +178,7 @@ export interface SessionState {
 export interface Actor {
   id: Snowflake
   username: string
+  /** Doors of the version before do not say. */
+  bot?: boolean
   badges: readonly string[]
 }

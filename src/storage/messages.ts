@@ -60,7 +60,7 @@ export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake;
 )
 
 const columns = (sql: Sql) => sql`
-  m.id, m.channel_id, m.server_id, m.author_id, u.username AS author_username, u.badges AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce,
+  m.id, m.channel_id, m.server_id, m.author_id, u.username AS author_username, u.bot AS author_bot, u.badges AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce,
   m.deleted, false AS pinned`
 
 export interface Page {

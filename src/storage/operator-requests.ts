@@ -16,6 +16,19 @@ export type OperatorRequest = { readonly id: string } & (
 /** `ended`: sessions. `failed`: users whose sessions could not be ended. */
 export type OperatorAnswer = { readonly ended: number; readonly failed?: number } | { readonly refusal: string }
 
+/** What is to be done with an account, by a name that `OperatorRequests` knows. */
+export interface OperatorCommand {
+  readonly id: string
+  readonly user_id: Snowflake
+  readonly command: string
+  readonly input: Readonly<Record<string, unknown>>
+  /** Somebody was about to make the account that it asks for. */
+  readonly begun: boolean
+}
+
+/** What the command said, or the code of a refusal. */
+export type CommandAnswer = { readonly reply: Readonly<Record<string, unknown>> } | { readonly refusal: string }
+
 /** Seconds that a worker has a request to itself, unless it asks for more. */
 const takenFor = 30
 const retryAfter = 2
@@ -62,11 +75,11 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return row?.isGivenUp ? undefined : row
   },
 
-  /** `ended`: sessions so far, for whoever takes it over. @returns false when somebody has done so */
+  /** `ended`: sessions so far, for whoever takes it over. @returns false when somebody has done so, or may have */
   async keep(id: string, worker: string, ended: number): Promise<boolean> {
     const rows = await sql`
       UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${takenFor}), ended = ${ended}
-      WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL RETURNING 1`
+      WHERE id = ${id} AND taken_by = ${worker} AND taken_until > now() AND done_at IS NULL RETURNING 1`
     return rows.length > 0
   },
 
@@ -101,11 +114,67 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return { ended: row.ended ?? 0, ...(row.failed !== null && { failed: row.failed }) }
   },
 
-  /** Users that have sessions up to `until`, in order of their ids. */
-  async usersWithSessions(until: Snowflake, after: Snowflake, limit: number): Promise<Snowflake[]> {
+  async command(user: Snowflake, command: string, input: object): Promise<string> {
+    const [row] = await sql<{ id: string }[]>`
+      WITH old AS (DELETE FROM operator_commands WHERE done_at < now() - make_interval(days => ${keptDays}))
+      INSERT INTO operator_commands (user_id, command, input) VALUES (${user}, ${command}, ${JSON.stringify(input)}) RETURNING id::text`
+    return row!.id
+  },
+
+  /** As `take`, of what is to be done with accounts. Those of one account are done one after another. */
+  async takeCommand(worker: string): Promise<OperatorCommand | undefined> {
+    const [row] = await sql<(Omit<OperatorCommand, "input"> & { input: string; isGivenUp: boolean })[]>`
+      UPDATE operator_commands SET attempts = attempts + 1, taken_by = ${worker}, taken_until = now() + make_interval(secs => ${takenFor}),
+        done_at = CASE WHEN attempts >= ${mostAttempts} THEN now() END,
+        refusal = CASE WHEN attempts >= ${mostAttempts} THEN 'internal' END
+      WHERE id = (
+        SELECT id FROM operator_commands AS c WHERE ${openRequests(sql)}
+          AND NOT EXISTS (SELECT 1 FROM operator_commands AS e WHERE e.user_id = c.user_id AND e.id < c.id AND e.done_at IS NULL)
+        ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+      RETURNING id::text, user_id::text, command, input, begun, done_at IS NOT NULL AS "isGivenUp"`
+    if (!row || row.isGivenUp) return undefined
+    const { id, user_id, command, input, begun } = row
+    return { id, user_id, command, begun, input: JSON.parse(input) as OperatorCommand["input"] }
+  },
+
+  /** For a while longer. `begins`: from now on it is begun. @returns false when it is somebody else's by now, or may be */
+  async keepCommand(id: string, worker: string, begins: boolean): Promise<boolean> {
+    const rows = await sql`
+      UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${takenFor}), begun = begun OR ${begins}
+      WHERE id = ${id} AND taken_by = ${worker} AND taken_until > now() AND done_at IS NULL RETURNING 1`
+    return rows.length > 0
+  },
+
+  /** As `putBack`. */
+  async putCommandBack(id: string, worker: string, counts: boolean): Promise<void> {
+    await sql`
+      UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${retryAfter}), attempts = attempts - ${counts ? 0 : 1}
+      WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL`
+  },
+
+  /** @returns false when it is somebody else's by now */
+  async answerCommand(id: string, worker: string, answer: CommandAnswer): Promise<boolean> {
+    const [reply, refusal] = "reply" in answer ? [JSON.stringify(answer.reply), null] : [null, answer.refusal]
+    const rows = await sql`
+      UPDATE operator_commands SET done_at = now(), answer = ${reply}, refusal = ${refusal}
+      WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL RETURNING 1`
+    return rows.length > 0
+  },
+
+  /** Undefined: not yet. */
+  async answerToCommand(id: string): Promise<CommandAnswer | undefined> {
+    const [row] = await sql<{ answer: string | null; refusal: string | null }[]>`
+      SELECT answer, refusal FROM operator_commands WHERE id = ${id} AND done_at IS NOT NULL`
+    if (!row) return undefined
+    if (row.refusal !== null) return { refusal: row.refusal }
+    return { reply: JSON.parse(row.answer ?? "{}") as Record<string, unknown> }
+  },
+
+  /** Users that have sessions up to `until`, in order of their ids: bots, whose sessions have their ids, or all others. */
+  async usersWithSessions(bots: boolean, until: Snowflake, after: Snowflake, limit: number): Promise<Snowflake[]> {
     const rows = await sql<{ user_id: string }[]>`
       SELECT user_id::text FROM (
-        SELECT DISTINCT user_id FROM sessions WHERE id <= ${until} AND user_id > ${after} ORDER BY user_id LIMIT ${limit}) AS users`
+        SELECT DISTINCT user_id FROM sessions WHERE id <= ${until} AND user_id > ${after} AND (id = user_id) = ${bots} ORDER BY user_id LIMIT ${limit}) AS users`
     return rows.map(({ user_id }) => user_id)
   },
 })

@@ -86,7 +86,7 @@ export const presencesStorage = (sql: Sql) => ({
     await sql`
       WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '300ms', true))
       INSERT INTO presences (user_id, last_seen)
-      SELECT id, ${at} FROM patience, users WHERE id = ANY(${[...users]}::bigint[]) ORDER BY id
+      SELECT id, ${at} FROM patience, users WHERE id = ANY(${[...users]}::bigint[]) AND deletion_status <> 'purged' ORDER BY id
       ON CONFLICT (user_id) DO UPDATE SET last_seen = greatest(presences.last_seen, excluded.last_seen)`
   },
 

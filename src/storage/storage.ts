@@ -1,13 +1,22 @@
+import { accessTokensStorage } from "./access-tokens.ts"
+import { accountDeletionStorage } from "./account-deletion.ts"
 import { addressBlocksStorage } from "./address-blocks.ts"
 import { bansStorage } from "./bans.ts"
+import { botsStorage } from "./bots.ts"
 import { channelsStorage } from "./channels.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { bounded, observing, openPool, type Observe, type PoolOptions } from "./database.ts"
+import { exportsStorage } from "./exports.ts"
 import { guildMembersStorage } from "./guild-members.ts"
 import { invitesStorage } from "./invites.ts"
 import { Fenced, Lane } from "./lanes.ts"
+import { mailsStorage } from "./mails.ts"
 import { messagesStorage } from "./messages.ts"
+import { messagingSettingsStorage } from "./messaging-settings.ts"
 import { migrationsStorage } from "./migrate.ts"
+import { notificationsStorage } from "./notifications.ts"
+import { oauthStorage } from "./oauth.ts"
+import { oneTimeTokensStorage } from "./one-time-tokens.ts"
 import { operatorRequestsStorage } from "./operator-requests.ts"
 import { placementStorage } from "./placement.ts"
 import { presencesStorage } from "./presences.ts"
@@ -15,6 +24,7 @@ import { relationshipsStorage } from "./relationships.ts"
 import { serversStorage } from "./servers.ts"
 import { serverStatusStorage } from "./server-status.ts"
 import { sessionsStorage } from "./sessions.ts"
+import { settingsStorage } from "./settings.ts"
 import { tellsStorage } from "./tells.ts"
 import { usersStorage } from "./users.ts"
 import { voiceStorage } from "./voice.ts"
@@ -37,20 +47,30 @@ export function openStorage(options: StorageOptions) {
   return {
     users: asked(usersStorage(sql)),
     sessions: asked(sessionsStorage(sql)),
+    oneTimeTokens: asked(oneTimeTokensStorage(sql)),
+    oauth: asked(oauthStorage(sql)),
+    messagingSettings: asked(messagingSettingsStorage(sql)),
+    settings: asked(settingsStorage(sql)),
+    notifications: asked(notificationsStorage(sql)),
     servers: asked(serversStorage(sql)),
     guildMembers: asked(guildMembersStorage(sql)),
     bans: asked(bansStorage(sql)),
+    bots: asked(botsStorage(sql)),
     channels: asked(channelsStorage(sql)),
     invites: asked(invitesStorage(sql)),
     messages: asked(messagesStorage(sql)),
     relationships: asked(relationshipsStorage(sql)),
     presences: asked(presencesStorage(sql)),
+    mails: asked(mailsStorage(sql)),
+    accountDeletion: asked(accountDeletionStorage(sql)),
+    exports: asked(exportsStorage(sql)),
     placement: asked(placementStorage(sql)),
     migrations: asked(migrationsStorage(sql)),
     tells: asked(tellsStorage(sql)),
     voice: asked(voiceStorage(sql)),
     serverStatus: asked(serverStatusStorage(sql)),
     addressBlocks: asked(addressBlocksStorage(sql)),
+    accessTokens: asked(accessTokensStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),

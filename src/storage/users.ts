@@ -1,12 +1,13 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { avatarPath, type PrivateUser, type PublicUser } from "../contract/users.ts"
-import type { Account } from "../domain/accounts.ts"
+import { avatarPath, type PrivateUser, type PublicUser, type ShownUser } from "../contract/users.ts"
+import type { Account, OwnAccount } from "../domain/accounts.ts"
+import { shownBadges } from "../domain/badges.ts"
 import { defaultPresence, type Shown } from "../domain/presences.ts"
 import type { UserState } from "../domain/states.ts"
 import type { Sql, Statements } from "./database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "./voice.ts"
-import { defineWrite } from "./write.ts"
+import { defineWrite, type Write } from "./write.ts"
 
 export interface UserRow extends Account {
   id: Snowflake
@@ -18,15 +19,23 @@ export interface Membership {
   roles: Snowflake[]
 }
 
-export const publicUser = (row: UserRow): PublicUser => ({
+/** What is shown of a user, by whatever has it. */
+type Listed = Pick<Readonly<UserRow>, "id" | "username" | "bot" | "badges">
+
+export const shownUser = (row: Listed): ShownUser => ({
   id: row.id,
   username: row.username,
   avatar_url: row.bot ? null : avatarPath(row.id),
-  created_at: row.created_at,
-  badges: row.badges.slice(0, 5),
+  badges: shownBadges(row.badges),
+  bot: row.bot,
 })
 
-export const privateUser = (row: UserRow): PrivateUser => ({
+export const publicUser = (row: Listed & Pick<UserRow, "created_at">): PublicUser => ({
+  ...shownUser(row),
+  created_at: row.created_at,
+})
+
+export const privateUser = (row: Listed & OwnAccount): PrivateUser => ({
   ...publicUser(row),
   email: row.email,
   email_verified: row.email_verified,
@@ -96,6 +105,7 @@ export const updateUser = defineWrite<UserRow>(
   },
   taken,
 )
+export const isOfAccount = ({ kind }: Write): boolean => kind.name === "updateUser"
 
 export const usersStorage = (sql: Sql) => ({
   async find(id: Snowflake): Promise<UserRow | undefined> {
@@ -109,6 +119,21 @@ export const usersStorage = (sql: Sql) => ({
       SELECT * FROM users WHERE lower(username) = lower(${name}) OR lower(email) = lower(${name})
       ORDER BY lower(username) = lower(${name}) DESC LIMIT 1`
     return row
+  },
+
+  /** By the whole name, ignoring case. Who has left for good is not found. */
+  async findByName(name: string): Promise<UserRow | undefined> {
+    const [row] = await sql<UserRow[]>`
+      SELECT * FROM users WHERE lower(username) = lower(${name}) AND deletion_status <> 'purged'`
+    return row
+  },
+
+  /** Who is to be told of a user's changes: those who list him, blocked or not, and his servers. */
+  async onlookers(id: Snowflake): Promise<{ people: Snowflake[]; servers: Snowflake[] }> {
+    const [row] = await sql<{ people: Snowflake[]; servers: Snowflake[] }[]>`
+      SELECT ARRAY(SELECT user_id::text FROM relationships WHERE other_id = ${id} ORDER BY user_id) AS people,
+             ARRAY(SELECT server_id::text FROM members WHERE user_id = ${id} ORDER BY server_id) AS servers`
+    return row!
   },
 
   async exists(username: string, email: string): Promise<boolean> {
@@ -132,6 +157,11 @@ export const usersStorage = (sql: Sql) => ({
       presence: presence ?? defaultPresence,
       ...voice,
       pairs: new Map(),
+      oneTimeTokens: new Map(),
+      exports: new Map(),
+      messaging: new Map(),
+      settings: new Map(),
+      notifications: new Map(),
     }
   },
 

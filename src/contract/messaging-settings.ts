@@ -1,0 +1,63 @@
+import { z } from "zod"
+import { Snowflake, omittable } from "./fields.ts"
+import { defineRoute } from "./registry.ts"
+
+const AllowDmsFrom = z.enum(["everyone", "friends", "none"])
+
+/** What a user decides about his messages. */
+const Choice = z.object({
+  read_receipts_enabled: z.boolean().describe("Others see what the user has read"),
+  typing_indicators_enabled: z.boolean().describe("Others see that the user types"),
+  compact_messages_enabled: z.boolean(),
+  allow_dms_from: AllowDmsFrom,
+  auto_create_dms: z.boolean(),
+})
+export type MessagingChoice = z.infer<typeof Choice>
+
+export const messagingDefaults: MessagingChoice = {
+  read_receipts_enabled: true,
+  typing_indicators_enabled: true,
+  compact_messages_enabled: true,
+  allow_dms_from: "everyone",
+  auto_create_dms: true,
+}
+
+const noOverride = z.int().nullable().describe("Null: the limit of the server holds")
+export const MessagingSettings = Choice.extend({
+  user_id: Snowflake,
+  max_message_length: noOverride,
+  max_attachment_size: noOverride,
+  max_attachments_per_message: noOverride,
+}).meta({ id: "MessagingSettingsResponse" })
+export type MessagingSettings = z.infer<typeof MessagingSettings>
+
+export const getMessagingSettings = defineRoute({
+  method: "GET",
+  path: "/users/@me/messaging-settings",
+  summary: "What the caller decided about his messages",
+  tag: "Users",
+  auth: "user",
+  reply: MessagingSettings,
+  fails: [],
+})
+
+export const editMessagingSettings = defineRoute({
+  method: "PATCH",
+  path: "/users/@me/messaging-settings",
+  summary: "Decide about one's messages; what is left out stays as it is",
+  tag: "Users",
+  auth: "user",
+  body: z
+    .object({
+      read_receipts_enabled: omittable(z.boolean()),
+      typing_indicators_enabled: omittable(z.boolean()),
+      compact_messages_enabled: omittable(z.boolean()),
+      allow_dms_from: omittable(AllowDmsFrom),
+      auto_create_dms: omittable(z.boolean()),
+    })
+    .meta({ id: "MessagingSettingsRequest" }),
+  reply: MessagingSettings,
+  fails: [],
+})
+
+export const routes = { getMessagingSettings, editMessagingSettings }

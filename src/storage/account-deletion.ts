@@ -1,0 +1,101 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { personalTables } from "../domain/personal-data.ts"
+import type { Sql } from "./database.ts"
+import { column, defineWrite } from "./write.ts"
+
+/** A table whose rows go with the account, and the columns each of which makes a row his. */
+const rowsOf = (name: string): { table: string; columns: string[] } | undefined => {
+  const { table = name, his, othersRows = {}, atPurge } = personalTables[name]!
+  if (atPurge !== "erased" || his === "names") return undefined
+  return { table, columns: [...his, ...Object.keys(othersRows)] }
+}
+
+/** Tables whose rows go with the account. */
+export const erasedTables = Object.keys(personalTables).filter(name => rowsOf(name))
+
+// Column by column, each with its ids as an array: each finds its index, where two columns in one look would read it all.
+const erasures = erasedTables
+  .flatMap(name => {
+    const { table, columns } = rowsOf(name)!
+    return columns.map(
+      column => `${name}_${column} AS (DELETE FROM ${table} WHERE ${column} = ANY(ARRAY(SELECT id FROM gone)))`,
+    )
+  })
+  .join(", ")
+
+/** What is left of what was a user's alone, in every table that no other home decides about. */
+export const eraseAccount = defineWrite<{ user_id: Snowflake }>(
+  "eraseAccount",
+  (sql, rows) => sql`
+    WITH gone AS MATERIALIZED (SELECT unnest(${column(rows, "user_id")}::bigint[]) AS id), ${sql.unsafe(erasures)} SELECT 1`,
+)
+
+/** Failed sign-ins under a name that is nobody's any longer. */
+export const eraseFailedLogins = defineWrite<{ name: string }>(
+  "eraseFailedLogins",
+  (sql, rows) => sql`
+    DELETE FROM failed_logins WHERE name IN (SELECT lower(given.name) FROM unnest(${column(rows, "name")}::text[]) AS given (name))`,
+)
+
+export const accountDeletionStorage = (sql: Sql) => {
+  const ids = async (rows: PromiseLike<readonly { id: Snowflake }[]>) => (await rows).map(({ id }) => id)
+  return {
+    /** Accounts whose time is over, and those whose purge has begun and not ended. `before`: Unix seconds. */
+    due: (before: number, limit: number): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`
+        (SELECT id FROM users WHERE deletion_status = 'frozen' AND deletion_at <= ${before} ORDER BY deletion_at LIMIT ${limit})
+        UNION ALL
+        (SELECT id FROM users WHERE deletion_status = 'purged' AND deletion_at IS NULL ORDER BY id LIMIT ${limit})
+        LIMIT ${limit}`),
+
+    /** Deletes some of what goes with an account. @returns how many rows */
+    async eraseRows(name: string, user: Snowflake, limit: number): Promise<number> {
+      const { table, columns } = rowsOf(name)!
+      const isHis = columns.map(column => `${column} = $1::bigint`).join(" OR ")
+      const { count } = await sql.unsafe(
+        `DELETE FROM ${table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM ${table} WHERE ${isHis} LIMIT ${limit}))`,
+        [user],
+      )
+      return count
+    },
+
+    /** Deletes some of what is in his exports. @returns how many parts */
+    async eraseExportParts(user: Snowflake, limit: number): Promise<number> {
+      const { count } = await sql`
+        DELETE FROM export_parts WHERE (export_id, attempt, number) IN (
+          SELECT p.export_id, p.attempt, p.number FROM exports e JOIN export_parts p ON p.export_id = e.id
+          WHERE e.user_id = ${user} LIMIT ${limit})`
+      return count
+    },
+
+    botsOf: (user: Snowflake): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`SELECT id FROM users WHERE owner_id = ${user} ORDER BY id`),
+
+    ownedServers: (user: Snowflake): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`SELECT id FROM servers WHERE owner_id = ${user} ORDER BY id`),
+
+    /** Whether somebody, or one of his bots, owns a server. */
+    async isOwner(user: Snowflake): Promise<boolean> {
+      const rows = await sql`
+        SELECT FROM servers WHERE owner_id = ${user} OR owner_id = ANY(ARRAY(SELECT id FROM users WHERE owner_id = ${user})) LIMIT 1`
+      return rows.length > 0
+    },
+
+    /** Servers that know him: as a member, or as somebody who is banned. */
+    serversKnowing: (user: Snowflake): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`
+        SELECT server_id AS id FROM members WHERE user_id = ${user} UNION SELECT server_id FROM bans WHERE user_id = ${user}
+        ORDER BY id`),
+
+    /** Channels with an override of his. */
+    channelsNaming: (user: Snowflake): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`
+        SELECT channel_id AS id FROM channel_overrides WHERE target_id = ${user} AND type = 'member' ORDER BY id`),
+
+    /** Everybody to whom he is something, or who is something to him. */
+    related: (user: Snowflake): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`
+        SELECT other_id AS id FROM relationships WHERE user_id = ${user}
+        UNION SELECT user_id FROM relationships WHERE other_id = ${user} ORDER BY id`),
+  }
+}

@@ -1,0 +1,42 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { OneTimeToken } from "../domain/one-time-tokens.ts"
+import type { Sql } from "./database.ts"
+import { column, defineWrite } from "./write.ts"
+
+export interface OneTimeTokenRow extends OneTimeToken {
+  user_id: Snowflake
+}
+
+export const putOneTimeToken = defineWrite<OneTimeTokenRow>("putOneTimeToken", (sql, rows) => {
+  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  return sql`
+    INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, failures, expires_at)
+    SELECT * FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "kind")}::text[],
+      ${column(last, "token_hash")}::text[], ${column(last, "email")}::text[], ${column(last, "failures")}::integer[], ${column(last, "expires_at")}::bigint[])
+    ON CONFLICT (id) DO UPDATE SET failures = excluded.failures`
+})
+
+export const deleteOneTimeToken = defineWrite<{ id: Snowflake }>(
+  "deleteOneTimeToken",
+  (sql, rows) => sql`DELETE FROM one_time_tokens WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+)
+
+export const oneTimeTokensStorage = (sql: Sql) => ({
+  /** Whose it is, and what it is for. What comes of it is decided in his home. */
+  async find(id: Snowflake): Promise<OneTimeTokenRow | undefined> {
+    const [row] = await sql<OneTimeTokenRow[]>`SELECT * FROM one_time_tokens WHERE id = ${id}`
+    return row
+  },
+
+  async ofUser(user: Snowflake): Promise<OneTimeToken[]> {
+    return sql<OneTimeToken[]>`
+      SELECT id, kind, token_hash, email, failures, expires_at FROM one_time_tokens WHERE user_id = ${user} ORDER BY id`
+  },
+
+  /** Forgets some that were over by then. */
+  async forgetExpired(before: number, limit: number): Promise<number> {
+    const { count } = await sql`
+      DELETE FROM one_time_tokens WHERE id IN (SELECT id FROM one_time_tokens WHERE expires_at <= ${before} LIMIT ${limit})`
+    return count
+  },
+})
