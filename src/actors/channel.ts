@@ -44,11 +44,13 @@ export interface ChannelCommands extends VoiceChannelCommands {
     reply_to_id?: Snowflake | undefined
     nonce?: string | undefined
   }): Message
-  editMessage(input: { user: Snowflake; message_id: Snowflake; content: string }): Message
+  /** `author`: as he is called by now; workers of the version before leave it out. */
+  editMessage(input: { user: Snowflake; author?: Actor; message_id: Snowflake; content: string }): Message
   deleteMessage(input: { user: Snowflake; message_id: Snowflake }): { deleted: true }
   /** Those of these messages that are there and his. */
   deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
-  startTyping(input: { user: Actor }): { told: boolean }
+  /** `hidden`: others are not to see it. */
+  startTyping(input: { user: Actor; hidden?: boolean }): { told: boolean }
   /** Takes back what was said no longer than `timeout` milliseconds ago. */
   stopTyping(input: { user: Snowflake; timeout: number }): { told: boolean }
   readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
@@ -60,6 +62,8 @@ export interface ChannelCommands extends VoiceChannelCommands {
     deny: readonly string[]
   }): ShownOverride
   deleteOverride(input: { user: Snowflake; target_id: Snowflake }): { deleted: true }
+  /** Of a member whose account is gone for good. */
+  eraseOverride(input: { target_id: Snowflake }): { erased: boolean }
 }
 
 export const channelActor = defineActor<ServerState, ChannelState, ChannelCommands>({
@@ -135,7 +139,8 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
       turn({ state: channel, home: server, now, newId }, { author, content, reply_to_id, nonce: sent }) {
         const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel.id, author.id, sent))
         const caller = requireViewer(server, channel.id, author.id)
-        if (repeated) return { reply: messageObject(repeated, author.id) } // C3
+        // C3
+        if (repeated) return { reply: messageObject({ ...repeated, ...named(author) }, author.id) }
         requirePermissionIn(server, channel.id, caller, "messages.send")
         if (!holdsMessages(channel)) throw fail("not_a_text_channel")
         if (content === undefined || content === "") throw fail("empty_message")
@@ -152,8 +157,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
           channel_id: channel.id,
           server_id: server.id,
           author_id: author.id,
-          author_username: author.username,
-          author_badges: author.badges,
+          ...named(author),
           content,
           edited_at: null,
           reply_to_id: reply_to_id ?? null,
@@ -174,7 +178,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
 
     editMessage: {
       needs: ({ user, message_id }, { id }) => [member(user), message(id, message_id)],
-      turn({ state: channel, home: server, now }, { user, message_id, content }) {
+      turn({ state: channel, home: server, now }, { user, author, message_id, content }) {
         const caller = requireViewer(server, channel.id, user)
         const found = server.messages.get(messageKey(channel.id, message_id))
         if (!found) throw fail("message_not_found")
@@ -184,6 +188,8 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         const edited: MessageState = {
           ...found,
           author_badges: found.author_badges,
+          // What is in memory may be older than his latest change of name.
+          ...(author && named(author)),
           content,
           edited_at: Math.floor(now / 1000),
         }
@@ -248,11 +254,11 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
 
     startTyping: {
       needs: ({ user }) => [member(user.id)],
-      turn({ state: channel, home: server, now }, { user }) {
+      turn({ state: channel, home: server, now }, { user, hidden = false }) {
         const caller = requireViewer(server, channel.id, user.id)
         if (!holdsMessages(channel)) return { reply: { told: false } }
         requirePermissionIn(server, channel.id, caller, "messages.send")
-        if (msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
+        if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
         return {
           remember: draft => {
             const key = typingKey(channel.id, user.id)
@@ -357,6 +363,20 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         }
       },
     },
+
+    eraseOverride: {
+      turn({ state: channel, home: server }, { target_id }) {
+        const before = overridesOf(server, channel.id)
+        const found = before.find(override => override.type === "member" && override.target_id === target_id)
+        if (!found) return { reply: { erased: false } }
+        const after = before.filter(other => other !== found)
+        return {
+          ...overriding(server, channel, before, after, found),
+          write: [deleteOverride({ channel_id: channel.id, target_id })],
+          reply: { erased: true },
+        }
+      },
+    },
   },
 })
 
@@ -453,3 +473,10 @@ function overriding(
     ],
   }
 }
+
+/** An author as he is called in his messages. */
+const named = ({ username, bot = false, badges }: Actor) => ({
+  author_username: username,
+  author_bot: bot,
+  author_badges: badges,
+})

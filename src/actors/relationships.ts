@@ -14,6 +14,7 @@ import {
   blocked,
   removed,
   requested,
+  severed,
   strangers,
   type Pair,
   type Room,
@@ -22,6 +23,7 @@ import {
 } from "../domain/relationships.ts"
 import type { UserState } from "../domain/states.ts"
 import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
+import { secondsAt } from "./sign-in.ts"
 import { needOf, tell, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 
 /** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: F1 to F5. */
@@ -31,6 +33,8 @@ export interface RelationshipCommands {
   acceptFriend(input: Two & { room: Room }): Relationship
   deleteRelationship(input: Two): { deleted: true }
   blockUser(input: Two & { room: Room }): Relationship
+  /** `by` is nobody any longer: nothing is left on either side. */
+  severPair(input: Two): { severed: true }
   /** Told by the home of the lower id after its commit; null: nothing any more. */
   relationshipChanged(input: { other: Snowflake; shown: RelationshipAdded | null }): void
   /** Told with it: what the other sees of him. */
@@ -81,6 +85,11 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
     turn: ({ state: user, now }, { room, ...two }) => becoming(user, two, view => blocked(view, room, secondsAt(now))),
   },
 
+  severPair: {
+    needs: needsPair,
+    turn: ({ state: user }, two) => ({ ...change(user, two, () => severed).effects, reply: { severed: true } }),
+  },
+
   // Not for listeners only: what reaches nobody is marked as seen all the same. Told again by a next owner, an old word must
   // not come after a newer one that was heard.
   relationshipChanged: {
@@ -89,8 +98,6 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
 
   regard: { turn: (_, regard) => ({ presence: regard, reply: undefined }) },
 }
-
-const secondsAt = (nowMs: number) => Math.floor(nowMs / 1000)
 
 /** A change that leaves something on the side of whoever asked: it is the answer. */
 function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) => View | ErrorCode) {

@@ -5,7 +5,7 @@ import { deleteMessagesOf, purgeMessages } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { guildBanAdd, guildBanRemove } from "../contract/moderation.ts"
 import { guildMemberAdd, guildMemberRemove, type Server } from "../contract/servers.ts"
-import { avatarPath } from "../contract/users.ts"
+import { userUpdate, type ShownUser } from "../contract/users.ts"
 import { holdersOf, membersOf, userOnly, viewersOf } from "../domain/audience.ts"
 import { channelObject, nextPosition, visibleChannels } from "../domain/channels.ts"
 import { grantedAtCreation, holds, rankOf } from "../domain/permissions.ts"
@@ -55,6 +55,10 @@ export interface ServerCommands extends RoleCommands, VoiceServerCommands {
   unban(input: { user: Snowflake; target_id: Snowflake; username: string }): { unbanned: true }
   /** Refuses whoever may not see the bans. */
   requireBans(input: { user: Snowflake }): { server_id: Snowflake }
+  /** Told by the home of somebody who is, or was, a member. */
+  memberChanged(input: { user: ShownUser }): void
+  /** Somebody's account is gone for good: he is neither a member nor banned any longer. The owner stays: his server goes. */
+  eraseUser(input: { user: Snowflake }): { erased: boolean }
   /** Ends an invite whose time is over; nothing happens to any other. */
   expireInvite(input: { code: string }): { ended: boolean }
 }
@@ -206,7 +210,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
                 ...memberFacts,
                 server_id: server.id,
                 guild_id: server.id,
-                user: { id: user.id, username: user.username, avatar_url: avatarPath(user.id) },
+                user: { id: user.id, username: user.username, avatar_url: memberFacts.avatar_url },
               },
               { except: [user.id] },
             ),
@@ -304,6 +308,24 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
       },
     },
 
+    eraseUser: {
+      needs: ({ user }) => [member(user), ban(user)],
+      turn({ state: server, now }, { user }) {
+        const left = server.members.get(user) && server.owner_id !== user ? removal(server, user, now) : undefined
+        const isBanned = Boolean(server.bans.get(user))
+        if (!left && !isBanned) return { reply: { erased: false } }
+        return {
+          apply: draft => {
+            left?.apply(draft)
+            draft.bans.set(user, null)
+          },
+          write: [...(left?.write ?? []), ...(isBanned ? [deleteBan({ server_id: server.id, user_id: user })] : [])],
+          publish: left?.publish ?? [],
+          reply: { erased: true },
+        }
+      },
+    },
+
     requireBans: {
       needs: ({ user }) => [member(user)],
       turn({ state: server }, { user }) {
@@ -367,6 +389,14 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           reply: shown,
         }
       },
+    },
+
+    memberChanged: {
+      forListeners: true,
+      turn: ({ state: server }, { user }) => ({
+        publish: [userUpdate.to(membersOf(server.id), user, { except: [user.id] })],
+        reply: undefined,
+      }),
     },
 
     expireInvite: {

@@ -1,38 +1,59 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { securityLogout } from "../contract/server-status.ts"
-import { expireSession } from "../contract/jobs.ts"
 import { presenceUpdate, type Activity, type Status } from "../contract/presence.ts"
+import { fail } from "../contract/errors.ts"
+import { newAccount } from "../domain/accounts.ts"
 import type { UserState } from "../domain/states.ts"
 import { userOnly } from "../domain/audience.ts"
 import { defaultPresence, looksSame, type Shown } from "../domain/presences.ts"
-import { compareIds } from "../domain/snowflake.ts"
 import { putPresence } from "../storage/presences.ts"
-import { deleteSession, insertSession, touchSession } from "../storage/sessions.ts"
+import { insertSession } from "../storage/sessions.ts"
 import { insertUser, type UserRow } from "../storage/users.ts"
+import { accountCommands, type AccountCommands } from "./account.ts"
+import { deletionCommands, type DeletionCommands } from "./deletion.ts"
+import { exportCommands, exportFacts, type ExportCommands } from "./exports.ts"
+import { mailedCommands, type MailedCommands } from "./mailed.ts"
+import { notificationCommands, notificationFacts, type NotificationCommands } from "./notifications.ts"
+import { tokenFacts } from "./one-time-tokens.ts"
+import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./oauth.ts"
+import { unlessPurged } from "./purged.ts"
+import { renewing } from "./renewing.ts"
 import { pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
+import { expiry, newSession, signInCommands, type NewSession, type SignInCommands } from "./sign-in.ts"
+import { messagingFacts, settingFacts, settingsCommands, type SettingsCommands } from "./settings.ts"
+import { standingCommands, type StandingCommands } from "./standing.ts"
 import { voiceUserCommands, type VoiceUserCommands } from "./voice.ts"
-import { control, defineActor, revoke, type HomeKind, type Publication } from "./runtime/actor.ts"
+import { control, defineActor, type HomeKind } from "./runtime/actor.ts"
 
 /**
- * One user: his account and his sessions. It keeps:
- *   U1  At most `sessionsPerUser` sessions; the one that was quiet longest makes room.
- *   U2  A session that has ended is accepted nowhere once the command that ended it is answered.
+ * One user: his account, his sessions (U1 to U4 in sign-in.ts), his one-time tokens (O1, O2 in one-time-tokens.ts), and what
+ * others share with him.
  */
-export interface UserCommands extends RelationshipCommands, VoiceUserCommands {
-  /** Makes the account and its first session. The name and the address are made unique by the database. */
-  register(input: { user: Omit<UserRow, "id">; session: NewSession }): { user: UserRow; session_id: Snowflake }
-  startSession(input: { session: NewSession }): { session_id: Snowflake }
-  /** Idempotent: ending what has ended is a success. */
-  endSession(input: { session_id: Snowflake }): { ended: boolean }
+export interface UserCommands
+  extends
+    StandingCommands,
+    DeletionCommands,
+    ExportCommands,
+    AccountCommands,
+    SettingsCommands,
+    NotificationCommands,
+    SignInCommands,
+    MailedCommands,
+    OAuthCommands,
+    RelationshipCommands,
+    VoiceUserCommands {
   /**
-   * Ends all of the user's sessions, or those up to an id. The operator's `message` goes to the connections that this closes;
-   * null: they have been told.
+   * Makes the account and its first session; null: none before the address is verified. The name and the address are made
+   * unique by the database.
    */
-  endAllSessions(input: { message: string | null; until?: Snowflake }): { ended: number }
-  /** Ends the session if its time is over; says when to look again if it was extended. */
-  expireSession(input: { session_id: Snowflake }): { ended: boolean }
-  /** Activity: moves `last_activity` and, close to its end, the session's expiry. */
-  touchSession(input: { session_id: Snowflake; expires_at: number }): { expires_at: number }
+  register(input: {
+    user: Omit<UserRow, "id">
+    session: NewSession | null
+    /** Signs in with it from now on. */
+    external?: ExternalAccount
+  }): {
+    user: UserRow
+    session_id: Snowflake | null
+  }
   /** What he shows from now on; what is left out stays as it is. */
   setPresence(input: {
     status: Status
@@ -46,18 +67,10 @@ export interface UserCommands extends RelationshipCommands, VoiceUserCommands {
   membershipChanged(input: { server: Snowflake; member: boolean }): void
 }
 
-export interface NewSession {
-  token_hash: string
-  ip_address: string
-  user_agent: string
-  expires_at: number
-  sessionsPerUser: number
-}
-
 export const userHome: HomeKind<UserState> = {
   name: "user",
   load: (id, storage) => storage.users.load(id),
-  facts: [pairFacts],
+  facts: [pairFacts, tokenFacts, messagingFacts, settingFacts, notificationFacts, exportFacts],
 }
 
 export const userActor = defineActor<UserState, UserState, UserCommands>({
@@ -67,97 +80,54 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
   missing: "user_not_found",
   commands: {
     register: {
-      create({ id, now, newId }, { user, session }) {
-        const row: UserRow = { ...user, id }
-        const started = newSession(newId(), id, session, now)
+      create({ id, now, newId }, { user, session, external }) {
+        // Workers of the version before say less of an account.
+        const row: UserRow = { ...newAccount(user), id }
+        const started = session && newSession(newId(), id, session, now)
         return {
           home: {
             ...row,
-            sessions: new Map([[started.id, started]]),
+            sessions: new Map(started ? [[started.id, started]] : []),
             presence: defaultPresence,
             pairs: new Map(),
+            oneTimeTokens: new Map(),
+            exports: new Map(),
+            messaging: new Map(),
+            settings: new Map(),
+            notifications: new Map(),
             call: null,
             voiceSeconds: new Map(),
           },
-          write: [insertUser(row), insertSession(started)],
-          publish: [expiry(started)],
-          reply: { user: row, session_id: started.id },
+          write: [
+            insertUser(row),
+            ...(started ? [insertSession(started)] : []),
+            ...(external ? [linkTo(id, external, now)] : []),
+          ],
+          publish: started ? [expiry(started)] : [],
+          reply: { user: row, session_id: started?.id ?? null },
         }
       },
     },
 
-    startSession: {
-      turn({ state: user, now, newId }, { session }) {
-        const started = newSession(newId(), user.id, session, now)
-        const kept = [...user.sessions.values()].toSorted(
-          (a, b) => b.last_activity - a.last_activity || compareIds(b.id, a.id),
-        )
-        const ended = kept.slice(Math.max(0, session.sessionsPerUser - 1)) // U1
-        return {
-          apply: draft => {
-            for (const { id } of ended) draft.sessions.delete(id)
-            draft.sessions.set(started.id, started)
-          },
-          write: [...ended.map(({ id }) => deleteSession({ id })), insertSession(started)],
-          publish: [...ended.flatMap(({ id }) => sessionEnded(user.id, id)), expiry(started)],
-          reply: { session_id: started.id },
-        }
-      },
-    },
-
-    endSession: {
-      turn: ({ state: user }, { session_id }) => endSession(user, session_id),
-    },
-
-    endAllSessions: {
-      turn({ state: user }, { message, until }) {
-        const ended = [...user.sessions.keys()].filter(id => until === undefined || compareIds(id, until) <= 0)
-        if (ended.length === 0) return { reply: { ended: 0 } }
-        const told = message === null ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message })]
-        return {
-          apply: draft => {
-            for (const id of ended) draft.sessions.delete(id)
-          },
-          write: ended.map(id => deleteSession({ id })),
-          publish: [...told, ...ended.flatMap(id => sessionEnded(user.id, id))],
-          reply: { ended: ended.length },
-        }
-      },
-    },
-
-    expireSession: {
-      turn({ state: user, now }, { session_id }) {
-        const session = user.sessions.get(session_id)
-        if (session && session.expires_at > Math.floor(now / 1000))
-          return { publish: [expiry({ ...session, user_id: user.id })], reply: { ended: false } }
-        return endSession(user, session_id)
-      },
-    },
-
-    touchSession: {
-      turn({ state: user, now }, { session_id, expires_at }) {
-        const session = user.sessions.get(session_id)
-        if (!session) return { reply: { expires_at: 0 } }
-        const touched = {
-          id: session_id,
-          expires_at: Math.max(session.expires_at, expires_at),
-          last_activity: Math.floor(now / 1000),
-        }
-        return {
-          apply: draft => {
-            Object.assign(draft.sessions.get(session_id)!, touched)
-          },
-          write: [touchSession(touched)],
-          reply: { expires_at: touched.expires_at },
-        }
-      },
-    },
-
-    ...relationshipCommands,
-    ...voiceUserCommands,
+    ...renewing(
+      unlessPurged({
+        ...signInCommands,
+        ...standingCommands,
+        ...oauthCommands,
+        ...deletionCommands,
+        ...exportCommands,
+        ...mailedCommands,
+        ...relationshipCommands,
+        ...accountCommands,
+        ...settingsCommands,
+        ...notificationCommands,
+        ...voiceUserCommands,
+      }),
+    ),
 
     setPresence: {
       turn({ state: user }, { status, custom_status, custom_emoji, activities, by }) {
+        if (user.deletion_status === "purged") throw fail("user_not_found")
         const before = user.presence
         const presence: Shown = {
           status,
@@ -189,35 +159,3 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
     },
   },
 })
-
-function newSession(id: Snowflake, user: Snowflake, session: NewSession, nowMs: number) {
-  const now = Math.floor(nowMs / 1000)
-  const { token_hash, ip_address, user_agent, expires_at } = session
-  return { id, user_id: user, token_hash, ip_address, user_agent, created_at: now, expires_at, last_activity: now }
-}
-
-function endSession(
-  user: { readonly id: Snowflake; readonly sessions: ReadonlyMap<Snowflake, unknown> },
-  session_id: Snowflake,
-) {
-  if (!user.sessions.has(session_id)) return { reply: { ended: false } }
-  return {
-    apply: (draft: UserState) => {
-      draft.sessions.delete(session_id)
-    },
-    write: [deleteSession({ id: session_id })],
-    publish: sessionEnded(user.id, session_id),
-    reply: { ended: true },
-  }
-}
-
-const sessionEnded = (user: Snowflake, session: Snowflake): Publication[] => [
-  revoke(session), // U2, over REST
-  control(userOnly(user), { type: "sessionEnded", user, session }), // U2, on the gateway
-]
-
-const expiry = (session: { id: Snowflake; user_id: Snowflake; expires_at: number }) =>
-  expireSession.at(
-    { user_id: session.user_id, session_id: session.id },
-    { key: `session:${session.id}:${session.expires_at}`, runAtMs: session.expires_at * 1000 },
-  )

@@ -355,7 +355,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
       const [newest, older] =
         began && left && began.voice_session_id < left.voice_session_id ? [left, began] : [began ?? left, began && left]
       // What has ended elsewhere is not left for it any longer.
-      const call = newest && { ...newest, ends_at: endOf(user, newest.began_at, seconds) }
+      const call = newest && { ...newest, ends_at: endOf(user, newest.began_at, seconds, now) }
       const isChanged = call?.voice_session_id !== user.call?.voice_session_id || call?.ends_at !== user.call?.ends_at
       return {
         apply: draft => {
@@ -389,7 +389,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
     turn({ state: user, now }) {
       const { call } = user
       if (!call) return { reply: { ended: false } }
-      const ends_at = endOf(user, call.began_at, user.voiceSeconds)
+      const ends_at = endOf(user, call.began_at, user.voiceSeconds, now)
       if (ends_at !== null && ends_at <= now) return { publish: [endTold(call, user.id)], reply: { ended: true } }
       const longer: CallState = { ...call, ends_at }
       return {
@@ -404,8 +404,31 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
   },
 }
 
-const endOf = (user: Readonlied<UserState>, from: number, seconds: ReadonlyMap<number, number>): number | null =>
-  usedUpAt(voiceAllowance(tierAt(user, Math.floor(from / 1000))), day => seconds.get(day) ?? 0, from)
+/** When a call is to be looked at: when the day is used up, or his tier is over, whichever comes first. */
+function endOf(
+  user: Readonlied<UserState>,
+  from: number,
+  seconds: ReadonlyMap<number, number>,
+  now: number,
+): number | null {
+  const allowance = voiceAllowance(tierAt(user, Math.floor(now / 1000)))
+  const usedUp = usedUpAt(allowance, day => seconds.get(day) ?? 0, from)
+  const tierEnds = (user.tier_expires_at ?? 0) * 1000
+  return tierEnds > now && (usedUp === null || tierEnds < usedUp) ? tierEnds : usedUp
+}
+
+/** The call of somebody whose tier is another now: part of a turn's effects. */
+export function recounted(user: Readonlied<UserState>, now: number) {
+  const ends_at = user.call && endOf(user, user.call.began_at, user.voiceSeconds, now)
+  const call = user.call && user.call.ends_at !== ends_at ? { ...user.call, ends_at } : undefined
+  return {
+    apply: (draft: UserState) => {
+      if (call) draft.call = call
+    },
+    write: call ? [callRow(user.id, call)] : [],
+    publish: call ? expiry(user.id, call) : [],
+  }
+}
 
 const callRow = (user_id: Snowflake, call: CallState | null) =>
   call ? putVoiceCall({ ...call, user_id }) : deleteVoiceCall({ user_id })

@@ -33,6 +33,8 @@ export const redisKeys = (prefix: string, origin = "") => {
     gatewayConnections: (user: string) => `${prefix}gateway-connections:{${user}}`,
     /** String: what the door knows of an access token's session; `revoked` for a while after it ended. */
     accessSession: (id: string, at = origin) => `${here(at)}session:{${id}}`,
+    /** String: another with every change of what the door should know of a session; gone after a while. */
+    accessRenewal: (id: string, at = origin) => `${here(at)}session-renewal:{${id}}`,
     /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
     bucket: (name: string) => `${prefix}bucket:${name}`,
   }

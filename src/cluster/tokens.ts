@@ -1,7 +1,7 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import type { AccountBars } from "../domain/accounts.ts"
+import { isAdministrator, type AccountBars, type OwnAccount } from "../domain/accounts.ts"
 import { limitPercent } from "../domain/tiers.ts"
 import { isRedisAway } from "./away.ts"
 import { inBatches } from "./batches.ts"
@@ -15,6 +15,7 @@ import { replicationOf } from "./replication.ts"
  *   K1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
  *       was under way, and a fill never replaces anything.
  *   K2  What the database says differently is noticed after `cacheSeconds` at the latest.
+ *   K4  A renewed session is judged by nothing that was read from the database before `invalidate` was called.
  *   K3  A Redis that may have lost a mark is not asked what it had cached: after a fail-over the keys are other ones.
  */
 export interface AccessSession extends Partial<AccountBars> {
@@ -23,9 +24,14 @@ export interface AccessSession extends Partial<AccountBars> {
   username: string
   badges: string[]
   tier: string
+  /** When another holds; unless that is long ago. It bounds how long the session is cached. */
+  tier_expires_at?: number | null
   bot: boolean
-  /** Of the whole service. Like what bars an account, workers of the version before leave it out of the cache. */
+  /** Of the whole service. Like what bars and what is told of an account, workers of the version before leave it out of the cache. */
   permissions?: string[]
+  typing_indicators?: boolean
+  /** `GET /users/@me` is answered with it: see renewing.ts. */
+  account?: OwnAccount
   token_hash: string
   expires_at: number
   last_activity: number
@@ -36,6 +42,8 @@ export interface AccessSession extends Partial<AccountBars> {
 export interface PresentedToken {
   readonly session_id: Snowflake
   readonly token_hash: string
+  /** A bot's: the session is as old as the bot, whenever the token was made. */
+  readonly isBot: boolean
 }
 
 export const newSecret = (bytes = 32): string => randomBytes(bytes).toString("base64url")
@@ -47,9 +55,9 @@ export const keptUserAgent = (userAgent: string): string => userAgent.replace(/[
 export const originOf = (address: string, userAgent: string): string =>
   hash("sha256", `${address}\n${keptUserAgent(userAgent)}`, "base64").slice(0, 22)
 
-/** Whether a token comes from where its session signed in. */
-export const isAtOrigin = ({ origin }: Pick<AccessSession, "origin">, address: string, userAgent: string): boolean =>
-  origin === undefined || origin === originOf(address, userAgent)
+/** Whether a token comes from where its session signed in. A bot never did: its owner takes its token where it is to run. */
+export const isAtOrigin = ({ origin, bot }: Pick<AccessSession, "origin" | "bot">, from: string): boolean =>
+  bot || origin === undefined || origin === from
 
 const shape = /^(?:(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})|bot\.(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{64}))$/
 const otherKinds = /^(2fa|email|bot|webhook)\./
@@ -60,7 +68,7 @@ export function parseToken(token: string): PresentedToken | "malformed" | "unkno
   if (!parts) return otherKinds.test(token) ? "unknown" : "malformed"
   const session_id = (parts[1] ?? parts[3])!
   if (session_id.length === 19 && session_id > "9223372036854775807") return "malformed"
-  return { session_id, token_hash: hashSecret((parts[2] ?? parts[4])!) }
+  return { session_id, token_hash: hashSecret((parts[2] ?? parts[4])!), isBot: parts[3] !== undefined }
 }
 
 const cacheSeconds = 300
@@ -70,6 +78,8 @@ const slowestLoad = 20_000
 /** `last_activity` is written at most this often. */
 const touchEvery = 60
 const revoked = "revoked"
+/** How often a session is looked at that changes each time. */
+export const mostLooks = 8
 
 /*
  * A cached session: `<SHA-256, 64> <last activity, 10> <expiry, 10> <percent of limits> <user id> <the rest as JSON>`.
@@ -80,9 +90,18 @@ const expiryAt = 76
 
 const tenDigits = (seconds: number) => String(seconds).padStart(10, "0")
 
-function encode({ token_hash, last_activity, ...rest }: AccessSession): string {
+/** Until when an account is kept out altogether, in Unix seconds. */
+export const barredUntil = ({ is_deleted, locked_until }: Partial<AccountBars>): number =>
+  is_deleted ? 9_999_999_999 : (locked_until ?? 0)
+
+function encode({ token_hash, last_activity, ...session }: AccessSession): string {
+  const { tier_expires_at: _, ...rest } = session
   const percent = limitPercent(rest.tier, rest.bot)
-  return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${JSON.stringify(rest)}`
+  // Written first, where admit.lua looks for them. Workers of the version before leave them out, and limit everybody.
+  const barred_until = barredUntil(rest)
+  const isFree = isAdministrator(rest.permissions ?? [])
+  const text = JSON.stringify({ ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }), ...rest })
+  return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${text}`
 }
 
 /** The session in an answer of admit.lua: what the cache holds as JSON. */
@@ -101,7 +120,7 @@ function decode(value: string): AccessSession {
 export interface TokensOptions {
   /** A connection for plain commands. */
   redis: Redis
-  keys: Pick<RedisKeys, "accessSession">
+  keys: Pick<RedisKeys, "accessSession" | "accessRenewal">
   /** What the database knows of a session. */
   load: (session: Snowflake) => Promise<AccessSession | undefined>
   /** Whether a session ended together with all others, whatever the cache and the database say of it. */
@@ -112,21 +131,34 @@ export interface TokensOptions {
 
 export function createTokens({ redis, keys, load, isOver = () => false, clock }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
-  const scripts = redis as unknown as { "amend-session"(key: string, lastActivity: string): Promise<number> }
+  defineScript(redis, "fill-session", 2)
+  defineScript(redis, "renew-session", 2)
+  const scripts = redis as unknown as {
+    "amend-session"(key: string, lastActivity: string): Promise<number>
+    "fill-session"(key: string, renewal: string, value: string, seconds: number, seen: string): Promise<number>
+    "renew-session"(key: string, renewal: string, mark: string, seconds: number): Promise<null>
+  }
   const loads = new Map<Snowflake, Promise<boolean>>()
   const read = inBatches<string, string | null>(keys => orUnavailable(getEach(redis, keys)), 256)
 
   const keyOf = (session: Snowflake) => keys.accessSession(session, replicationOf(redis, session))
+  const renewalOf = (session: Snowflake) => keys.accessRenewal(session, replicationOf(redis, session))
 
   async function loadOnce(session: Snowflake): Promise<boolean> {
-    const startedAt = clock()
-    // K3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
-    const key = keyOf(session)
-    const found = await load(session)
-    if (!found) return false
-    if (clock() - startedAt > slowestLoad) throw unavailable("session look-up took too long")
-    await orUnavailable(redis.set(key, encode(found), "EX", cacheSeconds, "NX"))
-    return true
+    for (let looks = 0; looks < mostLooks; looks++) {
+      const startedAt = clock()
+      // K3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
+      const [key, renewal] = [keyOf(session), renewalOf(session)]
+      const seen = (await orUnavailable(redis.get(renewal))) ?? ""
+      const found = await load(session)
+      if (!found) return false
+      if (clock() - startedAt > slowestLoad) throw unavailable("session look-up took too long")
+      const tierLasts = (found.tier_expires_at ?? Infinity) - Math.floor(clock() / 1000)
+      const seconds = Math.min(cacheSeconds, Math.max(1, tierLasts))
+      const isFilled = await orUnavailable(scripts["fill-session"](key, renewal, encode(found), seconds, seen))
+      if (isFilled === 1) return true // K4
+    }
+    throw unavailable("session changes all the time")
   }
 
   /** Brings a session into the cache; false when there is none. Askers at the same time share one look. */
@@ -138,15 +170,17 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
     return loading
   }
 
-  async function find(presented: PresentedToken): Promise<AccessSession | "revoked" | "expired"> {
-    let value = await read(keyOf(presented.session_id))
-    if (value === null && (await fill(presented.session_id))) {
-      // Asked again after the fill: a mark set meanwhile is what counts.
-      value = await read(keyOf(presented.session_id))
-      if (value === null) throw unavailable("session cache lost an entry")
+  /** Null: there is no such session. Asked again after a fill: a mark set meanwhile is what counts. */
+  async function cached(session: Snowflake): Promise<string | null> {
+    for (let looks = 0; looks < mostLooks; looks++) {
+      const value = await read(keyOf(session))
+      if (value !== null || !(await fill(session))) return value
     }
-    return judge(value, presented.token_hash)
+    throw unavailable("session cache loses its entry")
   }
+
+  const find = async (presented: PresentedToken): Promise<AccessSession | "revoked" | "expired"> =>
+    judge(await cached(presented.session_id), presented.token_hash)
 
   /** What a cached value says of a token. */
   function judge(value: string | null, tokenHash: string): AccessSession | "revoked" | "expired" {
@@ -158,7 +192,8 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
   function present(token: string): PresentedToken | "malformed" | "unknown" | "revoked" {
     const presented = parseToken(token)
-    return typeof presented !== "string" && isOver(presented.session_id) ? "revoked" : presented
+    // When everybody is logged out, bots' tokens are taken away one by one.
+    return typeof presented !== "string" && !presented.isBot && isOver(presented.session_id) ? "revoked" : presented
   }
 
   return {
@@ -177,6 +212,12 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
     find,
 
+    /** What is known of a session whose token was seen before; undefined: it has ended. */
+    async known(session: Snowflake): Promise<AccessSession | undefined> {
+      const value = await cached(session)
+      return value === null || value === revoked ? undefined : decode(value)
+    },
+
     /** Whether the time has come to write `last_activity`; who is told so has to do it. */
     async touch(session: AccessSession): Promise<boolean> {
       const now = Math.floor(clock() / 1000)
@@ -191,7 +232,11 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
     /** Sessions whose facts changed (expiry, tier, name): the next look-up loads them. */
     async invalidate(sessions: readonly Snowflake[]): Promise<void> {
-      await Promise.all(sessions.map(session => orUnavailable(scripts["amend-session"](keyOf(session), ""))))
+      await Promise.all(
+        sessions.map(session =>
+          orUnavailable(scripts["renew-session"](keyOf(session), renewalOf(session), newSecret(9), markSeconds)),
+        ),
+      )
     },
   }
 }

@@ -6,6 +6,7 @@ import type { AccessSession } from "../cluster/tokens.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { Identify, ready } from "../contract/gateway.ts"
 import { avatarPath } from "../contract/users.ts"
+import { shownBadges } from "../domain/badges.ts"
 import type { Clock } from "../domain/clock.ts"
 import { isOlder } from "../domain/versions.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -101,7 +102,7 @@ export class Entrance {
           discriminator: "0",
           avatar: null,
           avatar_url: user.bot ? null : avatarPath(user.user_id),
-          badges: user.badges,
+          badges: shownBadges(user.badges),
           bot: user.bot,
         },
         guilds: [...session.guilds.values()].map(({ view }) => ({
@@ -152,6 +153,7 @@ export class Entrance {
           this.#sessionOf(access.session_id),
         ])
         if (!known) throw new FrameRefused("authentication_failed")
+        this.#options.tokens.requireLetIn(known)
         const missing = memberships.filter(({ server_id }) => !held.has(server_id))
         const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
         for (const { server_id } of missing) {
@@ -169,7 +171,6 @@ export class Entrance {
       const session: Session = {
         id: randomBytes(16).toString("hex"),
         user: access.user_id,
-        username: known.username,
         accessSession: access.session_id,
         intents,
         encoding: sessions.encodingFor(connection, compress),

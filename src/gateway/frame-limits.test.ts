@@ -36,6 +36,14 @@ test("a token identifies five times in five seconds, whatever the others do", ()
   expect(times("a", 5_100)).toEqual(five)
 })
 
+test("the five seconds slide: no moment lets twice as many through", () => {
+  const identify = new IdentifyLimit()
+  const at = (...times: number[]) => times.map(time => identify.isTooMuch("a", time))
+  expect(at(0, 4_900, 4_910, 4_920, 4_930)).not.toContain(true)
+  expect(at(4_999, 5_000, 5_001, 9_899)).toEqual([true, false, true, true])
+  expect(at(9_900, 9_910, 9_915)).toEqual([false, false, true])
+})
+
 test("many tokens take bounded memory, and those that are counted stay so", () => {
   const identify = new IdentifyLimit()
   for (let i = 0; i < 5; i++) identify.isTooMuch("mine", 0)

@@ -60,22 +60,25 @@ const identifies = { most: 5, within: 5_000 }
 /** Tokens that are counted at once. */
 const mostTokens = 50_000
 
-/** How often one token identifies. */
+/** How often one token identifies, in any stretch of that length. */
 export class IdentifyLimit {
-  #since = -Infinity
-  readonly #counts = new Map<string, number>()
+  /** When each token was let identify lately. */
+  readonly #times = new Map<string, number[]>()
+  #sweptAt = -Infinity
 
   /** One more; whether it is too many by now. `token` is a digest: what strangers send may be long. */
   isTooMuch(token: string, now: number): boolean {
-    if (now - this.#since >= identifies.within) {
-      this.#since = now
-      this.#counts.clear()
+    const isOver = (time: number) => now - time >= identifies.within
+    if (isOver(this.#sweptAt)) {
+      this.#sweptAt = now
+      for (const [old, times] of this.#times) if (isOver(times.at(-1)!)) this.#times.delete(old)
     }
-    const before = this.#counts.get(token)
+    const before = this.#times.get(token)
     // A flood of tokens that nobody has must not take memory; those count against their address.
-    if (before === undefined && this.#counts.size >= mostTokens) return false
-    const count = (before ?? 0) + 1
-    this.#counts.set(token, count)
-    return count > identifies.most
+    if (!before && this.#times.size >= mostTokens) return false
+    const times = (before ?? []).filter(time => !isOver(time))
+    if (times.length >= identifies.most) return true
+    this.#times.set(token, [...times, now])
+    return false
   }
 }

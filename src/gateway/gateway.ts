@@ -18,7 +18,6 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import { Entrance } from "./entrance.ts"
-import { FailedTokens } from "./failed-tokens.ts"
 import { ForeignLogs } from "./foreign-log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./frame-limits.ts"
 import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./frames.ts"
@@ -63,7 +62,7 @@ export interface GatewayOptions {
   readonly node: ClusterNode
   readonly records: GatewaySessions
   readonly storage: Storage
-  readonly tokens: Pick<Tokens, "verify">
+  readonly tokens: Pick<Tokens, "verify" | "known">
   readonly topology: GatewayTopology
   readonly presence: { readonly gatherFor: number; readonly gathered: number }
   /** False lifts every limiter. */
@@ -77,6 +76,8 @@ export interface GatewayOptions {
   readonly compression: boolean
   /** `forwardedFor`: every X-Forwarded-For line, joined. */
   readonly clientAddress: (peer: string, forwardedFor: string | undefined) => string
+  /** Counts one more failed token of an address, as limits count it; true: there were too many already. */
+  readonly isFailedTooOften: (address: string) => Promise<boolean>
   readonly service: ServiceView
   /** The oldest client that is still welcome, if it says its version. */
   readonly minClientVersion: string
@@ -202,7 +203,8 @@ export class Gateway {
       tokens: new TokenCheck({
         verify: token => options.tokens.verify(token),
         binding: options.tokenBinding,
-        failed: new FailedTokens({ clock, limited: options.limited }),
+        isFailedTooOften: options.isFailedTooOften,
+        clock,
       }),
       // One query at a time, for all who come meanwhile.
       membershipsOf: inTurns(async (users: readonly Snowflake[]) => {
@@ -263,6 +265,7 @@ export class Gateway {
     })
     this.#typing = new TypingRequests({
       ask: node.ask,
+      known: session => options.tokens.known(session),
       bus: node.bus,
       self,
       workersOf: user => node.router.workersOf(user, typingNoted),

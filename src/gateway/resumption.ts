@@ -281,7 +281,6 @@ export class Resumption {
       const session: Session = {
         id: record.id,
         user: access.user_id,
-        username: access.username,
         accessSession: access.session_id,
         intents: record.intents,
         encoding: this.#options.sessions.encodingFor(connection, compress),

@@ -122,7 +122,6 @@ export function knownAt(seq: number, guilds: Iterable<Snowflake>, changes: reado
 export interface Session {
   readonly id: string
   readonly user: Snowflake
-  readonly username: string
   accessSession: Snowflake
   readonly intents: number
   encoding: Encoding

@@ -1,6 +1,7 @@
 import type { Ask } from "../actors/runtime/actor.ts"
 import { channelActor } from "../actors/channel.ts"
 import type { Bus } from "../cluster/bus.ts"
+import type { AccessSession } from "../cluster/tokens.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { Typing } from "../contract/gateway.ts"
 import type { Clock } from "../domain/clock.ts"
@@ -8,6 +9,8 @@ import type { SessionHandlers } from "./requests.ts"
 
 export interface TypingOptions {
   readonly ask: Ask
+  /** What is known of an access session now: what its user is called may have changed since it identified. */
+  readonly known: (session: Snowflake) => Promise<AccessSession | undefined>
   readonly bus: Pick<Bus, "notify" | "onNotice">
   readonly self: string
   /** Workers that hold gateway sessions of a user. */
@@ -30,26 +33,35 @@ export class TypingRequests {
   readonly #options: TypingOptions
   /** By user: where he types, with when he last said so. */
   readonly #typing = new Map<Snowflake, Map<Snowflake, number>>()
+  /** By user: the latest of what is being asked for him. */
+  readonly #asking = new Map<Snowflake, Promise<unknown>>()
   readonly handlers: Pick<SessionHandlers, "TYPING_START" | "TYPING_STOP">
 
   constructor(options: TypingOptions) {
     this.#options = options
-    const { ask, bus, timeout } = options
+    const { ask, known, bus, timeout } = options
     this.handlers = {
       TYPING_START: async (session, d) => {
         const asked = Typing.safeParse(d)
         if (!asked.success) return
         const { channel_id } = asked.data
         this.#note(session.user, channel_id)
-        const user = { id: session.user, username: session.username, badges: [] }
-        await ask(channelActor, channel_id, { type: "startTyping", user })
+        await this.#inTurn(session.user, async () => {
+          const access = await known(session.accessSession)
+          if (!access) return
+          const user = { id: session.user, username: access.username, badges: [] }
+          const hidden = access.typing_indicators === false
+          await ask(channelActor, channel_id, { type: "startTyping", user, hidden })
+        })
       },
       TYPING_STOP: async (session, d) => {
         const asked = Typing.safeParse(d)
         if (!asked.success) return
         const { channel_id } = asked.data
         this.#typing.get(session.user)?.delete(channel_id)
-        await ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeout })
+        await this.#inTurn(session.user, () =>
+          ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeout }),
+        )
       },
     }
     bus.onNotice<{ user: Snowflake; channels: Snowflake[] }>("typing", ({ user, channels }) => {
@@ -78,11 +90,24 @@ export class TypingRequests {
     if (channels.length === 0) return
     // Whoever serves his last socket takes it back.
     if (others.length > 0) return bus.notify(others[0]!, "typing", { user, channels })
-    for (const channel of channels) ask(channelActor, channel, { type: "stopTyping", user, timeout }).catch(trouble)
+    for (const channel of channels)
+      this.#inTurn(user, () => ask(channelActor, channel, { type: "stopTyping", user, timeout })).catch(trouble)
   }
 
   sweep(): void {
     for (const user of this.#typing.keys()) if (this.#fresh(user).length === 0) this.#typing.delete(user)
+  }
+
+  /** What a user says is asked in the order in which he says it. */
+  #inTurn<T>(user: Snowflake, work: () => Promise<T>): Promise<T> {
+    const before = this.#asking.get(user) ?? Promise.resolve()
+    const mine = before.then(work, work)
+    this.#asking.set(user, mine)
+    const forget = () => {
+      if (this.#asking.get(user) === mine) this.#asking.delete(user)
+    }
+    mine.then(forget, forget)
+    return mine
   }
 
   #note(user: Snowflake, channel: Snowflake): void {

@@ -41,7 +41,7 @@ export function createMetrics() {
         "starling_homes_refusals_total",
         "Commands refused by a rule, by error code",
         ["code"],
-        { most: 120 },
+        { most: 180 },
       ),
       mailboxFull: declare.counter(
         "starling_homes_mailbox_full_total",
@@ -186,7 +186,7 @@ export function createMetrics() {
         "Time of one job run",
         ["job"],
         [0.01, 0.1, 1, 10],
-        { most: 30 },
+        { most: 20 },
       ),
       waiting: declare.gauge("starling_jobs_waiting", "Jobs that could run and wait for a worker"),
     },

@@ -1,18 +1,26 @@
 import { jobs, type JobName } from "../contract/jobs.ts"
+import { announceUser } from "./announce-user.ts"
 import { deleteMessagesOf } from "./delete-messages-of.ts"
+import { exportAccount } from "./export-account.ts"
 import { expireInvite } from "./expire-invite.ts"
 import { expireSession } from "./expire-session.ts"
 import { expireVoice } from "./expire-voice.ts"
 import type { JobTools, Processor } from "./processor.ts"
+import { purgeAccount } from "./purge-account.ts"
 import { purgeMessages } from "./purge-messages.ts"
+import { sendMail } from "./send-mail.ts"
 
 /** Who does which job; one that nobody does is missing here and does not compile. */
 const processors: { readonly [Name in JobName]: Processor<Name> } = {
+  announceUser,
   deleteMessagesOf,
   expireInvite,
   expireSession,
   expireVoice,
+  exportAccount,
+  purgeAccount,
   purgeMessages,
+  sendMail,
 }
 
 /**

@@ -4,10 +4,30 @@ import type { ErrorCode } from "../contract/errors.ts"
 import { Failure } from "../contract/errors.ts"
 import type { JobName, jobs } from "../contract/jobs.ts"
 import type { Storage } from "../storage/storage.ts"
+import type { Mailer } from "./mail.ts"
 
 export interface JobTools {
   readonly ask: Ask
-  readonly storage: Pick<Storage, "channels" | "messages" | "sessions" | "invites" | "tells" | "placement" | "voice">
+  readonly storage: Pick<
+    Storage,
+    | "channels"
+    | "messages"
+    | "sessions"
+    | "oneTimeTokens"
+    | "oauth"
+    | "invites"
+    | "tells"
+    | "placement"
+    | "voice"
+    | "users"
+    | "settings"
+    | "mails"
+    | "accountDeletion"
+    | "exports"
+  >
+  readonly mailer: Mailer
+  /** Unix milliseconds. */
+  readonly now: () => number
   /** The process ends: long work stops at the next good place and throws; the job is run again. */
   readonly signal: AbortSignal
 }

@@ -1,0 +1,185 @@
+import { fail } from "../contract/errors.ts"
+import type { UserFeatures } from "../contract/features.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { announceUser } from "../contract/jobs.ts"
+import { userUpdate, type PrivateUser, type ShownUser } from "../contract/users.ts"
+import { tierAt, type Account } from "../domain/accounts.ts"
+import { userOnly } from "../domain/audience.ts"
+import { limitsOf } from "../domain/tiers.ts"
+import type { UserState } from "../domain/states.ts"
+import { privateUser, shownUser } from "../storage/users.ts"
+import { needsTokens, voidTokens } from "./one-time-tokens.ts"
+import { tell, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { becoming, endedSessions, secondsAt } from "./sign-in.ts"
+import type { ServerCommands } from "./server.ts"
+import { recounted } from "./voice.ts"
+
+/**
+ * Name, address, password, tier and badges, among the commands of a user's home. They keep:
+ *   N1  A new password takes the place of the one that was shown for it, not of one that was set meanwhile.
+ *   N2  With the password everything goes that was open because of the one before: other sessions, challenges, mailed tokens.
+ *       With the address go the tokens that were mailed to the one before.
+ *   N3  Whoever is shown a user is told what he looks like after the last of his changes.
+ */
+export interface AccountCommands {
+  editAccount(input: {
+    username?: string | undefined
+    email?: string | undefined
+    /** The hash of the new one, and the hash that the current one was found to be. */
+    password?: { hash: string; shown: string | null } | undefined
+    /** Of whoever asks; it outlives a change of the password. */
+    session_id: Snowflake
+    /** A new address has to be verified. */
+    verification: boolean
+  }): { user: PrivateUser; emailChanged: boolean }
+  /** What is left out stays as it is. */
+  setTier(input: {
+    tier?: string | undefined
+    /** Unix seconds. A tier that is given without has no end. */
+    expires_at?: number | undefined
+    notes?: string | null | undefined
+  }): UserFeatures
+  giveBadge(input: { badge: string }): { badges: string[] }
+  takeBadge(input: { badge: string }): { badges: string[] }
+  /** Tells these what the user looks like now (N3). */
+  announce(input: { people: readonly Snowflake[]; servers: readonly Snowflake[] }): void
+  /** Told by the home of somebody whom this user lists. */
+  otherChanged(input: { other: ShownUser }): void
+}
+
+type User = Readonlied<UserState>
+
+export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["commands"] = {
+  editAccount: {
+    needs: ({ password, email }) => (password || email !== undefined ? needsTokens() : []),
+    turn({ state: user, newId }, { username, email, password, session_id, verification }) {
+      if (password && password.shown !== user.password_hash) throw fail("incorrect_current_password") // N1
+      const isRenamed = username !== undefined && username !== user.username
+      const emailChanged = email !== undefined && email !== user.email
+      const isForced = user.must_rename && isRenamed && username.toLowerCase() !== user.username.toLowerCase()
+      const changes: Partial<Account> = {
+        ...(isRenamed && { username }),
+        ...(isForced && { must_rename: false, rename_reason: null }),
+        ...(emailChanged && { email, email_confirmed: false, ...(verification && { email_verified: false }) }),
+        ...(password && { password_hash: password.hash }),
+      }
+      const after = { ...user, ...changes }
+      const reply = { user: privateUser(after), emailChanged }
+      if (Object.keys(changes).length === 0) return { reply }
+
+      const changed = becoming(user, changes)
+      // N2
+      const used = voidTokens(user, ({ kind }) => password !== undefined || (emailChanged && kind !== "two_factor"))
+      const others = password ? [...user.sessions.keys()].filter(id => id !== session_id) : []
+      const ended = endedSessions(user, others)
+      return {
+        apply: draft => {
+          changed.apply(draft)
+          used.apply(draft)
+          ended.apply(draft)
+        },
+        write: [...changed.write, ...used.write, ...ended.write],
+        publish: [...ended.publish, ...shownChange(user, after, newId)],
+        reply,
+      }
+    },
+  },
+
+  setTier: {
+    turn({ state: user, now }, { tier, expires_at, notes }) {
+      // Another end does not bring back a tier that is over.
+      const given = tier ?? (expires_at === undefined ? user.tier : tierAt(user, secondsAt(now)))
+      const changes: Partial<Account> = {
+        ...(given !== user.tier && { tier: given }),
+        // A tier that is given anew does not end when the one before would have.
+        ...(tier !== undefined && { tier_expires_at: null }),
+        ...(expires_at !== undefined && { tier_expires_at: expires_at }),
+        ...(notes !== undefined && { tier_notes: notes || null }),
+      }
+      const after = { ...user, ...changes }
+      const reply = featuresOf(after, secondsAt(now))
+      if ((Object.keys(changes) as (keyof Account)[]).every(name => changes[name] === user[name])) return { reply }
+      const changed = becoming(user, changes)
+      const call = recounted(after, now)
+      return {
+        apply: draft => {
+          changed.apply(draft)
+          call.apply(draft)
+        },
+        write: [...changed.write, ...call.write],
+        publish: call.publish,
+        reply,
+      }
+    },
+  },
+
+  giveBadge: {
+    turn: ({ state: user, newId }, { badge }) =>
+      wearing(user, user.badges.includes(badge) ? user.badges : [...user.badges, badge], newId),
+  },
+
+  takeBadge: {
+    turn: ({ state: user, newId }, { badge }) =>
+      wearing(user, user.badges.includes(badge) ? user.badges.filter(one => one !== badge) : user.badges, newId),
+  },
+
+  announce: {
+    turn({ state: user }, { people, servers }) {
+      const shown = shownUser(user)
+      return {
+        publish: [
+          ...people.map(person =>
+            tell<unknown, unknown, AccountCommands, "otherChanged">({ kind: "user" }, person, {
+              type: "otherChanged",
+              other: shown,
+            }),
+          ),
+          ...servers.map(server =>
+            tell<unknown, unknown, ServerCommands, "memberChanged">({ kind: "server" }, server, {
+              type: "memberChanged",
+              user: shown,
+            }),
+          ),
+        ],
+        reply: undefined,
+      }
+    },
+  },
+
+  otherChanged: {
+    forListeners: true,
+    turn: ({ state: user }, { other }) => ({ publish: [userUpdate.to(userOnly(user.id), other)], reply: undefined }),
+  },
+}
+
+/** What a change of how a user looks brings about: to himself at once, to others by a job that asks who they are (N3). */
+function shownChange(user: User, after: User, newId: () => Snowflake): Publication[] {
+  const isSeen = after.username !== user.username || after.badges !== user.badges
+  if (!isSeen && after.email === user.email) return []
+  return [
+    userUpdate.to(userOnly(user.id), { ...shownUser(after), email: after.email }),
+    ...(isSeen ? [announceUser.at({ user_id: user.id }, { key: `announce:${newId()}` })] : []),
+  ]
+}
+
+function wearing(user: User, badges: readonly string[], newId: () => Snowflake) {
+  if (badges === user.badges) return { reply: { badges: [...badges] } }
+  const changes = { badges }
+  return {
+    ...becoming(user, changes),
+    publish: shownChange(user, { ...user, ...changes }, newId),
+    reply: { badges: [...badges] },
+  }
+}
+
+/** The tier that holds now, and badges, as an administrator sees them. */
+export function featuresOf(user: Readonly<Account> & { readonly id: Snowflake }, now: number): UserFeatures {
+  const tier = tierAt(user, now)
+  return {
+    user_id: user.id,
+    rate_limit_tier: tier,
+    badges: [...user.badges],
+    tier_limits: limitsOf(tier),
+    expires_at: tier === user.tier ? user.tier_expires_at : null,
+  }
+}

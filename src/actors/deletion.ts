@@ -1,0 +1,142 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { purgeAccount } from "../contract/jobs.ts"
+import { securityLogout } from "../contract/server-status.ts"
+import { newAccount } from "../domain/accounts.ts"
+import { userOnly } from "../domain/audience.ts"
+import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
+import { defaultPresence } from "../domain/presences.ts"
+import { accepted, type SecondFactor } from "../domain/second-factors.ts"
+import type { UserState } from "../domain/states.ts"
+import { eraseAccount, eraseFailedLogins } from "../storage/account-deletion.ts"
+import { needsTokens, voidTokens } from "./one-time-tokens.ts"
+import { becoming, endedSessions, secondsAt, type Proof } from "./sign-in.ts"
+import type { StandingCommands } from "./standing.ts"
+import { tell, type ActorKind, type Readonlied } from "./runtime/actor.ts"
+
+/**
+ * The end of an account, among the commands of a user's home. It is active, then frozen, then purged. They keep:
+ *   D1  Once it is frozen nobody is signed in to it, and nobody signs in; an operator can take that back until it is purged.
+ *   D2  From purged there is no way back: the turn that says so forgets who it was. `deletion_at` is null until everything
+ *       else has gone, too, so that whoever looks for what is unfinished finds it.
+ */
+export interface DeletionCommands {
+  /** `days` from now it is purged. `bots` are his: they are refused like him. False: the code was wrong. */
+  freezeAccount(input: { proof: Proof; factor: SecondFactor; days: number; bots: readonly Snowflake[] }): {
+    frozen: boolean
+  }
+  /** False: it is not frozen. He signs in anew. Whoever asks tells his bots, which have their tokens still. */
+  cancelDeletion(input: object): { cancelled: boolean }
+  /** True: there is something left to erase, and nothing can keep it. `isOwnerGone`: a bot goes with its owner. */
+  beginPurge(input: { name: string; isOwnerGone: boolean }): { begun: boolean }
+  /** After everything of his that other homes decide about. */
+  endPurge(input: object): { ended: boolean }
+}
+
+type User = Readonlied<UserState>
+
+const day = 86_400
+
+export const deletionCommands: ActorKind<UserState, UserState, DeletionCommands>["commands"] = {
+  freezeAccount: {
+    needs: needsTokens,
+    turn({ state: user, now }, { proof, factor, days, bots }) {
+      if (user.bot) throw fail("people_only")
+      if (user.deletion_status !== "active") throw fail("account_deleted")
+      if (proof.password_hash !== user.password_hash) throw fail("wrong_password")
+      const used = user.totp_enabled ? accepted(user, factor) : {}
+      if (!used) return { reply: { frozen: false } }
+
+      const deletion_at = secondsAt(now) + days * day
+      const frozen = becoming(user, { ...used, deletion_status: "frozen", deletion_at })
+      const out = signedOut(user)
+      return {
+        apply: draft => {
+          frozen.apply(draft)
+          out.apply(draft)
+        },
+        write: [...frozen.write, ...out.write],
+        publish: [
+          ...out.publish,
+          ...bots.map(bot => standingChangedOf(bot)),
+          purgeAccount.at(
+            { user_id: user.id },
+            { key: `purge-account:${user.id}:${deletion_at}`, runAtMs: deletion_at * 1000 },
+          ),
+        ],
+        reply: { frozen: true },
+      }
+    },
+  },
+
+  cancelDeletion: {
+    turn({ state: user }) {
+      if (user.deletion_status !== "frozen") return { reply: { cancelled: false } }
+      return { ...becoming(user, { deletion_status: "active", deletion_at: null }), reply: { cancelled: true } }
+    },
+  },
+
+  beginPurge: {
+    needs: needsTokens,
+    turn({ state: user, now }, { name, isOwnerGone }) {
+      if (user.deletion_status === "purged") return { reply: { begun: user.deletion_at === null } }
+      const isDue = user.deletion_status === "frozen" && user.deletion_at! <= secondsAt(now)
+      if (!isDue && !(user.bot && isOwnerGone)) return { reply: { begun: false } }
+
+      const { created_at, bot } = user
+      const nobody = { username: name, email: null, password_hash: null, created_at, bot, email_verified: false }
+      const erased = becoming(user, newAccount({ ...nobody, deletion_status: "purged" })) // D2
+      const out = signedOut(user)
+      const told = securityLogout.to(userOnly(user.id), { user_id: user.id, message: "Account deleted" })
+      const names = user.email === null ? [user.username] : [user.username, user.email]
+      const counted = [loginKeyOf(user.id), ...names.map(loginKeyOfName)]
+      return {
+        apply: draft => {
+          erased.apply(draft)
+          out.apply(draft)
+        },
+        write: [...erased.write, ...out.write, ...counted.map(name => eraseFailedLogins({ name }))],
+        publish: [told, ...out.publish],
+        reply: { begun: true },
+      }
+    },
+  },
+
+  endPurge: {
+    turn({ state: user, now }) {
+      if (user.deletion_status !== "purged" || user.deletion_at !== null) return { reply: { ended: false } }
+      const done = becoming(user, { deletion_at: secondsAt(now) })
+      return {
+        apply: draft => {
+          done.apply(draft)
+          draft.presence = defaultPresence
+          draft.call = null
+          // What memory knows of his rows goes with them.
+          for (const known of Object.values(draft)) if (known instanceof Map) known.clear()
+        },
+        write: [...done.write, eraseAccount({ user_id: user.id })],
+        reply: { ended: true },
+      }
+    },
+  },
+}
+
+const standingChangedOf = (bot: Snowflake) =>
+  tell<unknown, unknown, StandingCommands, "standingChanged">({ kind: "user" }, bot, {
+    type: "standingChanged",
+    message: "Account scheduled for deletion",
+  })
+
+/** D1: no session is left, and no token that could make one. */
+function signedOut(user: User) {
+  const sessions = endedSessions(user, [...user.sessions.keys()])
+  const tokens = voidTokens(user)
+  return {
+    apply: (draft: UserState) => {
+      sessions.apply(draft)
+      tokens.apply(draft)
+    },
+    write: [...sessions.write, ...tokens.write],
+    publish: sessions.publish,
+  }
+}

@@ -1,0 +1,67 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { notificationCreate, notificationUpdate, type Notification } from "../contract/notifications.ts"
+import { userOnly } from "../domain/audience.ts"
+import type { UserState } from "../domain/states.ts"
+import { insertNotification, markAllNotificationsRead, markNotificationRead } from "../storage/notifications.ts"
+import { needOf, type ActorKind, type NeedKind } from "./runtime/actor.ts"
+import { secondsAt } from "./sign-in.ts"
+
+/** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */
+export interface NotificationCommands {
+  notify(input: { of: Omit<Notification, "id" | "read" | "created_at"> }): Notification
+  /** One that is read stays so. */
+  readNotification(input: { notification_id: Snowflake }): { read: true }
+  readAllNotifications(input: {}): { read: true }
+}
+
+export const notificationFacts: NeedKind<UserState, { readonly read: boolean }> = {
+  name: "notification",
+  keep: 100,
+  map: home => home.notifications,
+  load: (storage, user, ids) => storage.notifications.states(user, ids),
+}
+
+export const notificationCommands: ActorKind<UserState, UserState, NotificationCommands>["commands"] = {
+  notify: {
+    turn({ state: user, now, newId }, { of }) {
+      const notification: Notification = { ...of, id: newId(), read: false, created_at: secondsAt(now) }
+      return {
+        apply: draft => {
+          draft.notifications.set(notification.id, { read: false })
+        },
+        write: [insertNotification({ user_id: user.id, ...notification })],
+        publish: [notificationCreate.to(userOnly(user.id), notification)],
+        reply: notification,
+      }
+    },
+  },
+
+  readNotification: {
+    needs: ({ notification_id }) => [needOf(notificationFacts)(notification_id)],
+    turn({ state: user }, { notification_id }) {
+      const found = user.notifications.get(notification_id)
+      if (!found) throw fail("notification_not_found")
+      if (found.read) return { reply: { read: true } }
+      return {
+        apply: draft => {
+          draft.notifications.set(notification_id, { read: true })
+        },
+        write: [markNotificationRead({ id: notification_id })],
+        publish: [notificationUpdate.to(userOnly(user.id), { id: notification_id, read: true })],
+        reply: { read: true },
+      }
+    },
+  },
+
+  readAllNotifications: {
+    turn: ({ state: user }) => ({
+      apply: draft => {
+        for (const [id, known] of draft.notifications) if (known) draft.notifications.set(id, { read: true })
+      },
+      write: [markAllNotificationsRead({ user_id: user.id })],
+      publish: [notificationUpdate.to(userOnly(user.id), { all_read: true })],
+      reply: { read: true },
+    }),
+  },
+}

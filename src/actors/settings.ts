@@ -1,0 +1,109 @@
+import { isDeepStrictEqual } from "node:util"
+import { fail } from "../contract/errors.ts"
+import { limits } from "../contract/limits.ts"
+import { messagingDefaults, type MessagingChoice } from "../contract/messaging-settings.ts"
+import { focusKey, isOver, type KeptSetting } from "../domain/settings.ts"
+import type { UserState } from "../domain/states.ts"
+import { putMessagingSettings } from "../storage/messaging-settings.ts"
+import { deleteSetting, putSetting } from "../storage/settings.ts"
+import { needOf, renew, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import { secondsAt } from "./sign-in.ts"
+
+/**
+ * What a user and his clients have decided, among the commands of his home. They keep:
+ *   K1  At most `settingsPerUser` keys, however many write at the same time. What a client looks at does not count.
+ *   K2  Of several settings that come together all are kept or none.
+ */
+export interface SettingsCommands {
+  /** What is left out stays as it is. */
+  chooseMessaging(input: { changes: Partial<MessagingChoice> }): MessagingChoice
+  /** Null: forgotten, if it was there. The answer stands in the order of the entries. */
+  putSettings(input: { entries: readonly (readonly [key: string, value: string | null])[] }): {
+    kept: { created_at: number; updated_at: number }[]
+  }
+  deleteSetting(input: { key: string }): { deleted: true }
+}
+
+/** Each of them is one fact of the home, under this key. */
+const all = "all"
+
+export const messagingFacts: NeedKind<UserState, MessagingChoice> = {
+  name: "messaging",
+  keep: 1,
+  map: home => home.messaging,
+  load: async (storage, user) => {
+    const found = await storage.messagingSettings.find(user)
+    return new Map(found ? [[all, found]] : [])
+  },
+}
+
+export const settingFacts: NeedKind<UserState, ReadonlyMap<string, KeptSetting>> = {
+  name: "settings",
+  keep: 1,
+  map: home => home.settings,
+  load: async (storage, user) => new Map([[all, await storage.settings.keys(user)]]),
+}
+const needsSettings = () => [needOf(settingFacts)(all)]
+
+const keysOf = (user: Readonlied<UserState>, now: number): Map<string, KeptSetting> =>
+  new Map([...(user.settings.get(all) ?? [])].filter(([key, kept]) => !isOver(key, kept, now)))
+
+export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>["commands"] = {
+  chooseMessaging: {
+    needs: () => [needOf(messagingFacts)(all)],
+    turn({ state: user }, { changes }) {
+      const before = user.messaging.get(all) ?? messagingDefaults
+      const choice: MessagingChoice = { ...before, ...changes }
+      if (isDeepStrictEqual(choice, before)) return { reply: choice }
+      const isTypingChanged = choice.typing_indicators_enabled !== before.typing_indicators_enabled
+      return {
+        apply: draft => {
+          draft.messaging.set(all, choice)
+        },
+        write: [putMessagingSettings({ user_id: user.id, ...choice })],
+        publish: isTypingChanged && user.sessions.size > 0 ? [renew(...user.sessions.keys())] : [],
+        reply: choice,
+      }
+    },
+  },
+
+  putSettings: {
+    needs: needsSettings,
+    turn({ state: user, now }, { entries }) {
+      const updated_at = secondsAt(now)
+      const keys = keysOf(user, updated_at)
+      for (const [key, value] of entries)
+        if (value === null) keys.delete(key)
+        else keys.set(key, { created_at: keys.get(key)?.created_at ?? updated_at, updated_at })
+      const counted = keys.size - (keys.has(focusKey) ? 1 : 0)
+      if (counted > limits.settingsPerUser) throw fail("setting_limit") // K1
+      return {
+        apply: draft => {
+          draft.settings.set(all, keys)
+        },
+        write: entries.map(([key, value]) => {
+          const of = { user_id: user.id, key }
+          return value === null ? deleteSetting(of) : putSetting({ ...of, value, ...keys.get(key)! })
+        }),
+        reply: { kept: entries.map(([key]) => ({ created_at: keys.get(key)?.created_at ?? updated_at, updated_at })) },
+      }
+    },
+  },
+
+  deleteSetting: {
+    needs: needsSettings,
+    turn({ state: user, now }, { key }) {
+      const keys = keysOf(user, secondsAt(now))
+      if (!keys.delete(key)) throw fail("setting_not_found", { message: settingNotFound(key) })
+      return {
+        apply: draft => {
+          draft.settings.set(all, keys)
+        },
+        write: [deleteSetting({ user_id: user.id, key })],
+        reply: { deleted: true },
+      }
+    },
+  },
+}
+
+export const settingNotFound = (key: string): string => `Setting '${key}' not found`

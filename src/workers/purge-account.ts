@@ -1,0 +1,73 @@
+import { channelActor } from "../actors/channel.ts"
+import type { Party } from "../actors/relationships.ts"
+import { serverActor } from "../actors/server.ts"
+import { userActor } from "../actors/user.ts"
+import { Failure } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { erasedName } from "../domain/personal-data.ts"
+import { lowerOf } from "../domain/relationships.ts"
+import { erasedTables } from "../storage/account-deletion.ts"
+import { type JobTools, type Processor, unlessGone } from "./processor.ts"
+
+/** Rows of one statement. */
+const chunk = 500
+
+/**
+ * Ends an account for good: who it was is forgotten first, then each home that knows it is asked to let it go, so that others
+ * are told, and at last the rows that nobody else decides about. Each step may be repeated, and the account says that it is
+ * unfinished until the last one is done.
+ */
+export const purgeAccount: Processor<"purgeAccount"> = (tools, { user_id }) =>
+  unlessGone("user_not_found", purge(tools, user_id, false))
+
+async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Promise<void> {
+  const { ask, storage, signal } = tools
+  if (!(await isBegun(tools, user, isOwnerGone))) return
+  const { accountDeletion } = storage
+
+  for (const bot of await accountDeletion.botsOf(user)) {
+    signal.throwIfAborted()
+    await purge(tools, bot, true)
+  }
+  for (const server of await accountDeletion.ownedServers(user)) {
+    signal.throwIfAborted()
+    await unlessGone("server_not_found", ask(serverActor, server, { type: "deleteServer", user }))
+  }
+  for (const channel of await accountDeletion.channelsNaming(user)) {
+    signal.throwIfAborted()
+    await unlessGone("channel_not_found", ask(channelActor, channel, { type: "eraseOverride", target_id: user }))
+  }
+  for (const server of await accountDeletion.serversKnowing(user)) {
+    signal.throwIfAborted()
+    await unlessGone("server_not_found", ask(serverActor, server, { type: "eraseUser", user }))
+  }
+  await sever(tools, user)
+  while ((await accountDeletion.eraseExportParts(user, chunk)) === chunk) signal.throwIfAborted()
+  for (const name of erasedTables)
+    while ((await accountDeletion.eraseRows(name, user, chunk)) === chunk) signal.throwIfAborted()
+  // Whoever looked him up before the purge began may have asked him just now.
+  await sever(tools, user)
+  await ask(userActor, user, { type: "endPurge" })
+}
+
+async function sever({ ask, storage, signal }: JobTools, user: Snowflake): Promise<void> {
+  for (const other of await storage.accountDeletion.related(user)) {
+    signal.throwIfAborted()
+    const two = { by: nobody(user), other: nobody(other) }
+    await ask(userActor, lowerOf(user, other), { type: "severPair", ...two })
+  }
+}
+
+/** Nobody is told anything of the two but that they are nothing to one another. */
+const nobody = (id: Snowflake): Party => ({ id, username: "", avatar_url: null, presence: null })
+
+async function isBegun({ ask }: JobTools, user: Snowflake, isOwnerGone: boolean): Promise<boolean> {
+  const begin = async (name: string) => (await ask(userActor, user, { type: "beginPurge", name, isOwnerGone })).begun
+  try {
+    return await begin(erasedName(user))
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "user_exists") throw error
+    // Somebody took the name before names of this form were kept free.
+    return begin(erasedName(user, `_${Math.random().toString(36).slice(2, 8)}`))
+  }
+}

@@ -1,0 +1,36 @@
+import { userActor } from "../actors/user.ts"
+import { newTokenSecret, tokenText } from "../cluster/one-time-tokens.ts"
+import type { Mail } from "../storage/mails.ts"
+import { linkSeconds } from "./mail-texts.ts"
+import type { JobTools, Processor } from "./processor.ts"
+
+/** Seconds for which one job has a mail to itself; sending takes less. */
+const lease = 60
+
+/** A mail that was sent may go out once more when nobody lived to note it: the older link is void then. */
+export const sendMail: Processor<"sendMail"> = async (tools, { mail_id }) => {
+  const { storage, now } = tools
+  const seconds = () => Math.floor(now() / 1000)
+  const mail = await storage.mails.take(mail_id, seconds(), lease)
+  if (!mail) return
+  try {
+    await deliver(tools, mail, seconds())
+  } catch (error) {
+    // Where this fails, too, the lease ends by itself.
+    await storage.mails.putBack(mail_id, lease).catch(() => {})
+    throw error
+  }
+  await storage.mails.settle(mail_id, seconds())
+}
+
+/** The secret is made here and goes into the mail; what the account keeps is its hash. */
+async function deliver({ ask, storage, mailer, signal }: JobTools, { kind, user_id }: Mail, now: number) {
+  const user = user_id === null ? undefined : await storage.users.find(user_id)
+  if (!user || user.email === null) return
+  const { id, username, email } = user
+  const { secret, token_hash } = newTokenSecret()
+  const expires_at = now + linkSeconds[kind]
+  const { token_id } = await ask(userActor, id, { type: "startMailedToken", kind, token_hash, email, expires_at })
+  if (token_id === null) return
+  await mailer.send({ kind, to: email, username, token: tokenText(kind, token_id, secret) }, signal)
+}
