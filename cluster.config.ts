@@ -115,7 +115,8 @@ export const clusterConfig = {
     bodyBytes: 256 * 1024,
     bodyTimeout: 7_000,
     bodyDepth: 32,
-    hashesQueued: 64,
+    /** A password's hash is made so soon after it was asked for, or not at all; the rest of the answer has to be made in time, too. */
+    hashesWithin: 3_000,
     /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */
     answerTimeout: 4_400,
   },

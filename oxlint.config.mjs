@@ -19,6 +19,7 @@ const everything = [
   "job-worker.ts",
   "server-status-watch.ts",
   "operator-requests.ts",
+  "operator",
 ]
 const src = names => names.map(name => `src/${name}`)
 const main = { uses: [...src(everything), "cluster.config.ts"] }
@@ -48,6 +49,7 @@ const rooms = {
     uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]),
     npm: [],
   },
+  "src/operator": main,
   "src/operator.ts": { ...main, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },
 

@@ -39,6 +39,7 @@ test("an empty environment gives the documented defaults", () => {
   expect(config).not.toHaveProperty("workers")
   expect(config).not.toHaveProperty("databaseUrl")
   expect(config.policy).toMatchObject({ password_min_length: 12, session_lifetime_hours: 168, age_gate_enabled: false })
+  expect(config.policy.oauth_redirect_uris).toEqual([])
 })
 
 test("text of the environment becomes numbers, switches and lists", () => {
@@ -66,6 +67,25 @@ test("the environment beats the file, the file beats the default", () => {
   const { policy } = readConfig({ CONFIG_FILE, STARLING_MINIMUM_AGE: "18" })
   expect(policy).toMatchObject({ minimum_age: 18, sessions_per_user: 4, password_max_length: 128 })
   expect(policy.cors_allowed_origins).toEqual(["https://a.example"])
+})
+
+test("what a provider of sign-ins gave comes whole, and nothing goes anywhere unsafe", () => {
+  expect(problems({ STARLING_OAUTH_GOOGLE_CLIENT_ID: "us" })).toEqual([
+    "STARLING_OAUTH_GOOGLE_CLIENT_ID: comes together with STARLING_OAUTH_GOOGLE_CLIENT_SECRET",
+  ])
+  const safe = {
+    STARLING_OAUTH_REDIRECT_URIS: "https://chat.example/in, com.example.app:/in",
+    STARLING_OAUTH_GITLAB_ISSUER: "http://127.0.0.1:4711",
+    STARLING_OAUTH_GITLAB_CLIENT_ID: "us",
+    STARLING_OAUTH_GITLAB_CLIENT_SECRET: "secret",
+  }
+  expect(readConfig(safe).policy.oauth_redirect_uris).toEqual(["https://chat.example/in", "com.example.app:/in"])
+  for (const [name, value] of [
+    ["STARLING_OAUTH_REDIRECT_URIS", "https://chat.example/in,http://chat.example/in"],
+    ["STARLING_OAUTH_GITLAB_ISSUER", "http://gitlab.example"],
+    ["STARLING_OAUTH_GITHUB_TOKEN_URL", "ftp://github.com"],
+  ] as const)
+    expect(problems({ ...safe, [name]: value })).toEqual([expect.stringContaining(`${name}: expected`)])
 })
 
 test("every problem is listed by its name, all at once", () => {
@@ -133,4 +153,74 @@ test("REDIS_URL is one server or several nodes with commas, and each is checked"
   expect(problems({ REDIS_URL: "redis://10.0.0.1,http://10.0.0.2" })).toEqual([
     "REDIS_URL: expected a redis:// or rediss:// URL",
   ])
+})
+
+test("limits of an operator, from the file and from the environment; what is left out stays", () => {
+  const limits = { user: { requests: 5, seconds: 2 }, "GET /users/{id}": { requests: 3, seconds: 0.5, burst: 1 } }
+  for (const env of [
+    { CONFIG_FILE: file({ rate_limits: limits }) },
+    { STARLING_RATE_LIMITS: JSON.stringify(limits) },
+  ]) {
+    const { common, routes } = readConfig(env).policy.rate_limits
+    expect(common.user).toMatchObject({ requests: 5, seconds: 2, burst: 20, algorithm: "sliding" })
+    expect(common.ip).toMatchObject({ requests: 70, seconds: 60 })
+    expect(routes.get("GET /users/{id}")).toMatchObject({ requests: 3, seconds: 0.5, burst: 1, scope: "route" })
+    expect(routes.get("POST /auth/login")).toMatchObject({ requests: 5, seconds: 60 })
+  }
+  expect(readConfig({}).policy.rate_limits.routes.get("GET /users/{id}")).toBeUndefined()
+})
+
+test.each<[wrong: unknown, why: RegExp]>([
+  [{ "POST /auth/logn": { requests: 1, seconds: 1 } }, /POST \/auth\/logn: no such bucket/],
+  [{ "GET /health": { requests: 1, seconds: 1 } }, /GET \/health: no such bucket/],
+  [{ user: { requests: 0, seconds: 1 } }, /user requests: /],
+  [{ user: { requests: 1.5, seconds: 1 } }, /user requests: /],
+  [{ user: { requests: 1, seconds: 0 } }, /user seconds: /],
+  [{ user: { requests: 1, seconds: 1, burst: -1 } }, /user burst: /],
+  [{ user: { requests: 1 } }, /user seconds: /],
+  [{ user: { requests: "1", seconds: 1 } }, /user requests: /],
+  [{ user: { requests: 1, seconds: 1, algorithm: "leaky" } }, /user algorithm: /],
+  [{ user: { requests: 1, seconds: 1, scope: "ip" } }, /user: .*scope/],
+  [{ user: { requests: 20_000, seconds: 1 } }, /user: a sliding window holds/],
+  [{ user: { requests: 1, seconds: 1, caps: [{ requests: 1, seconds: 0 }] } }, /user caps 0 seconds: /],
+  [{ user: 5 }, /user: /],
+  [[], /expected a JSON object/],
+  [5, /expected a JSON object/],
+])("limits that make no sense keep the server from starting: %j", (wrong, why) => {
+  expect(problems({ STARLING_RATE_LIMITS: JSON.stringify(wrong) }).join()).toMatch(why)
+  expect(problems({ CONFIG_FILE: file({ rate_limits: wrong }) }).join()).toMatch(why)
+})
+
+test("limits that are no JSON are refused; the secret of the bypass is long and is not shown", () => {
+  expect(problems({ STARLING_RATE_LIMITS: "off" })).toHaveLength(1)
+  const [short] = problems({ STARLING_RATE_LIMIT_BYPASS_SECRET: "hunter2-hunter2-hunter2-hunter2" })
+  expect(short).toMatch(/^STARLING_RATE_LIMIT_BYPASS_SECRET: expected at least 32 characters$/)
+  const secret = "hunter2-".repeat(4)
+  expect(readConfig({ STARLING_RATE_LIMIT_BYPASS_SECRET: secret }).policy.rate_limit_bypass_secret).toBe(secret)
+  expect(readConfig({}).policy.rate_limit_bypass_secret).toBeUndefined()
+})
+
+test("a mail server needs an address that mails come from, and is not shown", () => {
+  const SMTP_URL = "smtps://starling:hush@mail.example:465"
+  expect(problems({ SMTP_URL })).toEqual(["STARLING_MAIL_FROM: is needed where SMTP_URL is set"])
+  expect(readConfig({ SMTP_URL, STARLING_MAIL_FROM: "starling@chat.example" }).smtpUrl).toBe(SMTP_URL)
+  expect(readConfig({}).smtpUrl).toBeUndefined()
+  expect(problems({ STARLING_MAIL_FROM: "Starling <starling@chat.example>" })).toEqual([
+    expect.stringContaining("STARLING_MAIL_FROM: expected an e-mail address"),
+  ])
+  const [wrong] = problems({ SMTP_URL: "https://hush@mail.example" })
+  expect(wrong).toBe("SMTP_URL: expected an smtp:// or smtps:// URL")
+})
+
+test("patterns of names are RE2's, few and short; domains are written in any way", () => {
+  const expected = "STARLING_BLOCKED_USERNAMES: expected"
+  for (const pattern of ["(", "(?=a)b", "(a)\\1", "x".repeat(201)])
+    expect(problems({ STARLING_BLOCKED_USERNAMES: pattern })).toEqual([expect.stringContaining(expected)])
+  expect(problems({ STARLING_BLOCKED_USERNAMES: Array.from({ length: 101 }, () => "x").join() })).toHaveLength(1)
+  const { policy } = readConfig({
+    STARLING_BLOCKED_USERNAMES: "(a+)+$, mod",
+    STARLING_EMAIL_ALLOWED_DOMAINS: "@A.Example, .edu",
+  })
+  expect(policy.blocked_usernames).toEqual(["(a+)+$", "mod"])
+  expect(policy.email_allowed_domains).toEqual(["a.example", "edu"])
 })

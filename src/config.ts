@@ -1,6 +1,15 @@
 import { readFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { resolve } from "node:path"
+import { RE2JS } from "re2js"
 import { z } from "zod"
+import type { ClusterConfig } from "../cluster.config.ts"
+import { routes } from "./contract/contract.ts"
+import { labelOf } from "./contract/limits.ts"
+import type { Route } from "./contract/registry.ts"
+import { rateLimitsWith, type RateLimitOverride } from "./domain/rate-limits.ts"
+import { isEmailAddress } from "./domain/email-addresses.ts"
+import { isLoopback, isRedirectUri, oauthProviders, type OAuthProvider } from "./domain/oauth.ts"
 
 /** One setting. `secret` keeps a refused value out of the message about it. */
 interface Setting<S extends z.ZodType = z.ZodType> {
@@ -53,6 +62,29 @@ const origin = z
   .string()
   .refine(text => URL.canParse(text) && new URL(text).origin === text, "expected origins such as https://chat.example")
 
+/** Secrets go there: in plain HTTP only as far as this machine. */
+const providerUrl = z
+  .string()
+  .refine(
+    text =>
+      URL.canParse(text) && (text.startsWith("https:") || (text.startsWith("http:") && isLoopback(new URL(text)))),
+    "expected an https:// URL",
+  )
+
+/** What a provider gives the operator who registers his server there. */
+const fromProvider = <Name extends OAuthProvider>(provider: Name, title: string) =>
+  ({
+    [`oauth_${provider}_client_id`]: setting(
+      z.string().min(1).optional(),
+      undefined,
+      `Client id that ${title} gave this server; with it people can sign in through ${title}.`,
+    ),
+    [`oauth_${provider}_client_secret`]: {
+      ...setting(z.string().min(1).optional(), undefined, "Secret that goes with it."),
+      secret: true as const,
+    },
+  }) as Record<`oauth_${Name}_client_${"id" | "secret"}`, Setting<z.ZodOptional<z.ZodString>>>
+
 const iceUrl = (scheme: RegExp) =>
   z
     .string()
@@ -60,6 +92,60 @@ const iceUrl = (scheme: RegExp) =>
     .refine(text => scheme.test(text), "expected URLs such as stun:stun.example:3478 or turn:turn.example:3478")
 
 const address = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], "expected IP addresses or CIDR ranges")
+
+// Names are matched against these in linear time, so a pattern can be wrong but not slow.
+const pattern = z
+  .string()
+  .max(200, "expected patterns of at most 200 characters")
+  .refine(text => {
+    try {
+      return RE2JS.compile(text) !== undefined
+    } catch {
+      return false
+    }
+  }, "expected regular expressions as RE2 knows them")
+
+const count = (min: number) => z.int().min(min).max(1_000_000)
+const span = z.number().min(0.001).max(2_678_400)
+const rateLimit = z.strictObject({
+  requests: count(1),
+  seconds: span,
+  burst: count(0).optional(),
+  algorithm: z.enum(["token", "sliding", "fixed"]).optional(),
+  caps: z
+    .array(z.strictObject({ requests: count(1), seconds: span }))
+    .max(4)
+    .optional(),
+})
+
+/** Limits as they hold, from what is to be other than by default. Every problem names its bucket. */
+const rateLimits = z.unknown().transform((value, context) => {
+  const given = typeof value === "string" ? parsedObject(value) : value
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    context.addIssue("expected a JSON object of buckets")
+    return z.NEVER
+  }
+  const problems: string[] = []
+  const overrides: [string, RateLimitOverride][] = []
+  for (const [label, wanted] of Object.entries(given)) {
+    const read = rateLimit.safeParse(wanted)
+    if (read.success) overrides.push([label, read.data])
+    else for (const { path, message } of read.error.issues) problems.push(`${[label, ...path].join(" ")}: ${message}`)
+  }
+  const limited = Object.values<Route>(routes).filter(({ limit }) => limit !== "none")
+  const limits = rateLimitsWith(Object.fromEntries(overrides), new Set(limited.map(labelOf)))
+  if ("problems" in limits) problems.push(...limits.problems)
+  for (const problem of problems) context.addIssue(problem)
+  return "problems" in limits ? z.NEVER : limits
+})
+
+function parsedObject(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
 
 const version = z.string().regex(/^[abcr]\.[1-9]\d{0,8}\.\d{1,9}-[1-9]\d{0,8}$/, "expected a version such as a.1.0-49")
 
@@ -106,7 +192,7 @@ const environment = {
     ...setting(
       z.string().min(32, "expected at least 32 characters").optional(),
       undefined,
-      "Protects what the database must not give away by itself, such as secrets of second factors. Left out, one is made and kept in DATA_DIR; several hosts need the same. Lost, users set up their second factors again.",
+      "Protects what the database must not give away by itself, such as secrets of second factors. Left out, one is made and kept in DATA_DIR; several hosts need the same. No server starts with another one than the database knows; where it is lost, an operator makes room for another, without the second factors of before.",
     ),
     secret: true as const,
   },
@@ -121,6 +207,14 @@ const environment = {
     "",
     "Addresses and CIDR ranges, with commas, of proxies whose word about a client's address is believed.",
   ),
+  SMTP_URL: {
+    ...setting(
+      url(/^smtps?:$/, "expected an smtp:// or smtps:// URL").optional(),
+      undefined,
+      "Server that takes the mails, such as `smtps://user:password@mail.example:465`. Left out, no mail goes out: the log shows their links.",
+    ),
+    secret: true as const,
+  },
   CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy entries, see below."),
 }
 
@@ -133,6 +227,12 @@ const policy = {
   password_require_uppercase: setting(flag, true, "A password needs an upper-case letter."),
   password_require_lowercase: setting(flag, true, "A password needs a lower-case letter."),
   password_require_digit: setting(flag, true, "A password needs a digit."),
+  password_hash_memory: setting(
+    integer(8, 4_194_304),
+    19_456,
+    "Kibibytes that hashing a password takes (argon2id). Raised, passwords are hashed anew as their owners sign in.",
+  ),
+  password_hash_passes: setting(integer(1, 100), 2, "Passes over that memory."),
   password_require_special: setting(flag, true, "A password needs a character that is no letter, digit or space."),
   age_gate_enabled: setting(flag, false, "Registration asks for the age."),
   age_verification_type: setting(
@@ -146,15 +246,107 @@ const policy = {
     ["admin", "administrator", "system", "bot", "api", "root", "null", "undefined"],
     "Names nobody can register, in any case of letters.",
   ),
+  blocked_usernames: setting(
+    list(pattern).pipe(z.array(z.string()).max(100, "expected at most 100 patterns")),
+    [],
+    "Regular expressions (RE2) that no new username may hold a match of, in any case of letters. One with a comma goes into the file.",
+  ),
+  email_allowed_domains: setting(
+    list(z.string().transform(domain => domain.toLowerCase().replace(/^[@.]+/, ""))),
+    [],
+    "Domains, or their ends such as `edu`, whose e-mail addresses may register. Left out, all.",
+  ),
   alpha_registration: setting(flag, false, "New users get the tier `alpha` and its badge."),
+  email_verification_required: setting(
+    flag,
+    false,
+    "Nobody signs in with a password before he has answered the mail to his address.",
+  ),
+  mail_from: setting(
+    z.string().refine(isEmailAddress, "expected an e-mail address").optional(),
+    undefined,
+    "Address that mails come from; needed with `SMTP_URL`.",
+  ),
+  mails_per_hour: setting(integer(1, 1000), 3, "Mails of one kind that one account is sent in an hour."),
+  login_failures_allowed: setting(
+    integer(1, 100),
+    5,
+    "Wrong passwords and codes in a row after which an account is locked for a while.",
+  ),
+  login_lockout_minutes: setting(integer(1, 10_080), 15, "Minutes that such a lock lasts."),
+  two_factor_challenge_seconds: setting(
+    integer(30, 3600),
+    300,
+    "Seconds that somebody who signs in has for his second factor.",
+  ),
+  two_factor_issuer: setting(
+    z.string().min(1).max(100).optional(),
+    undefined,
+    "What authenticator apps show beside the username. Left out, `server_name`.",
+  ),
+  oauth_redirect_uris: setting(
+    list(
+      z
+        .string()
+        .refine(
+          isRedirectUri,
+          "expected URLs as they are written out, without a query, such as https://chat.example/signed-in or com.example.app:/signed-in",
+        ),
+    ),
+    [],
+    "Where a person may come back to after signing in at a provider, to the letter: https, this machine, or the scheme of an app. None: nobody can.",
+  ),
+  ...fromProvider("google", "Google"),
+  oauth_google_issuer: setting(providerUrl, "https://accounts.google.com", "Google's OpenID issuer."),
+  ...fromProvider("github", "GitHub"),
+  oauth_github_authorize_url: setting(
+    providerUrl,
+    "https://github.com/login/oauth/authorize",
+    "Where a person signs in at GitHub.",
+  ),
+  oauth_github_token_url: setting(
+    providerUrl,
+    "https://github.com/login/oauth/access_token",
+    "Where GitHub gives a token for a code.",
+  ),
+  oauth_github_api_url: setting(providerUrl, "https://api.github.com", "Where GitHub tells who somebody is."),
+  ...fromProvider("microsoft", "Microsoft"),
+  oauth_microsoft_issuer: setting(
+    providerUrl,
+    "https://login.microsoftonline.com/common/v2.0",
+    "Microsoft's OpenID issuer: `common`, or one tenant in its place.",
+  ),
+  ...fromProvider("gitlab", "GitLab"),
+  oauth_gitlab_issuer: setting(providerUrl, "https://gitlab.com", "OpenID issuer of GitLab: its address."),
+  account_deletion_days: setting(
+    integer(0, 365),
+    30,
+    "Days for which a deleted account is kept, so that an operator can take the deletion back; then it is erased.",
+  ),
+  export_interval_hours: setting(integer(0, 8760), 24, "Hours between two exports of what is held about one user."),
   session_lifetime_hours: setting(integer(1, 8760), 168, "Hours until a session that is not used expires."),
   sessions_per_user: setting(integer(1, 1000), 10, "Sessions of one user; one more ends the least recently used."),
+  docs_enabled: setting(flag, true, "`/docs` and the pages below it show the interface."),
+  redoc_enabled: setting(flag, true, "`/redoc` shows the interface."),
   cors_allowed_origins: setting(list(origin), [], "Origins whose pages may call the REST API from a browser."),
   gateway_allowed_origins: setting(
     list(origin),
     [],
     "Origins whose pages may open the gateway from a browser. Clients that send no Origin are not asked.",
   ),
+  rate_limits: setting(
+    rateLimits,
+    {},
+    "Limits that are to be other than those of [rate-limits.md](rate-limits.md), by bucket: `global`, `user`, `ip` or a route such as `POST /auth/login`. A JSON object in the variable as in the file.",
+  ),
+  rate_limit_bypass_secret: {
+    ...setting(
+      z.string().min(32, "expected at least 32 characters").optional(),
+      undefined,
+      "Requests with this in the header `X-RateLimit-Bypass` are not limited. Left out, nobody has such a header.",
+    ),
+    secret: true as const,
+  },
   token_binding: setting(
     flag,
     false,
@@ -203,6 +395,12 @@ type Values<Table extends Record<string, Setting>> = {
 }
 export type Policy = Values<typeof policy>
 
+/** On this host. */
+export const webWorkersOf = (
+  { workers }: Pick<Config, "workers">,
+  { processes }: Pick<ClusterConfig, "processes">,
+): number => workers ?? processes.web ?? Math.max(2, availableParallelism())
+
 export interface Config {
   readonly host: string
   readonly port: number
@@ -215,6 +413,7 @@ export interface Config {
   readonly databaseUrl?: string
   readonly redisUrl?: string
   readonly secretKey?: string
+  readonly smtpUrl?: string
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
   readonly rateLimits: boolean
   readonly trustedProxies: readonly string[]
@@ -280,6 +479,14 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   ) as Policy
   if (rules.password_min_length > rules.password_max_length)
     problems.push("STARLING_PASSWORD_MIN_LENGTH: is above STARLING_PASSWORD_MAX_LENGTH, so no password would do")
+  if (here.SMTP_URL !== undefined && rules.mail_from === undefined)
+    problems.push("STARLING_MAIL_FROM: is needed where SMTP_URL is set")
+
+  for (const provider of oauthProviders) {
+    const [id, secret] = [`oauth_${provider}_client_id`, `oauth_${provider}_client_secret`] as const
+    if ((rules[id] === undefined) !== (rules[secret] === undefined))
+      problems.push(`${variable(id)}: comes together with ${variable(secret)}`)
+  }
 
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze({
@@ -293,6 +500,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...(here.DATABASE_URL !== undefined && { databaseUrl: here.DATABASE_URL }),
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
+    ...(here.SMTP_URL !== undefined && { smtpUrl: here.SMTP_URL }),
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
     trustedProxies: Object.freeze(here.TRUSTED_PROXIES),

@@ -11,6 +11,7 @@ import { originOf } from "./cluster/replication.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 import { consumeJobs } from "./workers/consumer.ts"
+import { createMailer } from "./workers/mail.ts"
 import { startSweep } from "./workers/sweep.ts"
 
 export interface JobWorkerOptions {
@@ -40,7 +41,7 @@ export interface JobWorker {
 
 /** The door for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
 export async function startJobWorker(options: JobWorkerOptions): Promise<JobWorker> {
-  const { self, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
+  const { self, config, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
   const trouble = (error: unknown) => {
     metrics.pools.redisErrors.of("jobs").inc()
     log.debug({ err: error, connection: "jobs" }, "redis trouble")
@@ -74,7 +75,14 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   await node.start()
 
   const ending = new AbortController()
-  const tools = { ask: node.ask, storage, signal: ending.signal }
+  const mailer = createMailer({
+    smtpUrl: config.smtpUrl,
+    from: config.policy.mail_from,
+    serverName: config.policy.server_name,
+    publicUrl: config.publicUrl,
+    log,
+  })
+  const tools = { ask: node.ask, storage, mailer, now: clock.now, signal: ending.signal }
   const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
   const sweeping = startSweep({ tools, log, now: clock.now })
 

@@ -1,18 +1,23 @@
-import type { Ask } from "./actors/runtime/actor.ts"
+import type { Ask, Create } from "./actors/runtime/actor.ts"
+import { suspended } from "./actors/standing.ts"
 import { userActor } from "./actors/user.ts"
 import { isRedisAway } from "./cluster/away.ts"
-import { Failure } from "./contract/errors.ts"
+import { Failure, fail } from "./contract/errors.ts"
 import type { Snowflake } from "./contract/fields.ts"
+import { limits } from "./contract/limits.ts"
+import { newAccount } from "./domain/accounts.ts"
 import type { Clock } from "./domain/clock.ts"
+import { loginKeyOf } from "./domain/failed-logins.ts"
 import { closingSeconds } from "./domain/server-status.ts"
 import type { Log } from "./observability/log.ts"
 import { isAway } from "./storage/database.ts"
-import type { OperatorAnswer, OperatorRequest } from "./storage/operator-requests.ts"
+import type { CommandAnswer, OperatorAnswer, OperatorCommand, OperatorRequest } from "./storage/operator-requests.ts"
 import type { Storage } from "./storage/storage.ts"
 
 export interface OperatorRequestsOptions {
   readonly ask: Ask
-  readonly storage: Pick<Storage, "operatorRequests">
+  readonly create: Create
+  readonly storage: Pick<Storage, "operatorRequests" | "users" | "sessions" | "bots">
   readonly self: string
   /** Milliseconds within which every worker has looked at what was changed. */
   readonly lookEvery: number
@@ -28,6 +33,9 @@ const atOnce = 16
 /** Whether only PostgreSQL, Redis or another worker is not there now. */
 const isPassing = (error: unknown): boolean =>
   isAway(error) || isRedisAway(error) || (error instanceof Failure && error.code === "unavailable")
+
+/** The worker was so slow that another may do the same by now, or what was asked after it. */
+class TakenOver extends Error {}
 
 /** What became of one user's sessions. */
 type Ending = { readonly ended: number } | "failed" | "put off"
@@ -64,23 +72,160 @@ export class OperatorRequests {
   }
 
   async #carryOut(): Promise<void> {
+    while (!this.#isStopped && ((await this.#carryOutRequest()) || (await this.#carryOutCommand())));
+  }
+
+  /** @returns false when there is none, or none that can be finished now */
+  async #carryOutRequest(): Promise<boolean> {
     const { storage, self, log } = this.#options
-    for (;;) {
-      const request = this.#isStopped ? undefined : await storage.operatorRequests.take(self)
-      if (!request) return
-      const answer = await this.#do(request).catch(async (error: unknown) => {
-        await storage.operatorRequests.putBack(request.id, self, !isPassing(error))
-        throw error
-      })
-      if (!answer) return
-      await storage.operatorRequests.answer(request.id, answer)
-      log.info({ request: request.id, kind: request.kind, ...answer }, "operator's request carried out")
+    const request = await storage.operatorRequests.take(self)
+    if (!request) return false
+    const answer = await this.#do(request).catch(async (error: unknown) => {
+      await storage.operatorRequests.putBack(request.id, self, !isPassing(error))
+      throw error
+    })
+    if (!answer) return false
+    await storage.operatorRequests.answer(request.id, answer)
+    log.info({ request: request.id, kind: request.kind, ...answer }, "operator's request carried out")
+    return true
+  }
+
+  async #carryOutCommand(): Promise<boolean> {
+    const { storage, self, log } = this.#options
+    const command = await storage.operatorRequests.takeCommand(self)
+    if (!command) return false
+    const answer = await this.#obey(command).catch(async (error: unknown): Promise<CommandAnswer | undefined> => {
+      if (error instanceof TakenOver) return undefined
+      if (error instanceof Failure && error.code !== "unavailable") return { refusal: error.code }
+      await storage.operatorRequests.putCommandBack(command.id, self, !isPassing(error))
+      throw error
+    })
+    if (!answer || !(await storage.operatorRequests.answerCommand(command.id, self, answer))) return true
+    const { id, user_id, command: name } = command
+    // Answers may name somebody by more than his id.
+    const refusal = "refusal" in answer ? { refusal: answer.refusal } : {}
+    log.info({ request: id, user_id, command: name, ...refusal }, "operator's command carried out")
+    return true
+  }
+
+  /** Each can be done twice: what was done already is done again, or seen to be so. */
+  async #obey(taken: OperatorCommand): Promise<CommandAnswer> {
+    const { user_id, command, input } = taken
+    const ask = this.#askAsHolder(taken)
+    switch (command) {
+      case "lockAccount": {
+        const asked = input as { until: number; reason: string | null }
+        const reply = await ask(userActor, user_id, { type: "lockAccount", ...asked })
+        await this.#settle(ask, user_id, suspended)
+        return { reply }
+      }
+      case "unlockAccount": {
+        const reply = await ask(userActor, user_id, { type: "unlockAccount" })
+        await this.#options.storage.sessions.clearFailures(loginKeyOf(user_id))
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "cancelDeletion": {
+        const reply = await ask(userActor, user_id, { type: "cancelDeletion" })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "forceRename": {
+        const reply = await ask(userActor, user_id, { type: "forceRename", ...(input as { reason: string | null }) })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "setPermission": {
+        const asked = input as { permission: string; isGranted: boolean }
+        const reply = await ask(userActor, user_id, { type: "setPermission", ...asked })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "createBot":
+        return { reply: await this.#createBot(taken, input as { name: string; token_hash: string }) }
+      case "issueBotToken": {
+        const reply = await ask(userActor, user_id, { type: "issueBotToken", ...(input as { token_hash: string }) })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "dropSecondFactor":
+        return { reply: await ask(userActor, user_id, { type: "dropSecondFactor" }) }
+      case "revokeBot":
+        return { reply: await ask(userActor, user_id, { type: "endAllSessions", message: null }) }
+      default:
+        throw new Error(`no worker of this version knows the command ${command}`)
     }
+  }
+
+  /** Throws when the command is somebody else's by now; else it stays this worker's for longer than an ask takes. */
+  async #hold({ id }: OperatorCommand, begins = false): Promise<void> {
+    const { storage, self } = this.#options
+    if (!(await storage.operatorRequests.keepCommand(id, self, begins))) throw new TakenOver()
+  }
+
+  /** Asks as long as the command is this worker's. */
+  #askAsHolder(command: OperatorCommand): Ask {
+    return async (...asked) => {
+      await this.#hold(command)
+      return this.#options.ask(...asked)
+    }
+  }
+
+  /**
+   * The bots of whoever was changed stand as he does. Then, once more after a moment, nobody's cache is believed: a worker that
+   * was reading the account while it changed may have put there what was before.
+   */
+  async #settle(ask: Ask, user: Snowflake, message: string | null = null): Promise<void> {
+    const { storage, clock, lookEvery } = this.#options
+    const bots = await storage.bots.ownedBy(user)
+    for (const { id } of bots) await ask(userActor, id, { type: "standingChanged", message })
+    await clock.sleep(2 * lookEvery)
+    for (const id of [user, ...bots.map(bot => bot.id)])
+      await ask(userActor, id, { type: "standingChanged", message: null })
+  }
+
+  /**
+   * An account without a password and an address, whose one token is made by whoever asked. Null: the owner has too many.
+   * Nobody else counts them meanwhile: commands of one account are taken one after another, and a name is given once.
+   */
+  async #createBot(
+    taken: OperatorCommand,
+    { name, token_hash }: { name: string; token_hash: string },
+  ): Promise<{ id: Snowflake | null }> {
+    const { create, storage, clock } = this.#options
+    const { user_id: owner } = taken
+    if ((await storage.users.find(owner))?.deletion_status !== "active") throw fail("user_not_found")
+    const known = await storage.users.findByLogin(name)
+    const bots = await storage.bots.ownedBy(owner)
+    // Only what was made since the command was begun is its own: whoever had the name before keeps it, and his token.
+    const begun = taken.begun ? bots.find(bot => bot.id === known?.id) : undefined
+    if (!begun && known) throw fail("user_exists")
+    if (!begun && bots.length >= limits.botsPerOwner) return { id: null }
+    await this.#hold(taken, true)
+    const id = begun
+      ? begun.id
+      : (
+          await create(userActor, {
+            type: "register",
+            user: newAccount({
+              username: name,
+              email: null,
+              password_hash: null,
+              created_at: Math.floor(clock.now() / 1000),
+              bot: true,
+              owner_id: owner,
+            }),
+            session: null,
+          })
+        ).user.id
+    await this.#askAsHolder(taken)(userActor, id, { type: "issueBotToken", token_hash })
+    return { id }
   }
 
   async #do(request: OperatorRequest): Promise<OperatorAnswer | undefined> {
     if (request.kind === "logout_all") return this.#logoutAll(request)
-    const { user_id, message } = request
+    const { id, user_id, message } = request
+    if (!(await this.#options.storage.operatorRequests.keep(id, this.#options.self, 0))) return undefined
     try {
       return await this.#options.ask(userActor, user_id, { type: "endAllSessions", message })
     } catch (error) {
@@ -90,8 +235,8 @@ export class OperatorRequests {
   }
 
   /**
-   * Takes away sessions that nobody accepts any longer. First every worker tells its clients why it closes them. One user's
-   * failure holds up nobody else's.
+   * Takes away sessions that nobody accepts any longer; but bots' are accepted until they are taken away, so these go first.
+   * Before, every worker tells its clients why it closes them. One user's failure holds up nobody else's.
    * @returns undefined when somebody else has taken the request over, or is to
    */
   async #logoutAll(request: OperatorRequest & { kind: "logout_all" }): Promise<OperatorAnswer | undefined> {
@@ -101,9 +246,15 @@ export class OperatorRequests {
     let { ended } = request
     let failed = 0
     let isUnfinished = false
+    let bots = true
     for (let after = "0"; ;) {
-      const users = await storage.operatorRequests.usersWithSessions(until_id, after, batch)
-      if (users.length === 0) break
+      const users = await storage.operatorRequests.usersWithSessions(bots, until_id, after, batch)
+      if (users.length === 0) {
+        if (!bots) break
+        bots = false
+        after = "0"
+        continue
+      }
       let isNobodyThere = false
       for (let i = 0; i < users.length && !this.#isStopped && !isNobodyThere; i += atOnce) {
         const asked = users.slice(i, i + atOnce)

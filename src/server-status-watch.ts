@@ -1,3 +1,4 @@
+import { AccessTokens } from "./domain/access-tokens.ts"
 import { AddressBlocks } from "./domain/address-blocks.ts"
 import type { Address } from "./domain/client-address.ts"
 import type { Clock, Timer } from "./domain/clock.ts"
@@ -7,7 +8,7 @@ import type { Log } from "./observability/log.ts"
 import type { Storage } from "./storage/storage.ts"
 
 export interface ServerStatusWatchOptions {
-  readonly storage: Pick<Storage, "serverStatus" | "addressBlocks">
+  readonly storage: Pick<Storage, "serverStatus" | "addressBlocks" | "accessTokens">
   /** Milliseconds from one look to the next. */
   readonly every: number
   /** An operator's request waits for somebody. */
@@ -25,22 +26,30 @@ export class ServerStatusWatch implements ServiceView {
   readonly #listeners: ((now: ServiceFacts, before: ServiceFacts) => void)[] = []
   #facts: ServiceFacts
   #blocks: AddressBlocks
+  #accessTokens: AccessTokens
   #timer: Timer | undefined
   #isStopped = false
   #isBlind = false
 
-  private constructor(options: ServerStatusWatchOptions, facts: ServiceFacts, blocks: AddressBlocks) {
+  private constructor(
+    options: ServerStatusWatchOptions,
+    facts: ServiceFacts,
+    blocks: AddressBlocks,
+    accessTokens: AccessTokens,
+  ) {
     this.#options = options
     this.#facts = facts
     this.#blocks = blocks
+    this.#accessTokens = accessTokens
     this.#lookLater()
   }
 
   /** Resolves when everything is known. */
   static async start(options: ServerStatusWatchOptions): Promise<ServerStatusWatch> {
-    const { serverStatus, addressBlocks } = options.storage
+    const { serverStatus, addressBlocks, accessTokens } = options.storage
     const { isAsked: _, ...facts } = await serverStatus.look()
-    return new ServerStatusWatch(options, facts, new AddressBlocks(await addressBlocks.list()))
+    const blocks = new AddressBlocks(await addressBlocks.list())
+    return new ServerStatusWatch(options, facts, blocks, new AccessTokens(await accessTokens.list()))
   }
 
   get facts(): ServiceFacts {
@@ -49,6 +58,10 @@ export class ServerStatusWatch implements ServiceView {
 
   isBlocked(address: Address): boolean {
     return !this.#blocks.isEmpty && this.#blocks.has(address, this.#options.clock.now() / 1000)
+  }
+
+  get accessTokens(): AccessTokens {
+    return this.#accessTokens
   }
 
   isOver(session: string): boolean {
@@ -83,10 +96,13 @@ export class ServerStatusWatch implements ServiceView {
     const isChanged = facts.blocks_version !== before.blocks_version
     // Looked at after the version: what changes in between is looked at again.
     const blocks = isChanged ? new AddressBlocks(await storage.addressBlocks.list()) : this.#blocks
+    const isGateChanged = facts.access_version !== before.access_version
+    const tokens = isGateChanged ? new AccessTokens(await storage.accessTokens.list()) : this.#accessTokens
     if (this.#isStopped) return
     this.#isBlind = false
     this.#facts = facts
     this.#blocks = blocks
+    this.#accessTokens = tokens
     const isNew = isChanged || facts.changes !== before.changes || facts.resets !== before.resets
     if (facts.changes !== before.changes) this.#options.log.info({ state: facts.state }, "state of the service")
     if (isNew) for (const listener of this.#listeners) listener(facts, before)

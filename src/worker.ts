@@ -12,7 +12,7 @@ import type { Member } from "./cluster/members.ts"
 import { connector, openRedis } from "./cluster/redis.ts"
 import { originOf } from "./cluster/replication.ts"
 import { createTokens } from "./cluster/tokens.ts"
-import type { Config } from "./config.ts"
+import { webWorkersOf, type Config } from "./config.ts"
 import { asyncapiDocument } from "./contract/asyncapi.ts"
 import { fail } from "./contract/errors.ts"
 import { openapiDocument } from "./contract/openapi.ts"
@@ -25,6 +25,7 @@ import { createHttpDoor } from "./http/door.ts"
 import { createHashing } from "./http/hashing.ts"
 import { createSecrets } from "./http/secrets.ts"
 import { documentationPages } from "./http/pages.ts"
+import { personPages } from "./http/person-pages.ts"
 import { createHealth } from "./observability/health.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
@@ -135,7 +136,15 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   })
 
   const { lookEvery } = topology.service
-  const requests = new OperatorRequests({ ask: node.ask, storage, self: self.id, lookEvery, clock, log })
+  const requests = new OperatorRequests({
+    ask: node.ask,
+    create: node.create,
+    storage,
+    self: self.id,
+    lookEvery,
+    clock,
+    log,
+  })
   const service = await ServerStatusWatch.start({
     storage,
     every: lookEvery,
@@ -147,6 +156,14 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
   const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")
   const iceServers = (user: string) => iceServersFor(config.policy, user, clock.now(), hmac)
+  const admission = createAdmission({
+    redis: admitting,
+    keys,
+    tokens,
+    enabled: config.rateLimits,
+    limits: config.policy.rate_limits,
+    bypassSecret: config.policy.rate_limit_bypass_secret,
+  })
   const gateway = new Gateway({
     app,
     node,
@@ -166,6 +183,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     tokenBinding: config.policy.token_binding,
     clientAddress: (peer, forwardedFor) =>
       formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
+    isFailedTooOften: admission.isFailedTooOften,
     clock,
     log,
     metrics,
@@ -184,16 +202,20 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     ask: node.ask,
     create: node.create,
     storage,
+    addJob: job => jobs.add(job),
     tokens,
-    admission: createAdmission({ redis: admitting, keys, tokens, enabled: config.rateLimits }),
+    admission,
     workersOf: user => node.router.workersOf(user),
     noteTyping: (user, channel) => gateway.noteTyping(user, channel),
     presences: node.presences,
     health,
     secrets: createSecrets(options.secretKey),
     hashing: createHashing({
-      atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
-      queued: topology.http.hashesQueued,
+      memory: config.policy.password_hash_memory,
+      passes: config.policy.password_hash_passes,
+      // Half of the cores, for all workers together.
+      atOnce: Math.max(1, Math.floor(availableParallelism() / 2 / webWorkersOf(config, topology))),
+      within: topology.http.hashesWithin,
     }),
     policy: config.policy,
     iceServers,
@@ -207,11 +229,24 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
     },
     isBlocked: address => service.isBlocked(address),
-    pages: documentationPages({
-      openapi: JSON.stringify(openapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion })),
-      asyncapi: asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
-      title,
-    }),
+    accessTokens: () => service.accessTokens,
+    pages: new Map([
+      ...documentationPages({
+        openapi: JSON.stringify(
+          openapiDocument({
+            title,
+            publicUrl: config.publicUrl,
+            version: wireVersion,
+            limits: config.policy.rate_limits,
+          }),
+        ),
+        asyncapi: asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
+        title,
+        docs: config.policy.docs_enabled,
+        redoc: config.policy.redoc_enabled,
+      }),
+      ...personPages({ serverName: title }),
+    ]),
     bounds: topology.http,
     clock: () => clock.now(),
     log,

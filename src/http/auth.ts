@@ -1,90 +1,94 @@
 import { userActor } from "../actors/user.ts"
-import { hashSecret, keptUserAgent, newSecret } from "../cluster/tokens.ts"
-import type { LoginReply, routes } from "../contract/auth.ts"
+import type { routes } from "../contract/auth.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
-import { newAccount } from "../domain/accounts.ts"
 import { ageRefusal, dayOf } from "../domain/birth-dates.ts"
-import { isEmailAddress } from "../domain/email-addresses.ts"
-import { passwordFaults } from "../domain/passwords.ts"
-import { isReserved, isUsername } from "../domain/usernames.ts"
-import { privateUser, type UserRow } from "../storage/users.ts"
-import type { Call, Handlers, Http } from "./handlers.ts"
+import { isEmailAddress, isOfDomain } from "../domain/email-addresses.ts"
+import type { Handlers, Http } from "./handlers.ts"
+import { createMailRequests } from "./mailed.ts"
+import { newcomer } from "./newcomers.ts"
+import { requireStrong } from "./password-rules.ts"
+import { createSignIn, own, sessionEnd, signedIn } from "./sign-in.ts"
+import { usernameRules } from "./username-rules.ts"
 
-const failuresAllowed = 5
-const lockSeconds = 15 * 60
-
-export function auth({ ask, create, storage, hashing, policy, clock, hasDocs }: Http): Handlers<typeof routes> {
+export function auth(http: Http): Handlers<typeof routes> {
+  const { ask, create, storage, hashing, policy, clock, hasDocs } = http
   const seconds = () => Math.floor(clock() / 1000)
-
-  /** A session to be, and the part of its token that nobody else knows. */
-  function newSession({ address, userAgent }: Pick<Call, "address" | "userAgent">) {
-    const secret = newSecret()
-    const session = {
-      token_hash: hashSecret(secret),
-      ip_address: address,
-      user_agent: keptUserAgent(userAgent),
-      expires_at: seconds() + policy.session_lifetime_hours * 3600,
-      sessionsPerUser: policy.sessions_per_user,
-    }
-    return { secret, session }
-  }
-
-  const isLocked = async (names: readonly string[]) => {
-    const until = await Promise.all(names.map(name => storage.sessions.lockedUntil(name)))
-    return until.some(time => time > seconds())
-  }
+  const signIn = createSignIn(http)
+  const names = usernameRules(policy)
+  const requestMail = createMailRequests(http)
 
   return {
     async register(call) {
       const { username, email, password, ...age } = call.body
-      if (!isUsername(username)) throw fail("invalid_username")
-      if (isReserved(username, policy.reserved_usernames)) throw fail("reserved_username")
+      const wrongName = names.refusal(username)
+      if (wrongName) throw fail(wrongName)
       if (!isEmailAddress(email)) throw fail("invalid_email")
-      const faults = passwordFaults(password, policy)
-      if (faults.length > 0) throw fail("weak_password", { message: `Weak password: it needs ${faults.join(", ")}` })
+      if (!isOfDomain(email, policy.email_allowed_domains)) throw fail("email_domain_not_allowed")
+      requireStrong(password, policy)
       const refusal = ageRefusal(age, policy, dayOf(clock()))
       if (refusal) throw fail(refusal)
+      hashing.requireRoom()
       // Spares the hash; what decides is the database's unique index.
       if (await storage.users.exists(username, email)) throw fail("user_exists")
 
-      const { secret, session } = newSession(call)
-      const account = newAccount({
+      const { secret, session } = signIn.newSession(call)
+      const account = newcomer(http, {
         username,
         email,
         password_hash: await hashing.hash(password),
-        created_at: seconds(),
-        age_verified: policy.age_gate_enabled,
-        ...(policy.alpha_registration && { tier: "alpha", badges: ["alpha_tester"] }),
+        email_verified: !policy.email_verification_required,
       })
-      const { user, session_id } = await create(userActor, { type: "register", user: account, session })
-      return signedIn(user, session_id, secret)
+      const made = await create(userActor, {
+        type: "register",
+        user: account,
+        session: policy.email_verification_required ? null : session,
+      })
+      if (made.session_id === null) {
+        await requestMail("verify_email", email)
+        // The account is there; signing in fails, as it will until the mail is answered.
+        throw fail("registered_unverified")
+      }
+      return signedIn(made.user, `${made.session_id}.${secret}`)
     },
 
-    async login(call) {
-      const name = (call.body.username ?? call.body.email)!
-      const user = await storage.users.findByLogin(name)
-      // Whoever spells a known name differently meets the same lock; an unknown name locks just so.
-      const names = [...new Set([name, ...(user ? [user.username] : [])].map(spelling => spelling.toLowerCase()))]
-      if (await isLocked(names)) throw fail("account_locked")
+    login: call => signIn.withPassword((call.body.username ?? call.body.email)!, call.body.password, call),
 
-      const { secret, session } = newSession(call)
-      const matches = await hashing.verify(call.body.password, user?.password_hash)
-      if (!user || !matches) {
-        const now = seconds()
-        await Promise.all(names.map(name => storage.sessions.countFailure(name, now, failuresAllowed, lockSeconds)))
-        throw fail("invalid_credentials")
-      }
-      // Guesses sent at the same time must not outrun the count.
-      if (await isLocked(names)) throw fail("account_locked")
-      await storage.sessions.clearFailures(names)
-      const { session_id } = await ask(userActor, user.id, { type: "startSession", session })
-      return signedIn(user, session_id, secret)
+    async refresh({ caller: { user_id, session_id }, token }) {
+      const { expires_at } = await ask(userActor, user_id, {
+        type: "touchSession",
+        session_id,
+        expires_at: sessionEnd(http),
+      })
+      if (expires_at === 0) throw fail("revoked_token")
+      await http.tokens.invalidate([session_id])
+      return signedIn(await own(http, user_id), token)
     },
 
     async logout({ caller: { user_id, session_id } }) {
       await ask(userActor, user_id, { type: "endSession", session_id })
       return success
+    },
+
+    listSessions: async ({ caller }) =>
+      (await storage.sessions.ofUser(caller.user_id, seconds())).map(session => ({
+        ...session,
+        current: session.id === caller.session_id,
+      })),
+
+    async revokeSession({ caller, params }) {
+      const { ended } = await ask(userActor, caller.user_id, { type: "endSession", session_id: params.session_id })
+      if (!ended) throw fail("session_not_found")
+      return success
+    },
+
+    async revokeAllSessions({ caller, body }) {
+      const { ended } = await ask(userActor, caller.user_id, {
+        type: "endAllSessions",
+        message: null,
+        ...(body.except_current !== false && { except: caller.session_id }),
+      })
+      return { success: true, revoked_count: ended }
     },
 
     getPasswordRequirements: () => ({
@@ -101,12 +105,3 @@ export function auth({ ask, create, storage, hashing, policy, clock, hasDocs }: 
     }),
   }
 }
-
-const signedIn = (user: UserRow, session: string, secret: string): LoginReply => ({
-  status: "success",
-  token: `${session}.${secret}`,
-  user: privateUser(user),
-  challenge_token: null,
-  methods: null,
-  expires_in: null,
-})

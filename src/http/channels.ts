@@ -15,8 +15,9 @@ export const channels = ({ ask, noteTyping }: Http): Handlers<typeof routes> => 
     ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id }),
 
   async startTyping({ params, caller }) {
-    await ask(channelActor, params.channel_id, { type: "startTyping", user: actorOf(caller) })
-    await noteTyping(caller.user_id, params.channel_id)
+    const hidden = caller.typing_indicators === false
+    await ask(channelActor, params.channel_id, { type: "startTyping", user: actorOf(caller), hidden })
+    if (!hidden) await noteTyping(caller.user_id, params.channel_id)
     return success
   },
 })

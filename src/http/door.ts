@@ -1,10 +1,10 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { userActor } from "../actors/user.ts"
-import { routeBucket, type Admission, type Caller, type RouteBucket } from "../cluster/admission.ts"
-import { isAtOrigin } from "../cluster/tokens.ts"
+import type { Admission, Caller, RouteBucket } from "../cluster/admission.ts"
+import { originOf } from "../cluster/tokens.ts"
 import { openInMaintenance, routes } from "../contract/contract.ts"
 import { errors, fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
-import type { Route } from "../contract/registry.ts"
+import type { Content, Route } from "../contract/registry.ts"
 import {
   addressOf,
   clientAddress,
@@ -14,17 +14,26 @@ import {
   type Address,
 } from "../domain/client-address.ts"
 import { barTo, isAdministrator } from "../domain/accounts.ts"
+import { isUncounted } from "../domain/rate-limits.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
+import { createAccessGate } from "./access-gate.ts"
+import { accountDeletion } from "./account-deletion.ts"
 import { auth } from "./auth.ts"
 import { channels } from "./channels.ts"
+import { features } from "./features.ts"
 import { createCors } from "./cors.ts"
 import { Exchange, type ExchangeSurroundings } from "./exchange.ts"
+import { exports } from "./exports.ts"
 import { failureReply, isBug, toFailure } from "./failures.ts"
 import type { Call, Handlers, Http } from "./handlers.ts"
 import { invites } from "./invites.ts"
+import { mailed } from "./mailed.ts"
 import { messages } from "./messages.ts"
+import { messagingSettings } from "./messaging-settings.ts"
 import { moderation } from "./moderation.ts"
+import { notifications } from "./notifications.ts"
+import { oauth } from "./oauth.ts"
 import { overrides } from "./overrides.ts"
 import { presence } from "./presence.ts"
 import type { Page } from "./pages.ts"
@@ -33,10 +42,13 @@ import { relationships } from "./relationships.ts"
 import type { RequestBody } from "./request-body.ts"
 import { roles } from "./roles.ts"
 import { servers } from "./servers.ts"
+import { settings } from "./settings.ts"
+import { sessionEnd } from "./sign-in.ts"
 import { system } from "./system.ts"
+import { twoFactor } from "./two-factor.ts"
 import { users } from "./users.ts"
 import { voice } from "./voice.ts"
-import { invalid, isId, pathParameters, readBody, readParams, readQuery, type PathParameter } from "./validation.ts"
+import { firstId, invalid, pathParameters, readBody, readParams, readQuery, type PathParameter } from "./validation.ts"
 
 export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
   admission: Admission
@@ -67,6 +79,8 @@ interface Prepared {
 }
 
 const json = "application/json"
+/** Instead of a listed origin with credentials. */
+const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const apiRoot = "/api/v1"
 const authorizationShape = /^(?:Bearer|Bot) [A-Za-z0-9._-]+$/
 const idempotencyShape = /^[\x20-\x7e]{1,64}$/
@@ -75,8 +89,6 @@ const longestBodyTimeout = 7_000
 const sweepEvery = 200
 /** A session with less than this left is extended when it is used, in seconds. */
 const extendBelow = 24 * 3600
-/** Paths that nobody answers and no limiter counts. */
-const uncounted = /^\/(?:docs|redoc)/
 const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
 
 /**
@@ -90,7 +102,16 @@ export function createHttpDoor(options: HttpDoorOptions) {
   const handlers: Handlers<typeof routes> = {
     ...system(http),
     ...auth(http),
+    ...twoFactor(http),
+    ...mailed(http),
+    ...oauth(http),
     ...users(http),
+    ...messagingSettings(http),
+    ...settings(http),
+    ...features(http),
+    ...notifications(http),
+    ...exports(http),
+    ...accountDeletion(http),
     ...servers(http),
     ...roles(http),
     ...moderation(http),
@@ -102,6 +123,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...relationships(http),
     ...voice(http),
   }
+  const gate = createAccessGate(options)
   const cors = createCors(policy.cors_allowed_origins)
   const proxies = trustedProxies(options.trustedProxies)
   const bodyTimeout = Math.min(bounds.bodyTimeout, longestBodyTimeout)
@@ -156,7 +178,8 @@ export function createHttpDoor(options: HttpDoorOptions) {
     const exchange = new Exchange(res, req, parameters, observed, surroundings)
     try {
       if (exchange.origin !== undefined) exchange.headers = cors.headersFor(exchange.origin)
-      if (options.isBlocked(addressIn(exchange))) throw fail("address_blocked")
+      exchange.address = addressIn(exchange)
+      if (options.isBlocked(exchange.address)) throw fail("address_blocked")
       if (exchange.repeatedContentLength) throw fail("repeated_header")
       const going = go(exchange)
       if (going) going.catch((error: unknown) => refuse(exchange, error))
@@ -173,23 +196,22 @@ export function createHttpDoor(options: HttpDoorOptions) {
   /** Lets a request in or throws the refusal; either way its headers tell about the limits. */
   async function admit(
     exchange: Exchange,
-    address: Address,
     token: string | null | undefined,
     prepared: Pick<Prepared, "route" | "bucket"> | undefined,
   ): Promise<Caller | undefined> {
     const bucket = prepared?.bucket
-    const resource = bucket?.byResource ? resourceIn(exchange) : ""
-    const admitted = await admission.admit({ address: limitedAddress(address), token, bucket, resource })
-    if (admitted.verdict !== "failed" && admitted.figures !== undefined)
+    const resource = bucket?.byResource ? firstId(exchange.path) : ""
+    const bypass = exchange.rateLimitBypass
+    const origin =
+      policy.token_binding && typeof token === "string"
+        ? originOf(formatAddress(exchange.address), exchange.userAgent)
+        : undefined
+    const address = limitedAddress(exchange.address)
+    const admitted = await admission.admit({ address, token, origin, bucket, resource, bypass })
+    if (admitted.figures !== undefined)
       exchange.headers += rateLimitHeaders(admitted.figures, admitted.verdict === "limited")
     switch (admitted.verdict) {
       case "ok":
-        if (
-          admitted.caller &&
-          policy.token_binding &&
-          !isAtOrigin(admitted.caller, formatAddress(address), exchange.userAgent)
-        )
-          throw fail(tokenErrors.revoked)
         if (admitted.caller && prepared) requireStanding(admitted.caller, prepared.route)
         if (admitted.touch && admitted.caller) touchSession(admitted.caller)
         return admitted.caller
@@ -200,8 +222,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
       }
       case "failed":
         metrics.http.refused.of("failed_tokens").inc()
-        throw fail("too_many_failed_tokens", { retry_after: admitted.retryAfter })
+        throw fail("too_many_failed_tokens", { retry_after: admitted.figures.resetAfter })
       case "anonymous":
+        if (prepared?.route === routes.refresh && exchange.authorization === undefined) throw fail("missing_token")
         throw fail(
           sentSeveral(exchange) ? "multiple_authorization" : "authentication_required",
           wordsFor(prepared?.route),
@@ -220,10 +243,18 @@ export function createHttpDoor(options: HttpDoorOptions) {
     if (route.auth === "administrator" && !isAdministrator(caller.permissions ?? [])) throw fail("administrator_only")
   }
 
+  /** Whoever does not bring what the gate asks for is refused at the cost of his address. */
+  async function passGate(exchange: Exchange): Promise<void> {
+    const refusal = gate.refusalOf(exchange.accessToken, exchange.address)
+    if (refusal === undefined) return
+    await admit(exchange, undefined, undefined)
+    throw fail(refusal)
+  }
+
   /** Beside the request: whoever used a session is not kept waiting for the note of it, nor refused when it fails. */
   function touchSession({ user_id, session_id, expires_at }: Caller): void {
     const now = Math.floor(clock() / 1000)
-    const extended = now + policy.session_lifetime_hours * 3600
+    const extended = sessionEnd(http)
     const extend = expires_at - now <= extendBelow && extended > expires_at
     const touch = async () => {
       await options.ask(userActor, user_id, {
@@ -241,6 +272,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
   function serve(prepared: Prepared, res: HttpResponse, req: HttpRequest): void {
     open(res, req, prepared.parameters.length, prepared.metrics, exchange => {
       const { route } = prepared
+      if (route.isForAnyOrigin) exchange.headers = anyOrigin
       const maintenance = prepared.waits ? options.maintenance() : undefined
       if (maintenance) throw maintenance
       const body = route.body ? exchange.listenToBody(bounds.bodyBytes) : undefined
@@ -253,8 +285,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
 
   async function answer(prepared: Prepared, exchange: Exchange, body: RequestBody | undefined): Promise<void> {
     const { route, parameters } = prepared
-    const address = addressIn(exchange)
-    const caller = prepared.counted ? await admit(exchange, address, tokenIn(exchange, route), prepared) : undefined
+    if (route.isGated && !gate.isOpen) await passGate(exchange)
+    if (exchange.over) return
+    const caller = prepared.counted ? await admit(exchange, tokenIn(exchange, route), prepared) : undefined
     if (exchange.over) return
 
     const text = body && (await textOf(exchange, body))
@@ -264,12 +297,16 @@ export function createHttpDoor(options: HttpDoorOptions) {
       query: route.query && readQuery(exchange.queryText, route.query),
       body: route.body && readBody(text, route.body, route.bodyOptional, bounds.bodyDepth),
       caller,
-      address: formatAddress(address),
+      token: tokenIn(exchange, route) ?? "",
+      address: formatAddress(exchange.address),
       userAgent: exchange.userAgent,
       idempotencyKey: idempotencyKeyIn(exchange),
     } as Call
     const reply = await prepared.handler(call)
-    exchange.reply(200, json, JSON.stringify(reply))
+    if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
+    const { contentType, body: content, headers = {} } = reply as Content
+    for (const [name, value] of Object.entries(headers)) exchange.headers += `\r\n${name}: ${value}`
+    exchange.reply(200, contentType, content)
   }
 
   /** The time that a body takes has a bound of its own. */
@@ -287,7 +324,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
   function serveNothing(
     observed: RouteMetrics,
     code: ErrorCode,
-    allow: string,
+    { allow = "", isGated }: { allow?: string; isGated: boolean },
     res: HttpResponse,
     req: HttpRequest,
   ): void {
@@ -296,8 +333,9 @@ export function createHttpDoor(options: HttpDoorOptions) {
       const { url, origin, preflightMethod } = exchange
       if (isOptions && origin !== undefined && preflightMethod !== undefined)
         return replyPreflight(exchange, origin, preflightMethod)
+      if (!isOptions && isGated && !gate.isOpen) await passGate(exchange)
       if (allow !== "") exchange.headers += `\r\nAllow: ${allow}`
-      if (!isOptions && !uncounted.test(url)) await admit(exchange, addressIn(exchange), undefined, undefined)
+      if (!isOptions && !isUncounted(url)) await admit(exchange, undefined, undefined)
       if (code === "not_found" && mayRedirect(url)) {
         const query = exchange.queryText === "" ? "" : `?${exchange.queryText}`
         exchange.headers += `\r\nLocation: ${url.replace(/\/+$/, "")}${query}`
@@ -315,7 +353,8 @@ export function createHttpDoor(options: HttpDoorOptions) {
   }
 
   function servePage(page: Page, lines: string, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
-    open(res, req, 0, observed, exchange => {
+    open(res, req, 0, observed, async exchange => {
+      if (!isUncounted(exchange.url)) await admit(exchange, undefined, undefined)
       exchange.headers += lines
       const known = exchange.ifNoneMatch?.split(",").some(tag => tag.trim().replace(/^W\//, "") === page.etag) ?? false
       exchange.reply(known ? 304 : 200, page.contentType, known ? "" : page.body)
@@ -327,7 +366,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
       for (const [name, route] of Object.entries(routes) as [keyof typeof routes, Route][]) {
-        const prepared = prepare(route, handlers[name], metrics)
+        const prepared = prepare(route, handlers[name], admission.bucketFor(route), metrics)
         for (const pattern of patternsOf(route)) {
           methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), route.method])
           const take = (res: HttpResponse, req: HttpRequest) => serve(prepared, res, req)
@@ -348,12 +387,19 @@ export function createHttpDoor(options: HttpDoorOptions) {
         app.head(path, take)
       }
 
+      // What only gated routes have to do with tells nothing to whoever does not pass the gate, nor whether it is there.
+      const openPaths = new Set(Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route))))
+      const isGated = (pattern: string) =>
+        pattern.startsWith(`${apiRoot}/`) && !pages.has(pattern) && !openPaths.has(pattern)
       const elsewhere = metrics.http.route("other", "unmatched")
       for (const [pattern, methods] of methodsOf) {
         const allow = methods.flatMap(method => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ")
-        app.any(pattern, (res, req) => serveNothing(elsewhere, "method_not_allowed", allow, res, req))
+        app.any(pattern, (res, req) =>
+          serveNothing(elsewhere, "method_not_allowed", { allow, isGated: isGated(pattern) }, res, req),
+        )
       }
-      app.any("/*", (res, req) => serveNothing(elsewhere, "not_found", "", res, req))
+      app.any(`${apiRoot}/*`, (res, req) => serveNothing(elsewhere, "not_found", { isGated: true }, res, req))
+      app.any("/*", (res, req) => serveNothing(elsewhere, "not_found", { isGated: false }, res, req))
     },
 
     /** From now on every answer ends its connection, so that clients go elsewhere with their next request. */
@@ -383,7 +429,12 @@ const tokenErrors = {
   expired: "expired_token",
 } as const satisfies Record<string, ErrorCode>
 
-function prepare(route: Route, handler: Prepared["handler"], metrics: Pick<Metrics, "http">): Prepared {
+function prepare(
+  route: Route,
+  handler: Prepared["handler"],
+  bucket: RouteBucket | undefined,
+  metrics: Pick<Metrics, "http">,
+): Prepared {
   const label = `${route.method} ${route.path}`
   return {
     label,
@@ -392,7 +443,7 @@ function prepare(route: Route, handler: Prepared["handler"], metrics: Pick<Metri
     parameters: pathParameters(route.path),
     counted: route.limit !== "none",
     waits: !openInMaintenance.has(route),
-    bucket: route.limit === undefined || route.limit === "none" ? undefined : routeBucket(route.limit, label),
+    bucket,
     metrics: metrics.http.route(route.method, route.path),
   }
 }
@@ -415,12 +466,6 @@ function tokenIn(exchange: Exchange, route: Route): string | null | undefined {
 
 const sentSeveral = ({ authorization, repeatedAuthorization }: Exchange): boolean =>
   repeatedAuthorization || (authorization?.includes(",") ?? false)
-
-/** The first id in the path. What is no id will be refused, but counts until then. */
-function resourceIn(exchange: Exchange): string {
-  const first = exchange.path[0]
-  return first === undefined || isId(first) ? (first ?? "") : "invalid"
-}
 
 function idempotencyKeyIn({ idempotencyKey }: Exchange): string | undefined {
   if (idempotencyKey === undefined || idempotencyKey === "") return undefined

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
-import { withForwarded } from "../domain/client-address.ts"
+import { withForwarded, type Address } from "../domain/client-address.ts"
 import type { RouteMetrics } from "../observability/metrics.ts"
 import { RequestBody } from "./request-body.ts"
 
@@ -47,9 +47,14 @@ export class Exchange {
   repeatedContentLength = false
   origin: string | undefined
   forwardedFor: string | undefined
+  /** The client's, once the door has looked. */
+  address: Address = new Uint8Array(4)
   userAgent = ""
   idempotencyKey: string | undefined
+  rateLimitBypass: string | undefined
   ifNoneMatch: string | undefined
+  /** Two of them are one that nobody has. */
+  accessToken: string | undefined
   preflightMethod: string | undefined
   preflightHeaders = ""
   requestId = ""
@@ -94,7 +99,7 @@ export class Exchange {
     return this.body
   }
 
-  reply(status: number, contentType: string, content: string | Buffer): void {
+  reply(status: number, contentType: string, content: string | Uint8Array): void {
     if (this.#over) return
     this.#finish(status)
     const { res } = this
@@ -143,6 +148,9 @@ export class Exchange {
       case "x-forwarded-for":
         this.forwardedFor = withForwarded(this.forwardedFor, value)
         break
+      case "x-ratelimit-bypass":
+        this.rateLimitBypass = value
+        break
       case "x-request-id":
         if (saneRequestId.test(value)) this.requestId = value
         break
@@ -151,6 +159,9 @@ export class Exchange {
         break
       case "idempotency-key":
         this.idempotencyKey = value
+        break
+      case "x-api-access-token":
+        this.accessToken = this.accessToken === undefined ? value : `${this.accessToken},${value}`
         break
       case "if-none-match":
         this.ifNoneMatch = value

@@ -89,7 +89,7 @@ const intentsTable = ({ bits }: AsyncApiDocument["x-intents"], chosen: number) =
   )
 
 /** `document` is the AsyncAPI one; `styles` is where its style sheet is. */
-export function gatewayPage(document: AsyncApiDocument, styles: string): string {
+export function gatewayPage(document: AsyncApiDocument, styles: string, hasRedoc: boolean): string {
   const messages = Object.entries(document.components.messages)
   const sections = (kind: string) =>
     messages
@@ -121,7 +121,7 @@ export function gatewayPage(document: AsyncApiDocument, styles: string): string 
 </head>
 <body>
 <header><b>${escaped(title)}</b> <span class="faint">${escaped(version)}</span>
-<nav><a href="/docs">REST</a> <a href="/redoc">REST reference</a> <a href="/asyncapi.json">asyncapi.json</a></nav></header>
+<nav><a href="/docs">REST</a>${hasRedoc ? ' <a href="/redoc">REST reference</a>' : ""} <a href="/asyncapi.json">asyncapi.json</a></nav></header>
 <div class="columns">
 <nav class="contents" aria-label="Contents">
 <a href="#about">About</a>

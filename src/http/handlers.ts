@@ -1,24 +1,39 @@
 import type { Ask, Create } from "../actors/runtime/actor.ts"
 import type { Caller } from "../cluster/admission.ts"
 import type { Tokens } from "../cluster/tokens.ts"
-import type { Auth, BodyOf, ParamsOf, QueryOf, ReplyOf, Route } from "../contract/registry.ts"
+import type { Auth, BodyOf, JobRequest, ParamsOf, QueryOf, ReplyOf, Route } from "../contract/registry.ts"
 import type { getStatus } from "../contract/system.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { AccessTokens } from "../domain/access-tokens.ts"
+import { shownBadges } from "../domain/badges.ts"
 import type { AgeGate } from "../domain/birth-dates.ts"
+import type { OAuthPolicy } from "../domain/oauth.ts"
 import type { PasswordRules } from "../domain/passwords.ts"
 import type { Seen } from "../domain/presences.ts"
 import type { Actor } from "../domain/states.ts"
 import type { IceServersFor } from "../domain/voice.ts"
 import type { Health } from "../observability/health.ts"
+import type { Log } from "../observability/log.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Hashing } from "./hashing.ts"
 import type { Secrets } from "./secrets.ts"
 
 /** What the operator decides about the REST door. The names are those of the configuration. */
-export interface HttpPolicy extends PasswordRules, AgeGate {
+export interface HttpPolicy extends PasswordRules, AgeGate, OAuthPolicy {
   readonly voice_enabled: boolean
   readonly reserved_usernames: readonly string[]
+  readonly blocked_usernames: readonly string[]
+  readonly email_allowed_domains: readonly string[]
   readonly alpha_registration: boolean
+  readonly email_verification_required: boolean
+  readonly mails_per_hour: number
+  readonly server_name: string
+  readonly login_failures_allowed: number
+  readonly login_lockout_minutes: number
+  readonly two_factor_challenge_seconds: number
+  readonly two_factor_issuer?: string | undefined
+  readonly account_deletion_days: number
+  readonly export_interval_hours: number
   readonly session_lifetime_hours: number
   readonly token_binding: boolean
   readonly sessions_per_user: number
@@ -32,8 +47,25 @@ export interface Http {
   readonly create: Create
   readonly storage: Pick<
     Storage,
-    "users" | "sessions" | "servers" | "bans" | "invites" | "messages" | "presences" | "relationships"
+    | "users"
+    | "sessions"
+    | "oneTimeTokens"
+    | "mails"
+    | "oauth"
+    | "servers"
+    | "bans"
+    | "invites"
+    | "messages"
+    | "presences"
+    | "relationships"
+    | "messagingSettings"
+    | "settings"
+    | "notifications"
+    | "accountDeletion"
+    | "exports"
   >
+  /** Work for later; the rows that it is about are there already. */
+  readonly addJob: (job: JobRequest) => Promise<void>
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
   readonly secrets: Secrets
@@ -54,9 +86,12 @@ export interface Http {
   /** What `/status` says of the service; `uptime_seconds` and `version` are the door's own. */
   readonly status: () => Omit<ReplyOf<typeof getStatus>, "version" | "uptime_seconds">
   readonly iceServers: IceServersFor
+  /** What applications present, where an operator asks for that. */
+  readonly accessTokens: () => AccessTokens
   readonly policy: HttpPolicy
   /** Where a client that is too old gets a newer one. */
   readonly publicUrl: string
+  readonly log: Log
   /** Whether `/docs` is served. */
   readonly hasDocs: boolean
   /** Unix milliseconds. */
@@ -69,6 +104,8 @@ export interface Call<R extends Route = Route> {
   readonly query: QueryOf<R>
   readonly body: BodyOf<R>
   readonly caller: CallerOf<R["auth"]>
+  /** The token that the request came with; `""` where the route asks for none. */
+  readonly token: string
   /** The client's address as text. */
   readonly address: string
   readonly userAgent: string
@@ -85,5 +122,6 @@ export type Handlers<Routes extends Record<string, Route>> = { readonly [Name in
 export const actorOf = (caller: Caller): Actor => ({
   id: caller.user_id,
   username: caller.username,
-  badges: caller.badges,
+  bot: caller.bot,
+  badges: shownBadges(caller.badges),
 })

@@ -35,6 +35,7 @@ export const messages = ({ ask, storage }: Http): Handlers<typeof routes> => ({
     ask(channelActor, params.channel_id, {
       type: "editMessage",
       user: caller.user_id,
+      author: actorOf(caller),
       message_id: params.message_id,
       content: body.content,
     }),

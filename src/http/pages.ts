@@ -70,7 +70,8 @@ body { margin: 0; background: #fafafa }
 .links a { color: #1a5fb4; text-decoration: none }
 `
 
-const swaggerLinks = `<nav class="links"><b>REST</b> <a href="/docs/gateway">Gateway</a> <a href="/redoc">Reference</a> <a href="/openapi.json">openapi.json</a></nav>
+const swaggerLinks = (hasRedoc: boolean) =>
+  `<nav class="links"><b>REST</b> <a href="/docs/gateway">Gateway</a>${hasRedoc ? ' <a href="/redoc">Reference</a>' : ""} <a href="/openapi.json">openapi.json</a></nav>
 `
 
 /** A page that runs nothing and talks to nobody. */
@@ -118,10 +119,15 @@ export function documentationPages({
   openapi,
   asyncapi,
   title,
+  docs = true,
+  redoc: hasRedoc = true,
 }: {
   openapi: string
   asyncapi: AsyncApiDocument
   title: string
+  /** Whether there are pages for people: under `/docs`, and Redoc. The documents themselves are always served. */
+  docs?: boolean
+  redoc?: boolean
 }): Map<string, Page> {
   const pages = new Map<string, Page>()
 
@@ -170,46 +176,57 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
   )
 
   add("/openapi.json", "application/json", openapi, { "Cache-Control": "no-cache" })
-
-  const swagger = asset(
-    "swagger-ui-bundle.js",
-    javascript,
-    readFileSync(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
-  )
-  const swaggerLook = asset("swagger-ui.css", css, readFileSync(require.resolve("swagger-ui-dist/swagger-ui.css")))
-  html("/docs", `${title}: REST interface`, {
-    scripts: [swagger, asset("docs.js", javascript, swaggerStart)],
-    styles: [swaggerLook, asset("docs.css", css, swaggerStyle)],
-    links: swaggerLinks,
-  })
-
-  // Where an authorization server sends the browser back to; the script hands the answer to the window of /docs.
-  const redirect = asset(
-    "oauth2-redirect.js",
-    javascript,
-    readFileSync(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
-  )
-  html("/docs/oauth2-redirect", `${title}: authorization`, {
-    scripts: [redirect],
-    styles: [],
-    text: "This window hands the authorization to the page that asked for it.",
-  })
-
-  const redoc = asset(
-    "redoc.standalone.js",
-    javascript,
-    withoutRemotePicture(readFileSync(require.resolve("redoc/bundles/redoc.standalone.js"))),
-  )
-  html("/redoc", `${title}: REST reference`, {
-    scripts: [redoc, asset("redoc.js", javascript, redocStart)],
-    styles: [asset("redoc.css", css, redocStyle)],
-  })
-
   add("/asyncapi.json", "application/json", JSON.stringify(asyncapi), { "Cache-Control": "no-cache" })
-  add("/docs/gateway", "text/html; charset=utf-8", gatewayPage(asyncapi, asset("gateway.css", css, gatewayStyle)), {
-    "Cache-Control": "no-cache",
-    "Content-Security-Policy": scriptless,
-  })
+  // Nothing here is for search engines.
+  for (const path of ["/robots.txt", "/api/v1/robots.txt"])
+    add(path, "text/plain; charset=utf-8", "User-agent: *\nDisallow: /\n", { "Cache-Control": "public, max-age=86400" })
+
+  if (docs) {
+    const swagger = asset(
+      "swagger-ui-bundle.js",
+      javascript,
+      readFileSync(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+    )
+    const swaggerLook = asset("swagger-ui.css", css, readFileSync(require.resolve("swagger-ui-dist/swagger-ui.css")))
+    html("/docs", `${title}: REST interface`, {
+      scripts: [swagger, asset("docs.js", javascript, swaggerStart)],
+      styles: [swaggerLook, asset("docs.css", css, swaggerStyle)],
+      links: swaggerLinks(hasRedoc),
+    })
+
+    // Where an authorization server sends the browser back to; the script hands the answer to the window of /docs.
+    const redirect = asset(
+      "oauth2-redirect.js",
+      javascript,
+      readFileSync(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
+    )
+    html("/docs/oauth2-redirect", `${title}: authorization`, {
+      scripts: [redirect],
+      styles: [],
+      text: "This window hands the authorization to the page that asked for it.",
+    })
+    add(
+      "/docs/gateway",
+      "text/html; charset=utf-8",
+      gatewayPage(asyncapi, asset("gateway.css", css, gatewayStyle), hasRedoc),
+      {
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": scriptless,
+      },
+    )
+  }
+
+  if (hasRedoc) {
+    const redoc = asset(
+      "redoc.standalone.js",
+      javascript,
+      withoutRemotePicture(readFileSync(require.resolve("redoc/bundles/redoc.standalone.js"))),
+    )
+    html("/redoc", `${title}: REST reference`, {
+      scripts: [redoc, asset("redoc.js", javascript, redocStart)],
+      styles: [asset("redoc.css", css, redocStyle)],
+    })
+  }
   return pages
 }
 

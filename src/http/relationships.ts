@@ -4,9 +4,8 @@ import type { Caller } from "../cluster/admission.ts"
 import { fail, type ErrorCode } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import type { routes, SeenPresence } from "../contract/relationships.ts"
-import { avatarPath } from "../contract/users.ts"
 import { lowerOf, type Room } from "../domain/relationships.ts"
-import { publicUser } from "../storage/users.ts"
+import { publicUser, shownUser } from "../storage/users.ts"
 import type { Handlers, Http } from "./handlers.ts"
 import { isId } from "./validation.ts"
 
@@ -16,12 +15,14 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
     caller: Caller,
     id: Snowflake,
     isMissing: ErrorCode,
+    mayBePurged = false,
   ): Promise<{ by: Party; other: Party }> => {
     const found = await storage.users.find(id)
-    if (!found) throw fail(isMissing)
+    if (!found || (found.deletion_status === "purged" && !mayBePurged)) throw fail(isMissing)
     const { username, avatar_url } = publicUser(found)
+    const own = shownUser({ ...caller, id: caller.user_id })
     return {
-      by: { id: caller.user_id, username: caller.username, avatar_url: avatarPath(caller.user_id), presence: null },
+      by: { id: own.id, username: own.username, avatar_url: own.avatar_url, presence: null },
       other: { id, username, avatar_url, presence: null },
     }
   }
@@ -81,7 +82,7 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
 
     async deleteRelationship({ params: { user_id }, caller }) {
       if (user_id === caller.user_id) throw fail("relationship_not_found")
-      const two = await partiesOf(caller, user_id, "relationship_not_found")
+      const two = await partiesOf(caller, user_id, "relationship_not_found", true)
       await ask(userActor, lowerOf(caller.user_id, user_id), { type: "deleteRelationship", ...two })
       return success
     },

@@ -1,15 +1,16 @@
 import { serverActor } from "../actors/server.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
-import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/servers.ts"
+import { isRoomFor, limitsOf } from "../domain/tiers.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 
 export const servers = ({ ask, create, storage, workersOf }: Http): Handlers<typeof routes> => ({
   listServers: ({ caller }) => storage.servers.ofUser(caller.user_id),
 
   async createServer({ body, caller }) {
-    if ((await storage.servers.ownedBy(caller.user_id)) >= limits.ownedServers) throw fail("server_limit")
+    if (!isRoomFor(await storage.servers.ownedBy(caller.user_id), limitsOf(caller.tier).max_servers))
+      throw fail("server_limit")
     const workers = await workersOf(caller.user_id)
     const { name, description = null } = body
     return create(serverActor, { type: "createServer", owner: actorOf(caller), name, description, workers })

@@ -1,9 +1,36 @@
+import { routes as everyRoute } from "../contract/contract.ts"
 import { fail } from "../contract/errors.ts"
+import { limits } from "../contract/limits.ts"
+import type { Route } from "../contract/registry.ts"
 import { type routes, wireVersion, type VersionParts } from "../contract/system.ts"
+import { configuredProviders } from "../domain/oauth.ts"
+import { tiers } from "../domain/tiers.ts"
 import { compareVersions, parseVersion } from "../domain/versions.ts"
 import type { Handlers, Http } from "./handlers.ts"
+import { accessBlockedPage, securityLogoutPage } from "./help-pages.ts"
+import { createQrPictures } from "./qr.ts"
 
-export function system({ health, status, policy, publicUrl, clock }: Http): Handlers<typeof routes> {
+/** What a client may draw where somebody has no picture, and what it may upload. */
+const avatars = {
+  default_colors: ["#e94560", "#4ade80", "#fbbf24", "#60a5fa", "#a78bfa", "#f472b6"],
+  max_size: 512,
+  max_file_size: 5_242_880,
+  allowed_types: ["image/jpeg", "image/png", "image/gif", "image/webp"],
+}
+
+/** What is said back of a version that is none. */
+const shown = (version: string): string => Array.from(version.slice(0, 400)).slice(0, 200).join("")
+
+/** Whether the interface has anything under a path: what is not built yet is not promised. */
+const isServed = (path: string): boolean =>
+  Object.values<Route>(everyRoute).some(route => `${route.path}/`.includes(`/${path}/`))
+
+export function system(http: Http): Handlers<typeof routes> {
+  const { health, status, policy, publicUrl, hasDocs, accessTokens, clock } = http
+  const securityLogout = securityLogoutPage(policy.server_name)
+  const accessBlocked = accessBlockedPage(policy.server_name)
+  const qrPicture = createQrPictures()
+  const docs = hasDocs ? "/docs" : null
   const startedAt = clock()
   const server = known(wireVersion)
   const oldest = known(policy.min_client_version)
@@ -28,7 +55,7 @@ export function system({ health, status, policy, publicUrl, clock }: Http): Hand
       const client = parseVersion(body.client_version)
       if (!client)
         throw fail("invalid_version_format", {
-          extra: { code: "INVALID_VERSION_FORMAT", client_version: body.client_version },
+          extra: { code: "INVALID_VERSION_FORMAT", client_version: shown(body.client_version) },
         })
       if (compareVersions(client, oldest) < 0)
         throw fail("version_outdated", {
@@ -52,6 +79,41 @@ export function system({ health, status, policy, publicUrl, clock }: Http): Hand
         update_url: isOlder ? publicUrl : null,
       }
     },
+
+    getRoot: () => ({
+      name: `${policy.server_name} API`,
+      version: wireVersion,
+      docs,
+      api: "/api/v1",
+      api_docs: null,
+    }),
+
+    getApiRoot: () => ({ version: "v1", status: "online", message: `${policy.server_name} API` }),
+
+    getCapabilities: () => ({
+      avatars,
+      access_token_required: !accessTokens().isEmpty,
+      limits: {
+        message_length: limits.messageCharacters,
+        attachments_per_message: limits.attachmentsPerMessage,
+        embeds_per_message: limits.embedsPerMessage,
+        reactions_per_message: limits.reactionsPerMessage,
+        file_size_mb: Object.fromEntries([...tiers].map(([name, { max_file_size_mb }]) => [name, max_file_size_mb])),
+      },
+      features: {
+        polls: isServed("polls"),
+        search: isServed("search"),
+        voice: policy.voice_enabled,
+        stickers: isServed("stickers"),
+        feedback: isServed("feedback"),
+        telemetry: isServed("telemetry"),
+        oauth_providers: configuredProviders(policy),
+      },
+    }),
+
+    getSecurityLogoutHelp: () => securityLogout,
+    getAccessBlockedHelp: () => accessBlocked,
+    getQrCode: ({ query: { data, size, format } }) => qrPicture(data, { size, format }),
 
     getStatus: () => ({ ...status(), version: server, uptime_seconds: Math.floor((clock() - startedAt) / 1000) }),
   }

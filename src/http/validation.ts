@@ -5,10 +5,12 @@ import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, open
 /** Turns what a request says into what its route declares, or into the refusal. */
 
 const idErrors: Record<string, ErrorCode> = {
+  session_id: "invalid_session_id",
   user_id: "invalid_user_id",
   server_id: "invalid_server_id",
   channel_id: "invalid_channel_id",
   message_id: "invalid_message_id",
+  notification_id: "invalid_notification_id",
 }
 
 /** In longer text a mistake is not looked for: it would take milliseconds that others wait. */
@@ -39,8 +41,8 @@ export function readParams(
   let free = false
   for (let i = 0; i < parameters.length; i++) {
     const { name, invalid } = parameters[i]!
-    const raw = given[i]!
-    const value = raw.includes("%") ? decoded(raw, invalid) : raw
+    const value = decoded(given[i]!)
+    if (value === undefined) throw fail(invalid ?? "bad_request")
     if (invalid === undefined) {
       if (isUnsafe(value)) throw fail("unsafe_text")
       free = true
@@ -51,11 +53,20 @@ export function readParams(
   return params
 }
 
-function decoded(raw: string, invalid: ErrorCode | undefined): string {
+/** The first id of a path, for the bucket of its resource. What is no id will be refused, but counts until then. */
+export function firstId(given: readonly string[]): string {
+  if (given.length === 0) return ""
+  const first = decoded(given[0]!)
+  return first !== undefined && isId(first) ? first : "invalid"
+}
+
+/** Without percent signs that stand for something; undefined where one stands for nothing. */
+function decoded(raw: string): string | undefined {
+  if (!raw.includes("%")) return raw
   try {
     return decodeURIComponent(raw)
-  } catch (error) {
-    throw fail(invalid ?? "bad_request", {}, { cause: error })
+  } catch {
+    return undefined
   }
 }
 

@@ -1,9 +1,8 @@
 import cluster, { type Worker } from "node:cluster"
 import { randomBytes } from "node:crypto"
-import { availableParallelism } from "node:os"
 import type { ClusterConfig } from "../../cluster.config.ts"
 import type { Member } from "../cluster/members.ts"
-import type { Config } from "../config.ts"
+import { webWorkersOf, type Config } from "../config.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Ending } from "./ending.ts"
@@ -80,7 +79,7 @@ export class Processes {
     this.#options = options
     const { config, topology } = options
     this.count = {
-      web: config.workers ?? topology.processes.web ?? Math.max(2, availableParallelism()),
+      web: webWorkersOf(config, topology),
       job: topology.processes.job,
     }
     this.#places = (["web", "job"] as const).flatMap(role =>
@@ -151,7 +150,8 @@ export class Processes {
   /** `predecessor`: who stands there still, and is going to end once the new one is ready. */
   #fork(place: Place, predecessor?: string): Process {
     const { host, environment, log } = this.#options
-    cluster.setupPrimary({ args: [place.role, String(place.slot)] })
+    // The configuration holds maps, which JSON would lose.
+    cluster.setupPrimary({ args: [place.role, String(place.slot)], serialization: "advanced" })
     const worker = cluster.fork(environment)
     const id = `${place.role}-${host}-${place.slot}-${randomBytes(4).toString("hex")}`
     let isReady!: () => void

@@ -1,0 +1,62 @@
+import { userActor } from "../actors/user.ts"
+import { readToken } from "../cluster/one-time-tokens.ts"
+import { fail } from "../contract/errors.ts"
+import { success } from "../contract/fields.ts"
+import { sendMail } from "../contract/jobs.ts"
+import type { routes } from "../contract/mailed.ts"
+import { isEmailAddress } from "../domain/email-addresses.ts"
+import { openToken } from "../domain/one-time-tokens.ts"
+import type { MailKind } from "../storage/mails.ts"
+import type { Handlers, Http } from "./handlers.ts"
+import { requireStrong } from "./password-rules.ts"
+import { invalid } from "./validation.ts"
+
+/** Asks for a mail to whoever has the address, without saying whether anybody has it. */
+export const createMailRequests =
+  ({ storage, addJob, policy, clock }: Pick<Http, "storage" | "addJob" | "policy" | "clock">) =>
+  async (kind: MailKind, email: string): Promise<void> => {
+    const now = Math.floor(clock() / 1000)
+    const mail_id = await storage.mails.request(kind, email, now, policy.mails_per_hour)
+    // The row is what counts: what finds no way into the queue now is found by the sweep.
+    if (mail_id !== undefined) addJob(sendMail.at({ mail_id }, { key: `mail:${mail_id}` })).catch(() => {})
+  }
+
+export function mailed(http: Http): Handlers<typeof routes> {
+  const { ask, storage, hashing, policy, clock } = http
+  const requestMail = createMailRequests(http)
+
+  const requestFor = async (kind: MailKind, email: string) => {
+    if (!isEmailAddress(email))
+      throw invalid([{ loc: ["body", "email"], msg: "must be an e-mail address", type: "value_error" }])
+    await requestMail(kind, email)
+    return success
+  }
+
+  /** Whose token it is. What comes of it is decided in his home. */
+  const presented = async (kind: MailKind, text: string) => {
+    const token = readToken(kind, text)
+    const kept = token && (await storage.oneTimeTokens.find(token.id))
+    if (!kept || !openToken([kept], token, kind, Math.floor(clock() / 1000))) throw fail("invalid_token")
+    return { user: kept.user_id, token }
+  }
+
+  return {
+    requestPasswordReset: ({ body: { email } }) => requestFor("password_reset", email),
+
+    async confirmPasswordReset({ body: { token: text, new_password } }) {
+      const { user, token } = await presented("password_reset", text)
+      requireStrong(new_password, policy)
+      const password_hash = await hashing.hash(new_password)
+      await ask(userActor, user, { type: "resetPassword", token, password_hash })
+      return success
+    },
+
+    async verifyEmail({ body: { token: text } }) {
+      const { user, token } = await presented("verify_email", text)
+      await ask(userActor, user, { type: "verifyEmail", token })
+      return success
+    },
+
+    resendVerification: ({ body: { email } }) => requestFor("verify_email", email),
+  }
+}

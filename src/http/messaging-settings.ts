@@ -1,0 +1,27 @@
+import { userActor } from "../actors/user.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import {
+  messagingDefaults,
+  type MessagingChoice,
+  type MessagingSettings,
+  type routes,
+} from "../contract/messaging-settings.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const messagingSettings = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+  getMessagingSettings: async ({ caller }) =>
+    shown(caller.user_id, (await storage.messagingSettings.find(caller.user_id)) ?? messagingDefaults),
+
+  async editMessagingSettings({ body, caller }) {
+    const changes = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+    return shown(caller.user_id, await ask(userActor, caller.user_id, { type: "chooseMessaging", changes }))
+  },
+})
+
+const shown = (user_id: Snowflake, choice: MessagingChoice): MessagingSettings => ({
+  user_id,
+  ...choice,
+  max_message_length: null,
+  max_attachment_size: null,
+  max_attachments_per_message: null,
+})

@@ -1,0 +1,290 @@
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  Configuration,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchProtectedResource,
+  fetchUserInfo,
+} from "openid-client"
+import { fail, Failure } from "../contract/errors.ts"
+import {
+  configuredProviders,
+  isLoopback,
+  oauthAsking,
+  profileOfClaims,
+  profileOfGithub,
+  type OAuthPolicy,
+  type OAuthProfile,
+  type OAuthProvider,
+} from "../domain/oauth.ts"
+import type { Log } from "../observability/log.ts"
+
+/** Milliseconds that a provider has for everything that one request of a client asks of it: less than the door waits. */
+const patience = 4_000
+/** Bytes of one answer of a provider. */
+const mostBytes = 1024 * 1024
+/** Requests of clients that wait for providers at the same time. */
+const atOnce = 100
+/** How long what a provider says of itself is believed, in milliseconds. */
+const keepFor = 3_600_000
+
+/** Where a person is sent. What is null the provider does not know. */
+export interface Departure {
+  readonly redirectUri: string
+  readonly state: string
+  readonly codeChallenge: string | null
+  readonly nonce: string | null
+}
+/** What he brought back, and what was kept of his departure. */
+export interface Return {
+  readonly redirectUri: string
+  readonly code: string
+  /** As it came with the code. */
+  readonly issuer: string | undefined
+  readonly codeVerifier: string | null
+  readonly nonce: string | null
+}
+
+export interface OAuthProviderDoor {
+  urlFor(departure: Departure): Promise<string>
+  /** Who it was. Throws `oauth_failed`, `oauth_unidentified` or `oauth_unavailable`. */
+  identify(from: Return): Promise<OAuthProfile>
+}
+
+/** The provider did not answer, or said that the fault is its own. */
+class ProviderAway extends Error {}
+
+/** What it is called that a provider says something unusable: whoever only wants to go there did nothing wrong. */
+type Refusal = "oauth_failed" | "oauth_unavailable"
+
+interface Surroundings {
+  readonly log: Log
+  /** Unix milliseconds. */
+  readonly clock: () => number
+  /** How the outside is reached. */
+  readonly fetch?: typeof fetch
+}
+
+/** Those that the operator has configured. */
+export function createOAuthProviders(
+  policy: OAuthPolicy,
+  { log, clock, fetch: reach = fetch }: Surroundings,
+): ReadonlyMap<OAuthProvider, OAuthProviderDoor> {
+  let waiting = 0
+
+  /** Everything that is asked of a provider on behalf of one request: bounded, and refused in one way. */
+  async function asking<T>(provider: OAuthProvider, refusal: Refusal, ask: () => Promise<T>): Promise<T> {
+    if (waiting >= atOnce) throw fail("oauth_unavailable", { retry_after: 5 })
+    waiting++
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new ProviderAway("no answer in time")), patience)
+    })
+    try {
+      return await Promise.race([ask(), late])
+    } catch (error) {
+      if (error instanceof Failure) throw error
+      const away = isAway(error)
+      // What the provider calls it, never what it was sent: that holds secrets.
+      const { code, error: said } = error as { code?: unknown; error?: unknown }
+      log.warn({ provider, away, code, said }, "OAuth provider refused or did not answer")
+      if (away || refusal === "oauth_unavailable") throw fail("oauth_unavailable", { retry_after: 5 }, { cause: error })
+      throw fail(refusal, {}, { cause: error })
+    } finally {
+      clearTimeout(timer)
+      waiting--
+    }
+  }
+
+  const doorOf = (provider: OAuthProvider): OAuthProviderDoor => {
+    const { scope, query, isOpenId } = oauthAsking[provider]
+    const client = {
+      id: policy[`oauth_${provider}_client_id`]!,
+      secret: policy[`oauth_${provider}_client_secret`]!,
+    }
+    const configuration = isOpenId
+      ? keptFor(keepFor, clock, () => discovered(issuerOf(policy, provider), client, reach))
+      : keptFor(Infinity, clock, () => Promise.resolve(plainOAuth(policy, client, reach)))
+
+    return {
+      urlFor: ({ redirectUri, state, codeChallenge, nonce }) =>
+        asking(provider, "oauth_unavailable", async () => {
+          const url = buildAuthorizationUrl(await configuration(), {
+            redirect_uri: redirectUri,
+            scope,
+            state,
+            ...(codeChallenge !== null && { code_challenge: codeChallenge, code_challenge_method: "S256" }),
+            ...(nonce !== null && { nonce }),
+            ...query,
+          })
+          return url.href
+        }),
+
+      identify: ({ redirectUri, code, issuer, codeVerifier, nonce }) =>
+        asking(provider, "oauth_failed", async () => {
+          const config = await configuration()
+          const back = new URL(redirectUri)
+          back.searchParams.set("code", code)
+          const server = config.serverMetadata()
+          // Whose code it is the state has said already: it was kept for this provider only.
+          if (server.authorization_response_iss_parameter_supported)
+            back.searchParams.set("iss", issuer ?? server.issuer)
+          const tokens = await authorizationCodeGrant(config, back, {
+            ...(codeVerifier !== null && { pkceCodeVerifier: codeVerifier }),
+            ...(nonce !== null && { expectedNonce: nonce }),
+            idTokenExpected: isOpenId,
+          })
+          const profile = isOpenId
+            ? profileOfClaims(provider, await claimsOf(provider, config, tokens))
+            : profileOfGithub(
+                new URL(policy.oauth_github_api_url).origin,
+                ...(await githubAnswers(config, policy.oauth_github_api_url, tokens.access_token)),
+              )
+          if (!profile) throw fail("oauth_unidentified")
+          return profile
+        }),
+    }
+  }
+  return new Map(configuredProviders(policy).map(provider => [provider, doorOf(provider)]))
+}
+
+interface Client {
+  readonly id: string
+  readonly secret: string
+}
+
+const issuerOf = (policy: OAuthPolicy, provider: OAuthProvider): URL =>
+  new URL(policy[`oauth_${provider as Exclude<OAuthProvider, "github">}_issuer`])
+
+/** Signatures are looked at, too, not only the way they came. */
+async function discovered(issuer: URL, client: Client, reach: typeof fetch): Promise<Configuration> {
+  const config = await discovery(issuer, client.id, client.secret, undefined, {
+    [customFetch]: within(issuer, reach),
+    timeout: patience / 1000,
+    ...(isPlain(issuer) && { execute: [allowInsecureRequests] }),
+  })
+  enableNonRepudiationChecks(config)
+  return config
+}
+
+function plainOAuth(policy: OAuthPolicy, client: Client, reach: typeof fetch): Configuration {
+  const authorize = new URL(policy.oauth_github_authorize_url)
+  const config = new Configuration(
+    {
+      issuer: authorize.origin,
+      authorization_endpoint: authorize.href,
+      token_endpoint: policy.oauth_github_token_url,
+    },
+    client.id,
+    client.secret,
+  )
+  config.timeout = patience / 1000
+  config[customFetch] = within(authorize, reach)
+  if (isPlain(authorize)) allowInsecureRequests(config)
+  return config
+}
+
+const isPlain = (url: URL): boolean => url.protocol === "http:"
+
+/**
+ * Requests to a provider: in time, not too long, never redirected, and in plain HTTP only where the configured address is so,
+ * and then to this machine.
+ */
+const within =
+  (configured: URL, reach: typeof fetch) =>
+  async (address: string, init: object): Promise<Response> => {
+    const url = new URL(address)
+    if (isPlain(url) && !(isPlain(configured) && isLoopback(url))) throw new TypeError("plain HTTP to elsewhere")
+    try {
+      const signal = AbortSignal.timeout(patience)
+      const response = await reach(url, { ...init, redirect: "manual", signal })
+      if (response.status >= 500 || response.status === 429) {
+        await response.body?.cancel()
+        throw new ProviderAway(`status ${response.status}`)
+      }
+      const body = await bodyOf(response)
+      const { status, statusText, headers } = response
+      return new Response(body.length > 0 ? body : null, { status, statusText, headers })
+    } catch (error) {
+      if (error instanceof ProviderAway || error instanceof TooLong) throw error
+      throw new ProviderAway("no answer", { cause: error })
+    }
+  }
+
+class TooLong extends Error {}
+
+async function bodyOf(response: Response): Promise<Buffer<ArrayBuffer>> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const part of response.body ?? []) {
+    length += (part as Uint8Array).length
+    if (length > mostBytes) throw new TooLong("the provider says too much")
+    parts.push(part as Uint8Array)
+  }
+  return Buffer.concat(parts)
+}
+
+/** The library wraps what it did not expect. */
+function isAway(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
+    if (at instanceof ProviderAway) return true
+  return false
+}
+
+/** Loads once for all who wait, again when it is old; what is old is better than nothing. */
+function keptFor<T>(milliseconds: number, clock: () => number, load: () => Promise<T>): () => Promise<T> {
+  let kept: { value: T; until: number } | undefined
+  let loading: Promise<T> | undefined
+  const reload = async () => {
+    try {
+      const value = await load()
+      kept = { value, until: clock() + milliseconds }
+      return value
+    } finally {
+      loading = undefined
+    }
+  }
+  return async () => {
+    if (kept && kept.until > clock()) return kept.value
+    loading ??= reload()
+    if (!kept) return loading
+    loading.catch(() => {})
+    return kept.value
+  }
+}
+
+type Tokens = Awaited<ReturnType<typeof authorizationCodeGrant>>
+
+/** GitLab says at its user endpoint what it leaves out of the token. */
+async function claimsOf(provider: OAuthProvider, config: Configuration, tokens: Tokens) {
+  const claims = tokens.claims()!
+  if (provider !== "gitlab") return claims
+  return { ...claims, ...(await fetchUserInfo(config, tokens.access_token, claims.sub)), iss: claims.iss }
+}
+
+async function githubAnswers(config: Configuration, api: string, token: string): Promise<[unknown, unknown]> {
+  const get = async (path: string) => {
+    const url = new URL(`${api.replace(/\/+$/, "")}${path}`)
+    const response = await fetchProtectedResource(
+      config,
+      token,
+      url,
+      "GET",
+      undefined,
+      new Headers({ accept: "application/vnd.github+json" }),
+    )
+    if (response.status !== 200) throw new Error(`status ${response.status}`)
+    return response.json()
+  }
+  return Promise.all([
+    get("/user"),
+    // Whoever did not let us see his addresses may be known all the same.
+    get("/user/emails").catch((error: unknown) => {
+      if (isAway(error)) throw error
+      return null
+    }),
+  ])
+}

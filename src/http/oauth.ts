@@ -1,0 +1,154 @@
+import { hash, randomBytes } from "node:crypto"
+import { userActor } from "../actors/user.ts"
+import { hashSecret, newSecret } from "../cluster/tokens.ts"
+import { fail, Failure, unavailable } from "../contract/errors.ts"
+import { limits } from "../contract/limits.ts"
+import type { routes } from "../contract/oauth.ts"
+import { ageRefusal, dayOf } from "../domain/birth-dates.ts"
+import { limitedAddress, parseAddress } from "../domain/client-address.ts"
+import { isEmailAddress, isOfDomain } from "../domain/email-addresses.ts"
+import { sameHash } from "../domain/hashes.ts"
+import {
+  isOAuthProvider,
+  oauthAsking,
+  usernameFor,
+  type NameMark,
+  type OAuthProfile,
+  type OAuthProvider,
+} from "../domain/oauth.ts"
+import type { UserRow } from "../storage/users.ts"
+import type { Call, Handlers, Http } from "./handlers.ts"
+import { newcomer } from "./newcomers.ts"
+import { createOAuthProviders, type OAuthProviderDoor } from "./oauth-providers.ts"
+import { createSignIn, signedIn } from "./sign-in.ts"
+import { usernameRules } from "./username-rules.ts"
+
+/** Seconds between the beginning of a sign-in and its end. */
+const stateLasts = 600
+/** Sign-ins that one address may have begun. */
+const pendingPerAddress = 10
+/** How often an account is looked for, and made, while others take its name or make the same. */
+const attempts = 5
+
+const challengeOf = (verifier: string): string => hash("sha256", verifier, "base64url")
+
+/**
+ * Sign-ins through others. It keeps:
+ *   O1  A state is good once, for ten minutes, at its provider, for its redirect address; and, where the provider knows PKCE,
+ *       only for whoever holds the verifier, which is kept nowhere here.
+ *   O2  Nobody is sent back anywhere but to an address that the operator has listed.
+ *   O3  An account elsewhere signs in to one account here, for ever. It gets an account that was here before only where
+ *       both sides know that the address is the person's.
+ */
+export function oauth(http: Http): Handlers<typeof routes> {
+  const { ask, create, storage, policy, clock, log } = http
+  const signIn = createSignIn(http)
+  const providers = createOAuthProviders(policy, { log, clock })
+  const rules = usernameRules(policy)
+  const seconds = () => Math.floor(clock() / 1000)
+
+  function doorTo(name: string): { provider: OAuthProvider; door: OAuthProviderDoor } {
+    if (!isOAuthProvider(name))
+      throw fail("oauth_provider_unsupported", { message: `Unsupported OAuth provider: ${name.slice(0, 64)}` })
+    const door = providers.get(name)
+    if (!door) throw fail("oauth_not_configured", { message: `OAuth not configured for ${name}`, retry_after: 3600 })
+    return { provider: name, door }
+  }
+
+  /** Whom a profile signs in, if he is known here. */
+  async function known(
+    provider: OAuthProvider,
+    { issuer, subject, email }: OAuthProfile,
+  ): Promise<UserRow | undefined> {
+    const linked = await storage.oauth.userOf({ provider, issuer, subject })
+    if (linked) return linked
+    if (email === null) throw fail("oauth_email_unverified")
+    const user = await storage.users.findByLogin(email)
+    if (!user) return undefined
+    await ask(userActor, user.id, { type: "linkExternalAccount", provider, issuer, subject, email })
+    return user
+  }
+
+  /** Makes an account for whoever is new here. */
+  async function welcome(
+    provider: OAuthProvider,
+    { issuer, subject, email, names }: OAuthProfile,
+    call: Pick<Call, "address" | "userAgent">,
+    mark: NameMark,
+  ) {
+    if (email === null || !isEmailAddress(email)) throw fail("invalid_email")
+    if (!isOfDomain(email, policy.email_allowed_domains)) throw fail("email_domain_not_allowed")
+    const { secret, session } = signIn.newSession(call)
+    const account = newcomer(http, {
+      username: usernameFor(names, limits.username, name => rules.refusal(name) === undefined, mark),
+      email,
+      password_hash: null,
+      email_confirmed: true,
+    })
+    const external = { provider, issuer, subject }
+    const { user, session_id } = await create(userActor, { type: "register", user: account, session, external })
+    return signedIn(user, `${session_id}.${secret}`)
+  }
+
+  return {
+    async beginOAuth({ params, query: { redirect_uri }, address }) {
+      const { provider, door } = doorTo(params.provider)
+      if (!policy.oauth_redirect_uris.includes(redirect_uri)) throw fail("oauth_redirect_refused") // O2
+      const { isOpenId } = oauthAsking[provider]
+      const state = newSecret()
+      const verifier = isOpenId ? newSecret() : null
+      const codeChallenge = verifier === null ? null : challengeOf(verifier)
+      const nonce = isOpenId ? newSecret() : null
+      // Before anything is kept: a provider that is away costs nobody a place.
+      const url = await door.urlFor({ redirectUri: redirect_uri, state, codeChallenge, nonce })
+
+      const now = seconds()
+      const row = {
+        state_hash: hashSecret(state),
+        provider,
+        redirect_uri,
+        code_challenge: codeChallenge,
+        nonce,
+        address: limitedAddress(parseAddress(address)!),
+        expires_at: now + stateLasts,
+      }
+      if (!(await storage.oauth.begin(row, now, pendingPerAddress)))
+        throw fail("too_many_oauth_requests", { retry_after: await storage.oauth.waitOf(row.address, now) })
+      return { url, state, code_verifier: verifier }
+    },
+
+    async completeOAuth(call) {
+      const { code, state, redirect_uri, code_verifier = null, iss, ...age } = call.body
+      const { provider, door } = doorTo(call.params.provider)
+      const begun = await storage.oauth.take(hashSecret(state), seconds()) // O1
+      if (begun?.provider !== provider || begun.redirect_uri !== redirect_uri) throw fail("oauth_state_refused")
+      if (begun.code_challenge !== null) {
+        if (code_verifier === null) throw fail("pkce_verifier_required")
+        if (!sameHash(challengeOf(code_verifier), begun.code_challenge)) throw fail("pkce_failed")
+      }
+      const profile = await door.identify({
+        redirectUri: redirect_uri,
+        code,
+        issuer: iss,
+        codeVerifier: begun.code_challenge === null ? null : code_verifier,
+        nonce: begun.nonce,
+      })
+
+      // Two that arrive at once want to make the same account, or of the same name: the slower one looks again.
+      for (let attempt = 1; ; attempt++)
+        try {
+          const user = await known(provider, profile)
+          if (user) return await signIn.complete(user, call, { password_hash: null })
+          const refusal = ageRefusal(age, policy, dayOf(clock()))
+          if (refusal) throw fail(refusal)
+          return await welcome(provider, profile, call, { token: newMark(attempt), isNeeded: attempt > 1 })
+        } catch (error) {
+          if (!(error instanceof Failure && error.code === "user_exists")) throw error
+          if (attempt >= attempts) throw unavailable("accounts of this name are being made")
+        }
+    },
+  }
+}
+
+/** Longer where a short one was not enough. */
+const newMark = (attempt: number): string => randomBytes(attempt <= 2 ? 2 : 4).toString("hex")
