@@ -1,5 +1,7 @@
 import { permissionNames } from "../src/contract/permissions.ts"
 import { refusal } from "./kit/conformance.ts"
+import { botOf } from "./kit/everything.ts"
+import { clientAt } from "./kit/person.ts"
 import { plantMessage, plantServer, sharedServer } from "./kit/seeds.ts"
 import { awkwardStrings } from "./kit/strings.ts"
 import { expect, test } from "./kit/test.ts"
@@ -48,6 +50,21 @@ test("P2, P4: a message is on every worker at once and reaches each session exac
   for (const inbox of inboxes) expect(await inbox.next("MESSAGE_CREATE")).toEqual({ ...sent, read: false })
   await shared.settle()
   for (const inbox of inboxes) expect(inbox.rest()).toEqual([])
+})
+
+test("a bot has no picture in what it writes, nor where it joins", async ({ shared }) => {
+  const { server, channel, ada, lin } = await shared.seed(sharedServer)
+  const bot = await botOf(shared, shared.east, lin)
+  const inbox = await ada.listen(shared.west)
+  const robot = clientAt(shared.east, bot.token)
+  await robot.joinByInvite({ invite_code: (await ada.on(shared.west).createInvite({ channel_id: channel.id })).code })
+  const joined = await inbox.next("GUILD_MEMBER_ADD")
+  expect([joined.server_id, joined.user.avatar_url]).toEqual([server.id, null])
+  const { id: message_id, author_avatar_url } = await robot.createMessage({ channel_id: channel.id, content: "beep" })
+  expect(author_avatar_url).toBeNull()
+  expect((await inbox.next("MESSAGE_CREATE")).author_avatar_url).toBeNull()
+  const [listed] = await lin.on(shared.east).listMessages({ channel_id: channel.id })
+  expect([listed!.id, listed!.author_avatar_url]).toEqual([message_id, null])
 })
 
 test("text comes back letter by letter, over REST and in both encodings of the gateway", async ({ shared }) => {

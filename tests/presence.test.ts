@@ -152,7 +152,11 @@ test("what is left out stays, what is null or empty goes, what is too long is cu
     seen(ada, { status: "dnd", custom_status: "at work", custom_emoji: "🙂" }),
   )
   expect(await set({ status: "dnd", custom_status: "" })).toEqual(seen(ada, { status: "dnd", custom_emoji: "🙂" }))
-  expect(await set({ status: "dnd", custom_emoji: null })).toEqual(seen(ada, { status: "dnd" }))
+  // Null is as good as nothing.
+  expect(await set({ status: "dnd", custom_status: null, custom_emoji: null })).toEqual(
+    seen(ada, { status: "dnd", custom_emoji: "🙂" }),
+  )
+  expect(await set({ status: "dnd", custom_emoji: "" })).toEqual(seen(ada, { status: "dnd" }))
   expect((await set({ status: "idle", custom_emoji: "🙂".repeat(70) })).custom_emoji).toBe("🙂".repeat(64))
   expect((await set({ status: "idle", custom_status: "é".repeat(128) })).custom_status).toBe("é".repeat(128))
   expect(await refusal(rest.updatePresence({ status: "idle", custom_status: "x".repeat(129) }))).toBe(

@@ -238,6 +238,10 @@ describe("one start with two web workers and a job worker", () => {
       INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
       VALUES (${timely}, ${lin}, 'a', '', '', ${now}, ${now - 1}, ${now}), (${forgotten}, ${lin}, 'b', '', '', ${now}, ${now - 3600}, ${now}),
              (${extended}, ${lin}, 'c', '', '', ${now}, ${now + 3600}, ${now})`
+    await sql`
+      INSERT INTO one_time_tokens (id, user_id, kind, token_hash, expires_at)
+      VALUES (1, ${lin}, 'two_factor', 'a', ${now - 3600}), (2, ${lin}, 'two_factor', 'b', ${now + 3600})`
+    await sql`INSERT INTO failed_logins (name, failures, last_at) VALUES ('long ago', 4, ${now - 8 * 86_400}), ('now', 4, ${now})`
     const queue = openJobQueue(redis, "starling:", Date.now)
     await queue.add(expireSession.at({ user_id: lin, session_id: timely }, { key: `session:${timely}` }))
     await queue.add(expireSession.at({ user_id: lin, session_id: extended }, { key: `session:${extended}` }))
@@ -246,6 +250,12 @@ describe("one start with two web workers and a job worker", () => {
       (await sql`SELECT id FROM sessions WHERE user_id = ${lin} ORDER BY id`).map(row => row["id"] as string)
     await until("the job has run", async () => !(await left()).includes(timely))
     await until("the sweep has run", async () => (await left()).join() === extended)
+    const kept = async () => [
+      ...(await sql`SELECT id::text AS one FROM one_time_tokens WHERE user_id = ${lin}`),
+      ...(await sql`SELECT name AS one FROM failed_logins WHERE name IN ('long ago', 'now')`),
+    ]
+    await until("it has forgotten what is over", async () => (await kept()).length <= 2)
+    expect(await kept()).toEqual([{ one: "2" }, { one: "now" }])
     const counts = await series(where.metrics)
     expect(counts.get('starling_jobs_total{job="expireSession",outcome="done"}')).toBe(2)
     expect(counts.get('starling_jobs_total{job="stranger",outcome="retried"}')).toBeGreaterThan(0)

@@ -3,10 +3,16 @@ import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
+import { createAdmission, routeBucket } from "../src/cluster/admission.ts"
+import { redisKeys } from "../src/cluster/keys.ts"
+import { openRedis } from "../src/cluster/redis.ts"
+import { createTokens, hashSecret, newSecret, type AccessSession } from "../src/cluster/tokens.ts"
 import { routes } from "../src/contract/contract.ts"
+import { commonRateLimits, routeRateLimits } from "../src/contract/limits.ts"
 import { Cluster } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
 import { send } from "./kit/exchange.ts"
+import { checkLimits } from "./kit/limit-property.ts"
 import { check, impatient, load, machineBounds, rooms } from "./kit/load.ts"
 import type { Listener } from "./kit/person.ts"
 import { startRedisCluster, type RedisCluster } from "./kit/redis-cluster.ts"
@@ -83,6 +89,89 @@ test("P16: one user on all workers at once gets no more than limit and burst", a
   for (const { status, code } of attempts) if (status !== 200) expect(code).toBe("rate_limited")
   expect(accepted).toBeGreaterThanOrEqual(8)
   expect(accepted).toBeLessThanOrEqual(8 + seconds)
+
+  const root = await cluster.person("root", open)
+  await cluster.sql`UPDATE users SET permissions = ${["administrator"]} WHERE id = ${root.id}`
+  for (let i = 0; i < 45; i++) {
+    const { status, headers } = await send(workers[i % 2]!, "/api/v1/users/@me", { token: root.token })
+    expect([status, headers.get("x-ratelimit-bucket")]).toEqual([200, "bypass"])
+  }
+})
+
+test("P16: in no stretch of time are more let in than a limit says, and who waits as he was told gets in", async () => {
+  await checkLimits(redis.url, 10)
+})
+
+test("P16: a webhook that is full refuses whoever calls, and a caller who is too fast is refused before it is asked", async () => {
+  const keys = redisKeys("webhooks:")
+  const connection = openRedis(redis.url, "webhooks", () => {})
+  await connection.connect()
+  const tokens = createTokens({ redis: connection, keys, load: async () => undefined, clock: Date.now })
+  const limits = {
+    common: { ...commonRateLimits, global: { ...commonRateLimits.global, requests: 4, burst: 0, seconds: 60 } },
+    routes: new Map(),
+  }
+  const admission = createAdmission({ redis: connection, keys, tokens, enabled: true, limits })
+  const bucket = routeBucket(routeRateLimits.get("POST /webhooks/{id}/{token}")!, "POST /webhooks/{id}/{token}")
+  const call = async (address: string, resource: string) => {
+    const answer = await admission.admit({ address, token: undefined, bucket, resource })
+    return [answer.verdict, answer.figures?.scope]
+  }
+  for (let caller = 0; caller < 10; caller++) expect(await call(`10.0.0.${caller}`, "5")).toEqual(["ok", "webhook"])
+  const others = await Promise.all(Array.from({ length: 20 }, (_, i) => call(`10.0.1.${i}`, "5")))
+  // Five in two seconds are refilled meanwhile.
+  expect(others.filter(([verdict]) => verdict === "limited").length).toBeGreaterThan(10)
+  expect(others.every(([, scope]) => scope === "webhook")).toBe(true)
+  const fast = await Promise.all(Array.from({ length: 8 }, (_, i) => call("10.0.2.1", String(i + 10))))
+  expect(fast.filter(([, scope]) => scope === "webhook")).toHaveLength(4)
+  expect(fast.filter(([verdict, scope]) => verdict === "limited" && scope === "global")).toHaveLength(4)
+  connection.disconnect()
+})
+
+test("P16: failed tokens count for their address at all doors, and who is kept out or comes from elsewhere pays as his address", async () => {
+  const keys = redisKeys("failed:")
+  const connection = openRedis(redis.url, "failed tokens", () => {})
+  await connection.connect()
+  const stored = new Map<string, AccessSession>()
+  const session = (id: string, more: Partial<AccessSession> = {}) => {
+    const secret = newSecret()
+    stored.set(id, {
+      session_id: id, user_id: `7${id}`, username: "ada", badges: [], tier: "standard", bot: false, token_hash: hashSecret(secret),
+      expires_at: 9_999_999_999, last_activity: Math.floor(Date.now() / 1000), ...more,
+    }) // prettier-ignore
+    return `${id}.${secret}`
+  }
+  const tokens = createTokens({ redis: connection, keys, load: async id => stored.get(id), clock: Date.now })
+  const wide = { requests: 1000, seconds: 60, burst: 0, algorithm: "sliding" } as const
+  const common = {
+    global: { ...wide, scope: "user" as const },
+    user: { ...wide, scope: "user" as const },
+    ip: { ...wide, scope: "ip" as const },
+  }
+  const admission = createAdmission({
+    redis: connection,
+    keys,
+    tokens,
+    enabled: true,
+    limits: { common, routes: new Map() },
+  })
+  const ask = async (token: string, origin?: string) => {
+    const request = { address: "10.0.0.1", token, origin, bucket: undefined, resource: "" }
+    const { verdict, figures } = await admission.admit(request)
+    return [verdict, figures?.scope]
+  }
+  expect(await ask(session("1", { locked_until: 9_999_999_999 }))).toEqual(["ok", "ip"])
+  expect(await ask(session("2", { is_deleted: true, permissions: ["administrator"] }))).toEqual(["ok", "ip"])
+  const bound = session("3", { origin: "home" })
+  expect(await ask(bound, "home")).toEqual(["ok", "user"])
+  expect(await ask(bound, "away")).toEqual(["revoked", "ip"])
+  for (let i = 0; i < 50; i++) expect(await admission.isFailedTooOften("10.0.0.1")).toBe(false)
+  for (let i = 0; i < 49; i++) expect(await ask(`1.${newSecret()}`)).toEqual(["revoked", "ip"])
+  for (const bad of [bound, `1.${newSecret()}`, `99.${newSecret()}`])
+    expect(await ask(bad, "away")).toEqual(["failed", "ip"])
+  expect(await admission.isFailedTooOften("10.0.0.1")).toBe(true)
+  expect(await ask(session("4"))).toEqual(["ok", "user"])
+  connection.disconnect()
 })
 
 test("P12: after a logout no worker takes the token, not even from its cache; its connections end", async ({

@@ -81,6 +81,77 @@ test("of parallel registrations of one name on two workers exactly one wins", as
   expect(rows).toEqual([{ username: won[0]!.value.user!.username }])
 })
 
+test("an operator's patterns keep names away, and his list of domains addresses", async ({ cluster }) => {
+  const [place] = await cluster.boot(1, {
+    config: {
+      STARLING_BLOCKED_USERNAMES: "st[a4]rl[i1]ng, ^x+y$",
+      STARLING_EMAIL_ALLOWED_DOMAINS: "school.example, @Edu",
+    },
+  })
+  const { register } = clientAt(place!)
+  const at = (username: string, email = `${username}@school.example`) => register({ username, email, password })
+  for (const username of ["Starling", "my_ST4RL1NG_fan", "xxxY"])
+    expect(await refusal(at(username))).toBe("blocked_username")
+  for (const domain of ["school.example.org", "myschool.example", "edu.example", "notedu"])
+    expect(await refusal(at("someone", `someone@a.${domain}`))).toBe("email_domain_not_allowed")
+  for (const [username, email] of [
+    ["xxyz", "xxyz@school.example"],
+    ["deeper", "deeper@a.b.SCHOOL.example"],
+    ["student", "student@uni.edu"],
+  ] as const)
+    expect((await at(username, email)).status).toBe("success")
+})
+
+test("where addresses have to be verified the account is made, and signing in waits for that", async ({ cluster }) => {
+  const [place] = await cluster.boot(1, { config: { STARLING_EMAIL_VERIFICATION_REQUIRED: "true" } })
+  const username = cluster.newName("ada")
+  const email = `${username}@example.com`
+  const { register, login } = clientAt(place!)
+  expect(await refusal(register({ username, email, password }))).toBe("registered_unverified")
+  const [row] = await cluster.sql`SELECT id, email_verified, email_confirmed FROM users WHERE username = ${username}`
+  expect(row).toMatchObject({ email_verified: false, email_confirmed: false })
+  expect(await cluster.sql`SELECT FROM sessions`).toHaveLength(0)
+  expect(await cluster.sql`SELECT kind FROM mails WHERE user_id = ${row!["id"] as string}`).toEqual([
+    { kind: "verify_email" },
+  ])
+  // Only whoever has the password learns of it.
+  expect(await refusal(login({ username, password: "Wrong-Horse-99" }))).toBe("invalid_credentials")
+  expect(await refusal(login({ username, password }))).toBe("email_not_verified")
+  expect(await refusal(register({ username, email, password }))).toBe("user_exists")
+})
+
+test("what a registration is not asked for it does not decide", async ({ shared }) => {
+  const username = shared.newName("sly")
+  const wishes = {
+    id: "1",
+    badges: ["staff"],
+    tier: "staff",
+    permissions: ["administrator"],
+    bot: true,
+    email_confirmed: true,
+    totp_enabled: true,
+    password_hash: "x",
+    session: { sessionsPerUser: 1000 },
+  }
+  const { user } = await clientAt(shared.east).register({
+    ...wishes,
+    username,
+    email: `${username}@example.com`,
+    password,
+  })
+  const [row] = await shared.sql`SELECT * FROM users WHERE username = ${username}`
+  expect(row).toMatchObject({
+    id: user!.id,
+    badges: [],
+    tier: "standard",
+    permissions: [],
+    bot: false,
+    email_confirmed: false,
+    totp_enabled: false,
+  })
+  expect(row!["password_hash"]).toMatch(/^\$argon2id\$/)
+})
+
 test("the age gate asks for an age or a date of birth, as it is configured", async ({ cluster }) => {
   const gate = { STARLING_AGE_GATE_ENABLED: "true", STARLING_MINIMUM_AGE: "16" }
   const [byAge] = await cluster.boot(1, { config: { ...gate, STARLING_ALPHA_REGISTRATION: "true" } })

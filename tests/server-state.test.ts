@@ -1,6 +1,7 @@
 /** What clients notice of the state that an operator sets, and of a worker that leaves. */
 import { describe } from "vitest"
 import { routes } from "../src/contract/contract.ts"
+import { closeCodes } from "../src/contract/gateway-codes.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
 import { send } from "./kit/exchange.ts"
@@ -201,10 +202,13 @@ describe("a worker that leaves", () => {
       expect(raw.frames.filter(({ op }) => op === 7)).toEqual([{ op: 7, d: null }])
       expect(raw.frames.at(-1)!.op).toBe(7)
       const seq = Math.max(...raw.frames.map(({ s = 0 }) => s))
-      const again = await open(west)
-      again.say({ op: 6, d: { token: lin.token, session_id: sessionOf(raw), seq } })
-      await again.hear(({ t, op }) => t === "RESUMED" || op === 9)
-      return again
+      for (;;) {
+        const again = await open(west)
+        again.say({ op: 6, d: { token: lin.token, session_id: sessionOf(raw), seq } })
+        const answered = again.hear(({ t, op }) => t === "RESUMED" || op === 9).then(() => true)
+        // A moment's refusal is no answer: hundreds come at once while shards change hands.
+        if (await answered.catch(() => again.closing?.code !== closeCodes.try_again_later.code)) return again
+      }
     })
     const left = new Set(before)
     for (const raw of before) raw.ended.then(() => left.delete(raw)).catch(() => {})

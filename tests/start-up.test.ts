@@ -5,7 +5,10 @@
 import { fork, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { connect, createServer, type AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import postgres from "postgres"
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest"
@@ -262,6 +265,23 @@ test("tables that are missing though the migrations have run", options, async ()
   await migrate(database.url)
   await database.sql`DROP TABLE bans, invites`
   await expectRefusal(/the migrations have run, but the tables bans, invites are missing; restore the database/)
+})
+
+test("a secret key that is not that of the database, and a file that holds none", options, async () => {
+  await migrate(database.url)
+  await database.sql`UPDATE service SET secret_key_id = 'another'`
+  await expectRefusal(
+    /another secret key is in use with this database than SECRET_KEY: give every host the one of before/,
+    {
+      SECRET_KEY: "a key that nobody has seen here before",
+    },
+  )
+  const folder = await mkdtemp(join(tmpdir(), "starling-start-"))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  await writeFile(join(folder, "secret.key"), "")
+  await expectRefusal(/secret\.key is empty, so it is no secret key: restore it, or remove it if it is lost/, {
+    DATA_DIR: folder,
+  })
 })
 
 test("a process whose primary has not migrated: it says so and ends", options, async () => {

@@ -1,9 +1,13 @@
+import { generateSync } from "otplib"
+import { userActor } from "../../src/actors/user.ts"
 import type { Routes } from "../../src/contract/contract.ts"
+import type { Notification } from "../../src/contract/notifications.ts"
 import type { Permission } from "../../src/contract/permissions.ts"
 import { grantedAtCreation } from "../../src/domain/permissions.ts"
 import type { Random } from "../chaos/random.ts"
 import type { Cluster, Worker } from "./cluster.ts"
-import type { Listener, Person, Starling } from "./person.ts"
+import { mailedToken } from "./mailbox.ts"
+import { clientAt, type Listener, type Person, type Starling } from "./person.ts"
 import { expect } from "./test.ts"
 import { until } from "./until.ts"
 
@@ -25,6 +29,13 @@ interface Home {
   readonly overrides: { channel_id: string; target_id: string }[]
 }
 
+interface Guarded {
+  readonly person: Person
+  readonly secret: string
+  readonly codes: string[]
+  isOn: boolean
+}
+
 /** People and what they have made so far, as far as the answers told. Much of it happens at once, so some of it is over already. */
 export class World {
   readonly cluster: Cluster
@@ -33,7 +44,10 @@ export class World {
   readonly servers: Home[] = []
   /** More sessions of those people, to be ended. */
   readonly signedIn: { readonly person: Person; readonly client: Listener }[] = []
+  /** Accounts of nobody else, with a second factor that is being set up or is on. */
+  readonly guarded: Guarded[] = []
   #texts = 0
+  #chiefs: Promise<{ administrator: Person; ward: Person }> | undefined
 
   constructor(cluster: Cluster, random: Random, people: Person[]) {
     this.cluster = cluster
@@ -46,6 +60,14 @@ export class World {
   }
   rest(person: Person): Starling {
     return person.on(this.worker())
+  }
+  /** Somebody with every permission of the service, and somebody whose tier and badges he changes; they meet nobody else. */
+  chiefs(): Promise<{ administrator: Person; ward: Person }> {
+    return (this.#chiefs ??= (async () => {
+      const [administrator, ward] = [await this.cluster.person("chief"), await this.cluster.person("ward")]
+      await this.cluster.sql`UPDATE users SET permissions = '{administrator}' WHERE id = ${administrator.id}`
+      return { administrator, ward }
+    })())
   }
   text(what: string): string {
     return `${what} ${++this.#texts}`
@@ -99,9 +121,56 @@ const between =
     return other ? act(world.rest(one), other.id, world) : false
   }
 
+/** No route notifies of anything by itself: the user's home is asked to. */
+export const notify = (
+  { node }: Pick<Worker, "node">,
+  { id }: Pick<Person, "id">,
+  content: string,
+  more: Partial<Pick<Notification, "content_preview" | "link" | "sender_id">> = {},
+): Promise<Notification> =>
+  node.ask(userActor, id, {
+    type: "notify",
+    of: {
+      type: "mention",
+      title: "You were mentioned",
+      content,
+      content_preview: null,
+      link: null,
+      sender_id: null,
+      ...more,
+    },
+  })
+
 const remove = <T>(list: T[], one: T): void => {
   const at = list.indexOf(one)
   if (at >= 0) list.splice(at, 1)
+}
+
+/** One more session of somebody's, with a connection. */
+async function signIn(world: World) {
+  const person = await world.random.pick(world.people).signIn(world.worker())
+  return { person, client: await person.listen(world.worker()) }
+}
+
+async function setUp(world: World): Promise<Guarded> {
+  const person = await world.cluster.person("guarded", world.worker())
+  const { secret, backup_codes } = await world.rest(person).enableTwoFactor({ password: person.password })
+  return { person, secret, codes: backup_codes, isOn: false }
+}
+
+async function switchOn(world: World, one: Guarded): Promise<void> {
+  one.isOn = true
+  await world.rest(one.person).confirmTwoFactor({ code: generateSync({ secret: one.secret }) })
+  if (!world.guarded.includes(one)) world.guarded.push(one)
+}
+
+/** Somebody whose second factor is on, with a backup code left. */
+async function guarded(world: World): Promise<Guarded> {
+  const known = world.guarded.find(({ isOn, codes }) => isOn && codes.length > 0)
+  if (known) return known
+  const one = await setUp(world)
+  await switchOn(world, one)
+  return one
 }
 
 /** What people do, by the route that does it. Refusals are part of it. */
@@ -110,8 +179,7 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     world.people.push(await world.cluster.person("late", world.worker()))
   },
   async login(world) {
-    const person = await world.random.pick(world.people).signIn(world.worker())
-    world.signedIn.push({ person, client: await person.listen(world.worker()) })
+    world.signedIn.push(await signIn(world))
   },
   async logout(world) {
     const session = world.signedIn.pop()
@@ -119,6 +187,116 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     await world.rest(session.person).logout()
     expect((await session.client.ended()).code).toBe(4004)
     return true
+  },
+  refresh: world => world.rest(world.random.pick(world.people)).refresh(),
+  async revokeSession(world) {
+    const session = world.signedIn.pop() ?? (await signIn(world))
+    const owner = world.people.find(({ id }) => id === session.person.id)!
+    await world.rest(owner).revokeSession({ session_id: session.person.token.split(".")[0]! })
+    expect((await session.client.ended()).code).toBe(4004)
+    return true
+  },
+  async revokeAllSessions(world) {
+    const one = await signIn(world)
+    world.signedIn.push(one)
+    const owner = world.people.find(({ id }) => id === one.person.id)!
+    const others = world.signedIn.filter(({ person }) => person.id === owner.id)
+    for (const session of others) remove(world.signedIn, session)
+    await world.rest(owner).revokeAllSessions({})
+    for (const { client } of others) expect((await client.ended()).code).toBe(4004)
+    return true
+  },
+  async enableTwoFactor(world) {
+    world.guarded.push(await setUp(world))
+  },
+  async confirmTwoFactor(world) {
+    const one = world.guarded.find(({ isOn }) => !isOn) ?? (await setUp(world))
+    await switchOn(world, one)
+  },
+  async completeTwoFactor(world) {
+    const { person, codes } = await guarded(world)
+    const { username, password } = person
+    const { challenge_token } = await clientAt(world.worker()).login({ username, password })
+    return clientAt(world.worker()).completeTwoFactor({ challenge_token: challenge_token!, code: codes.pop()! })
+  },
+  async disableTwoFactor(world) {
+    const one = await guarded(world)
+    remove(world.guarded, one)
+    return world.rest(one.person).disableTwoFactor({ password: one.person.password, code: one.codes.pop()! })
+  },
+  async requestPasswordReset(world) {
+    const { email } = world.random.pick(world.people)
+    return clientAt(world.worker()).requestPasswordReset({ email })
+  },
+  async confirmPasswordReset(world) {
+    const person = await world.cluster.person("forgetful", world.worker())
+    const client = await person.listen(world.worker())
+    const token = await mailedToken(world.cluster.sql, person, "password_reset")
+    await clientAt(world.worker()).confirmPasswordReset({ token, new_password: "Another-Horse-9" })
+    expect((await client.ended()).code).toBe(4004)
+  },
+  async resendVerification(world) {
+    const { email } = world.random.pick(world.people)
+    return clientAt(world.worker()).resendVerification({ email })
+  },
+  async verifyEmail(world) {
+    const person = await world.cluster.person("verified", world.worker())
+    const token = await mailedToken(world.cluster.sql, person, "verify_email")
+    return clientAt(world.worker()).verifyEmail({ token })
+  },
+  // Others would write what they have read of him under his old name, so nobody has read anything of him.
+  async editMe(world) {
+    const { cluster } = world
+    const person = await cluster.person("changing", world.worker())
+    const username = cluster.newName("changed")
+    return world.rest(person).editMe({ username, email: `${username}@example.com` })
+  },
+  editMessagingSettings: world =>
+    world.rest(world.random.pick(world.people)).editMessagingSettings({
+      compact_messages_enabled: world.random.next() < 0.5,
+      allow_dms_from: world.random.pick(["everyone", "friends", "none"] as const),
+    }),
+  putSetting: world =>
+    world.rest(world.random.pick(world.people)).putSetting({ key: "theme", value: world.text("theme") }),
+  putSettings: world =>
+    world.rest(world.random.pick(world.people)).putSettings({ theme: world.text("theme"), size: 3 }),
+  async deleteSetting(world) {
+    const rest = world.rest(world.random.pick(world.people))
+    await rest.putSetting({ key: "doomed", value: "" })
+    return rest.deleteSetting({ key: "doomed" })
+  },
+  async editUserFeatures(world) {
+    const { administrator, ward } = await world.chiefs()
+    return world.rest(administrator).editUserFeatures({ user_id: ward.id, notes: world.text("note") })
+  },
+  async setTier(world) {
+    const { administrator, ward } = await world.chiefs()
+    return world.rest(administrator).setTier({ user_id: ward.id, tier: world.random.pick(["alpha", "premium"]) })
+  },
+  async addBadge(world) {
+    const { administrator, ward } = await world.chiefs()
+    return world.rest(administrator).addBadge({ user_id: ward.id, badge: "verified" })
+  },
+  async removeBadge(world) {
+    const { administrator, ward } = await world.chiefs()
+    return world.rest(administrator).removeBadge({ user_id: ward.id, badge: "verified" })
+  },
+  async readNotification(world) {
+    const person = world.random.pick(world.people)
+    const { id } = await notify(world.worker(), person, world.text("mention"))
+    return world.rest(person).readNotification({ notification_id: id })
+  },
+  async readAllNotifications(world) {
+    const person = world.random.pick(world.people)
+    await notify(world.worker(), person, world.text("mention"))
+    return world.rest(person).readAllNotifications()
+  },
+  requestExport: world => world.rest(world.random.pick(world.people)).requestExport(),
+  async deleteAccount(world) {
+    const person = await world.cluster.person("ended", world.worker())
+    const client = await person.listen(world.worker())
+    await world.rest(person).deleteAccount({ password: person.password })
+    expect((await client.ended()).code).toBe(4004)
   },
   async updatePresence(world) {
     const { random } = world

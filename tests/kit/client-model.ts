@@ -3,6 +3,7 @@ import type { ReceivedEvent } from "../../client/gateway.ts"
 import { ApiError } from "../../client/rest.ts"
 import type { EventName } from "../../src/contract/contract.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
+import type { Notification } from "../../src/contract/notifications.ts"
 import type { Server } from "../../src/contract/servers.ts"
 import type { Sql } from "../../src/storage/database.ts"
 import {
@@ -82,6 +83,11 @@ export class Reads {
     )
   }
 
+  async notifications(): Promise<Map<Snowflake, Notification>> {
+    const { notifications } = await this.#rest().listNotifications({ limit: "100" })
+    return new Map(notifications.map(notification => [notification.id, notification]))
+  }
+
   async bans(server_id: Snowflake): Promise<Set<Snowflake> | null> {
     const bans = await granted(this.#rest().listBans({ server_id }))
     return bans ? new Set(bans.map(ban => ban.user_id)) : null
@@ -113,13 +119,20 @@ export class Reads {
 
   /** What a client would know that starts now. */
   async afresh(): Promise<ClientState> {
-    const [{ id, username, avatar_url, badges }, list, relationships] = await Promise.all([
+    const [{ id, username, avatar_url, badges }, list, relationships, notifications] = await Promise.all([
       this.#rest().getMe(),
       this.#rest().listServers(),
       this.relationships(),
+      this.notifications(),
     ])
     const servers = await Promise.all(list.map(async one => [one.id, await this.server(id, one.id, one)] as const))
-    return { ...emptyState(), user: { id, username, avatar_url, badges }, relationships, servers: new Map(servers) }
+    return {
+      ...emptyState(),
+      user: { id, username, avatar_url, badges },
+      relationships,
+      notifications,
+      servers: new Map(servers),
+    }
   }
 }
 
@@ -193,7 +206,8 @@ export class ModelClient {
     const put = await this.#answer(need)
     if (beginning !== this.#beginnings) return
     put()
-    for (const event of this.log.slice(from)) if (serverOf(event) === need.server) this.#apply(event)
+    for (const event of this.log.slice(from))
+      if (serverOf(event) === need.server || event.name === "USER_UPDATE") this.#apply(event)
   }
 
   async #answer(need: Need): Promise<() => void> {
@@ -202,6 +216,12 @@ export class ModelClient {
       const relationships = await this.#reads.relationships()
       return () => {
         this.state.relationships = relationships
+      }
+    }
+    if (need.part === "notifications") {
+      const notifications = await this.#reads.notifications()
+      return () => {
+        this.state.notifications = notifications
       }
     }
     if (need.part === "server") {
@@ -254,6 +274,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
   const shown = (state: ClientState, other: ClientState) => ({
     user: state.user,
     relationships: sorted(state.relationships, known => known),
+    notifications: sorted(state.notifications, known => known),
     servers: sorted(state.servers, (server, id) => {
       if (!server) return "not read"
       const { channels, roles, members, bans, histories, voice } = server

@@ -3,6 +3,7 @@ import type { Channel } from "../../src/contract/channels.ts"
 import type { EventName } from "../../src/contract/contract.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Message } from "../../src/contract/messages.ts"
+import type { Notification } from "../../src/contract/notifications.ts"
 import type { RelationshipAdded } from "../../src/contract/relationships.ts"
 import type { Role } from "../../src/contract/roles.ts"
 import type { Guild, Server } from "../../src/contract/servers.ts"
@@ -55,6 +56,8 @@ export interface ClientState {
   relationships: Map<Snowflake, KnownRelationship>
   /** `channel user` of those who type. No read shows it. */
   typing: Set<string>
+  /** The newest page, and what came after it. */
+  notifications: Map<Snowflake, Notification>
   /** What it was last told of users. Those of whom it heard nothing are to be asked for. */
   presences: Map<Snowflake, Omit<EventData<"PRESENCE_UPDATE">, "user_id">>
 }
@@ -65,6 +68,7 @@ export const emptyState = (): ClientState => ({
   outlines: new Map(),
   relationships: new Map(),
   typing: new Set(),
+  notifications: new Map(),
   presences: new Map(),
 })
 
@@ -74,6 +78,7 @@ export const emptyState = (): ClientState => ({
  */
 export type Need =
   | { readonly part: "relationships"; readonly server?: undefined }
+  | { readonly part: "notifications"; readonly server?: undefined }
   | { readonly part: "server"; readonly server: Snowflake }
   | { readonly part: "bans"; readonly server: Snowflake }
   | { readonly part: "history" | "voice"; readonly server: Snowflake; readonly channel: Snowflake }
@@ -91,11 +96,36 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   READY(state, { user: { id, username, avatar_url, badges }, guilds }) {
     Object.assign(state, emptyState(), { user: { id, username, avatar_url, badges } })
     for (const guild of guilds) state.servers.set(guild.id, undefined)
-    return [{ part: "relationships" }, ...guilds.map(guild => ({ part: "server", server: guild.id }) as const)]
+    return [
+      { part: "relationships" },
+      { part: "notifications" },
+      ...guilds.map(guild => ({ part: "server", server: guild.id }) as const),
+    ]
   },
   RESUMED: () => nothing,
   SESSION_POSITION: () => nothing,
   SECURITY_LOGOUT: () => nothing,
+
+  USER_UPDATE(state, { id, username, avatar_url, badges }) {
+    if (state.user?.id === id) state.user = { id, username, avatar_url, badges }
+    const known = state.relationships.get(id)
+    if (known) state.relationships.set(id, { ...known, username, avatar_url })
+    for (const server of state.servers.values())
+      for (const { messages } of server?.histories.values() ?? [])
+        for (const [key, message] of messages)
+          if (message.author_id === id)
+            messages.set(key, { ...message, author_username: username, author_badges: badges })
+    return nothing
+  },
+  NOTIFICATION_CREATE(state, notification) {
+    state.notifications.set(notification.id, notification)
+    return nothing
+  },
+  NOTIFICATION_UPDATE(state, update) {
+    for (const [id, notification] of state.notifications)
+      if ("all_read" in update || update.id === id) state.notifications.set(id, { ...notification, read: true })
+    return nothing
+  },
 
   GUILD_CREATE(state, { id, channels, roles }) {
     state.servers.set(id, undefined)

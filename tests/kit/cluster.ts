@@ -11,7 +11,7 @@ import { startWebWorker, type WebWorker } from "../../src/worker.ts"
 import { noteBreaches } from "./conformance.ts"
 import { cloneDatabase, type TestDatabase } from "./database.ts"
 import { Person, type Place } from "./person.ts"
-import { startProcesses, type Processes } from "./processes.ts"
+import { cheapHashes, startProcesses, type Processes } from "./processes.ts"
 import { until } from "./until.ts"
 
 type DeepPartial<T> = { [K in keyof T]?: T[K] extends object ? DeepPartial<T[K]> : T[K] }
@@ -89,7 +89,7 @@ export class Cluster {
     let over: string | undefined
     const web = await startWebWorker({
       self: { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot },
-      config: readConfig({ RATE_LIMITS: limited ? "on" : "off", ...config }),
+      config: readConfig({ RATE_LIMITS: limited ? "on" : "off", ...cheapHashes, ...config }),
       topology: merged(clusterConfig, topology),
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,

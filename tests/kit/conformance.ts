@@ -77,7 +77,8 @@ function sharedBy(route: Route): ErrorCode[] {
   if (route.params || route.query || route.body) codes.push("validation_failed")
   if (route.body) codes.push("request_timeout", "payload_too_large")
   if (route.limit !== "none") codes.push("rate_limited")
-  if (route.auth === "user")
+  if (route.isGated) codes.push("access_token_required", "invalid_access_token")
+  if (route.auth !== "public") {
     codes.push(
       "authentication_required",
       "invalid_token",
@@ -86,7 +87,13 @@ function sharedBy(route: Route): ErrorCode[] {
       "unknown_token_type",
       "multiple_authorization",
       "too_many_failed_tokens",
+      "account_suspended",
+      "account_deleted",
     )
+    if (!route.isForRenaming) codes.push("username_change_required")
+  }
+  if (route.auth === "person") codes.push("people_only")
+  if (route.auth === "administrator") codes.push("administrator_only")
   return codes
 }
 
@@ -116,7 +123,13 @@ const shapeOf = (code: ErrorCode) => {
 const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   permission_denied: /^Missing required permission: [a-z_.]+$/,
   weak_password: /^Weak password: it needs /,
+  setting_invalid: /^Invalid setting: [a-z ]+$/,
+  setting_not_found: /^Setting '[^]+' not found$/,
   validation_failed: /^Invalid [^]+: [^]+/,
+  oauth_provider_unsupported: /^Unsupported OAuth provider: [^]*$/,
+  oauth_not_configured: /^OAuth not configured for [a-z]+$/,
+  // Of administrators' routes, whatever is wrong with the token.
+  authentication_required: /^Admin access required$/,
   // The operator's own words.
   maintenance: /^Maintenance: [^]+/,
 }

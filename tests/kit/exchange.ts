@@ -7,6 +7,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
+  readonly bytes: Uint8Array
   /** Parsed where it is JSON. */
   readonly body: unknown
   /** Which refusal of the contract it is. */
@@ -34,13 +35,16 @@ export async function send(place: Place, path: string, sending: Sending = {}): P
       body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
     }),
   })
-  const text = await response.text()
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const text = new TextDecoder().decode(bytes)
   const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false
   const parsed: unknown = isJson && text !== "" ? JSON.parse(text) : undefined
   const { status } = response
   let code: ErrorCode | undefined
-  if (route) code = checkReply(route, status, parsed)
+  const contentType = response.headers.get("content-type") ?? ""
+  if (route?.produces && status === 200) checkReply(route, status, { contentType, body: bytes })
+  else if (route) code = checkReply(route, status, parsed)
   else if (status >= 400 && method !== "OPTIONS" && method !== "HEAD")
     code = checkRefusal(`${method} ${path}`, status, parsed)
-  return { status, headers: response.headers, text, body: parsed, code }
+  return { status, headers: response.headers, text, bytes, body: parsed, code }
 }

@@ -17,7 +17,7 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     name: "test operator",
   })
   onTestFinished(() => storage.close())
-  const { serverStatus, addressBlocks, operatorRequests } = storage
+  const { serverStatus, addressBlocks, accessTokens, operatorRequests, bots } = storage
   return {
     requests: operatorRequests,
     setState: (notice: Partial<ServiceNotice> & Pick<ServiceNotice, "state">) =>
@@ -26,6 +26,15 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
       addressBlocks.block({ address, reason: null, blocked_by: null, lasts }),
     unblock: addressBlocks.unblock,
     blocks: addressBlocks.list,
+    accessTokens,
+    bots,
+    /** Says it, and waits for the worker that does it. */
+    async command(user: string, command: string, input: object = {}) {
+      const request = await operatorRequests.command(user, command, input)
+      const answer = () => operatorRequests.answerToCommand(request)
+      await until("the command is answered", async () => (await answer()) !== undefined, { patience: 10_000 })
+      return answer()
+    },
     /** Waits for the worker that carries it out. */
     async outcome(request: string) {
       await until("the request is answered", async () => (await operatorRequests.answerTo(request)) !== undefined)

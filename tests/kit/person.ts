@@ -1,4 +1,4 @@
-import { GatewayClient, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
+import { GatewayClient, type EventData, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/rest.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import { allIntents, bitOf } from "../../src/contract/intents.ts"
@@ -136,4 +136,16 @@ export class Person {
     await client.connect()
     return client
   }
+}
+
+/** What a new connection of somebody's is told first. */
+export async function readyOf(person: Person, place: Place): Promise<EventData<"READY">> {
+  const client = person.gateway(place)
+  let ready: EventData<"READY"> | undefined
+  client.on("ready", data => {
+    ready = data
+  })
+  await client.connect()
+  client.close()
+  return ready!
 }

@@ -23,6 +23,8 @@ export class Raw {
   readonly opened: Promise<void>
   readonly ended: Promise<{ code: number; reason: string }>
   error: Error | undefined
+  /** How it was closed, once it is. */
+  closing: { code: number; reason: string } | undefined
   readonly #socket: NodeWebSocket
   readonly #watch = watchFrames()
   #isPostponing = false
@@ -49,7 +51,8 @@ export class Raw {
     this.ended = new Promise(resolve => {
       socket.onclose = ({ code, reason }) => {
         this.#watch.closed(code, reason)
-        resolve({ code, reason })
+        this.closing = { code, reason }
+        resolve(this.closing)
       }
     })
     /* oxlint-enable unicorn/prefer-add-event-listener */
@@ -86,8 +89,13 @@ export class Raw {
   }
 
   async hear(is: (frame: ServerFrame) => boolean): Promise<ServerFrame> {
-    await until("the frame comes", () => this.frames.some(is), { patience: 20_000, every: 1 })
-    return this.frames.find(is)!
+    await until("the frame comes", () => this.frames.some(is) || this.closing !== undefined, {
+      patience: 20_000,
+      every: 1,
+    })
+    const frame = this.frames.find(is)
+    if (!frame) throw new Error(`closed with ${this.closing!.code} ${this.closing!.reason} before the frame came`)
+    return frame
   }
   op = (op: number) => this.hear(frame => frame.op === op)
   event = (name: string) => this.hear(frame => frame.t === name)

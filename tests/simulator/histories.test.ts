@@ -91,7 +91,9 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
       .map(name => `${folder}/${name}`),
   )
   // The doors' own business, and what is made of real connections.
-  const outside = ["admission", "tokens", "batches", "job-queue", "embedded"].map(name => `src/cluster/${name}.ts`)
+  const outside = ["admission", "tokens", "one-time-tokens", "batches", "job-queue", "embedded"].map(
+    name => `src/cluster/${name}.ts`,
+  )
   // Types alone, which nobody runs.
   outside.push("src/gateway/requests.ts")
   const isOwn = (file: string) => relative(root, file).split(sep).join("/")

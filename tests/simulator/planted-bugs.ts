@@ -97,8 +97,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a logout does not reach the gateway",
-    file: "src/actors/user.ts",
-    find: `  control(userOnly(user), { type: "sessionEnded", user, session }), // U2, on the gateway`,
+    file: "src/actors/sign-in.ts",
+    find: `    control(userOnly(user.id), { type: "sessionEnded", user: user.id, session }), // on the gateway`,
     replace: ``,
     promises: ["P12", "P14"],
   },

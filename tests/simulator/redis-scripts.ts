@@ -144,10 +144,6 @@ function amendSession(keyspace: Keyspace, args: string[]): 0 | 1 {
   const value = keyspace.text(args[0]!)
   if (value === undefined || value.text === "revoked") return 0
   const seconds = args[1]!
-  if (seconds === "") {
-    keyspace.delete(args[0]!)
-    return 1
-  }
   if (numberOf(seconds) - numberOf(value.text.slice(activityAt, activityAt + 10)) < 60) return 0
   value.text = value.text.slice(0, activityAt) + seconds + value.text.slice(activityAt + seconds.length)
   return 1

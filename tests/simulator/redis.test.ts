@@ -203,8 +203,8 @@ const operations: fc.Arbitrary<Operation>[] = [
     redis.set(keys.accessSession(id), accessSession(activity), "EX", 300, "NX"),
   ),
   operation("token revoke", [session], ({ redis, keys }, id) => redis.set(keys.accessSession(id), "revoked", "EX", 60)),
-  operation("token amend", [session, fc.option(fc.integer({ min: 100, max: 300 }))], ({ script, keys }, id, seconds) =>
-    script("amend-session", keys.accessSession(id), seconds === null ? "" : String(seconds).padStart(10, "0")),
+  operation("token amend", [session, fc.integer({ min: 100, max: 300 })], ({ script, keys }, id, seconds) =>
+    script("amend-session", keys.accessSession(id), String(seconds).padStart(10, "0")),
   ),
   operation("mget", [stream, worker], (side, stream, worker) =>
     side.redis.mget(side.keys.accessSession("s1"), side.keys.identity, streamKey(side, stream, worker)),

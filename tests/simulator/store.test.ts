@@ -554,7 +554,7 @@ const operations = fc.array(operation, { minLength: 10, maxLength: 30, size: "ma
 test("the simulated store answers and refuses as PostgreSQL does, and keeps the same rows", async () => {
   await fc.assert(
     fc.asyncProperty(operations, list => compare(list)),
-    { numRuns: 60, interruptAfterTimeLimit: 12_000 },
+    { numRuns: 60, interruptAfterTimeLimit: 6_000 },
   )
 }, 120_000)
 

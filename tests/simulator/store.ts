@@ -238,7 +238,15 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
   /** Joined with its author: without him it is not shown. */
   const messageState = (row: ReturnType<typeof messages.get>): MessageState | undefined => {
     const author = row && users.get(row.author_id)
-    return author && { ...row, author_username: author.username, author_badges: [...author.badges], pinned: false }
+    return (
+      author && {
+        ...row,
+        author_username: author.username,
+        author_bot: author.bot,
+        author_badges: [...author.badges],
+        pinned: false,
+      }
+    )
   }
 
   return {
@@ -248,6 +256,27 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       look: unsupported("service.look"),
       setState: unsupported("service.setState"),
       claimSecretKey: unsupported("service.claimSecretKey"),
+      forgetSecretKey: unsupported("service.forgetSecretKey"),
+    },
+    messagingSettings: { find: unsupported("messagingSettings.find") },
+    settings: {
+      list: unsupported("settings.list"),
+      find: unsupported("settings.find"),
+      keys: unsupported("settings.keys"),
+      forgetFocus: unsupported("settings.forgetFocus"),
+    },
+    notifications: {
+      page: unsupported("notifications.page"),
+      unreadCount: unsupported("notifications.unreadCount"),
+      states: unsupported("notifications.states"),
+    },
+    mails: {
+      request: unsupported("mails.request"),
+      take: unsupported("mails.take"),
+      putBack: unsupported("mails.putBack"),
+      settle: unsupported("mails.settle"),
+      waiting: unsupported("mails.waiting"),
+      forgetOld: unsupported("mails.forgetOld"),
     },
     addressBlocks: {
       list: unsupported("addressBlocks.list"),
@@ -263,10 +292,50 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       answer: unsupported("operatorRequests.answer"),
       answerTo: unsupported("operatorRequests.answerTo"),
       usersWithSessions: unsupported("operatorRequests.usersWithSessions"),
+      command: unsupported("operatorRequests.command"),
+      takeCommand: unsupported("operatorRequests.takeCommand"),
+      keepCommand: unsupported("operatorRequests.keepCommand"),
+      putCommandBack: unsupported("operatorRequests.putCommandBack"),
+      answerCommand: unsupported("operatorRequests.answerCommand"),
+      answerToCommand: unsupported("operatorRequests.answerToCommand"),
     },
+    accessTokens: {
+      list: unsupported("accessTokens.list"),
+      isTaken: unsupported("accessTokens.isTaken"),
+      create: unsupported("accessTokens.create"),
+      revoke: unsupported("accessTokens.revoke"),
+    },
+    accountDeletion: {
+      due: unsupported("accountDeletion.due"),
+      eraseRows: unsupported("accountDeletion.eraseRows"),
+      eraseExportParts: unsupported("accountDeletion.eraseExportParts"),
+      botsOf: unsupported("accountDeletion.botsOf"),
+      ownedServers: unsupported("accountDeletion.ownedServers"),
+      isOwner: unsupported("accountDeletion.isOwner"),
+      serversKnowing: unsupported("accountDeletion.serversKnowing"),
+      channelsNaming: unsupported("accountDeletion.channelsNaming"),
+      related: unsupported("accountDeletion.related"),
+    },
+    exports: {
+      latest: unsupported("exports.latest"),
+      latestReady: unsupported("exports.latestReady"),
+      tables: unsupported("exports.tables"),
+      part: unsupported("exports.part"),
+      rows: unsupported("exports.rows"),
+      messages: unsupported("exports.messages"),
+      addPart: unsupported("exports.addPart"),
+      touch: unsupported("exports.touch"),
+      forgetOtherAttempts: unsupported("exports.forgetOtherAttempts"),
+      forgetEarlier: unsupported("exports.forgetEarlier"),
+      takeStuck: unsupported("exports.takeStuck"),
+      forgetExpired: unsupported("exports.forgetExpired"),
+    },
+    bots: { ownedBy: unsupported("bots.ownedBy") },
     users: {
       find: unsupported("users.find"),
       findByLogin: unsupported("users.findByLogin"),
+      findByName: unsupported("users.findByName"),
+      onlookers: unsupported("users.onlookers"),
       exists: unsupported("users.exists"),
       async load(id) {
         const [user, own, presence, voice] = await Promise.all([
@@ -286,6 +355,11 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           sessions: kept,
           presence: presence ?? defaultPresence,
           pairs: new Map(),
+          oneTimeTokens: new Map(),
+          messaging: new Map(),
+          settings: new Map(),
+          notifications: new Map(),
+          exports: new Map(),
           ...voice,
         }
       },
@@ -315,7 +389,19 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
               session_id: id,
               ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
               ...picked(user, "username", "bot", "must_rename", "rename_reason"),
+              typing_indicators: tables.messagingSettings.get(user.id)?.typing_indicators_enabled ?? true,
+              account: picked(
+                user,
+                "email",
+                "created_at",
+                "email_verified",
+                "age_verified",
+                "totp_enabled",
+                "deletion_status",
+                "deletion_at",
+              ),
               tier: tierAt(user, Math.floor(tables.now() / 1000)),
+              tier_expires_at: (user.tier_expires_at ?? 0) * 1000 > tables.now() ? user.tier_expires_at : null,
               badges: [...user.badges],
               permissions: [...user.permissions],
               ...picked(locked, "locked_until", "lock_reason"),
@@ -333,9 +419,26 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             .slice(0, limit)
             .map(({ id, user_id }) => ({ id, user_id })),
         ),
-      lockedUntil: unsupported("sessions.lockedUntil"),
+      ofUser: unsupported("sessions.ofUser"),
+      isLocked: unsupported("sessions.isLocked"),
       countFailure: unsupported("sessions.countFailure"),
+      takeBackFailure: unsupported("sessions.takeBackFailure"),
       clearFailures: unsupported("sessions.clearFailures"),
+      forgetFailures: unsupported("sessions.forgetFailures"),
+    },
+
+    oauth: {
+      begin: unsupported("oauth.begin"),
+      waitOf: unsupported("oauth.waitOf"),
+      take: unsupported("oauth.take"),
+      forgetExpired: unsupported("oauth.forgetExpired"),
+      userOf: unsupported("oauth.userOf"),
+    },
+
+    oneTimeTokens: {
+      find: unsupported("oneTimeTokens.find"),
+      ofUser: unsupported("oneTimeTokens.ofUser"),
+      forgetExpired: unsupported("oneTimeTokens.forgetExpired"),
     },
 
     servers: {
@@ -543,7 +646,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           for (const user_id of asked) {
             const known = presences.get(user_id)
             if (known) presences.update(user_id, { last_seen: Math.max(known.last_seen ?? at, at) })
-            else if (users.has(user_id))
+            else if (users.has(user_id) && users.get(user_id)!.deletion_status !== "purged")
               presences.insert([{ user_id, ...defaultPresence, activities: [], last_seen: at }])
           }
         })

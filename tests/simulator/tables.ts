@@ -2,6 +2,8 @@ import postgres from "postgres"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Permission } from "../../src/contract/permissions.ts"
 import type { Server } from "../../src/contract/servers.ts"
+import { limits } from "../../src/contract/limits.ts"
+import { compareIds } from "../../src/domain/snowflake.ts"
 import type {
   BanState,
   CallState,
@@ -13,6 +15,8 @@ import type {
 } from "../../src/domain/states.ts"
 import type { deleteBan, putBan } from "../../src/storage/bans.ts"
 import type { insertChannel } from "../../src/storage/channels.ts"
+import type { eraseAccount } from "../../src/storage/account-deletion.ts"
+import type { ExportRow, putExport } from "../../src/storage/exports.ts"
 import type { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import type { OutboxRow } from "../../src/storage/lanes.ts"
 import {
@@ -22,6 +26,8 @@ import {
   type MessageRow,
   type updateContent,
 } from "../../src/storage/messages.ts"
+import type { ExternalAccountRow, insertExternalAccount } from "../../src/storage/oauth.ts"
+import type { deleteOneTimeToken, OneTimeTokenRow, putOneTimeToken } from "../../src/storage/one-time-tokens.ts"
 import type { deleteOverride, OverrideRow, putOverride } from "../../src/storage/overrides.ts"
 import type { IncarnationRow, ShardRow } from "../../src/storage/placement.ts"
 import type { PresenceRow, putPresence } from "../../src/storage/presences.ts"
@@ -38,6 +44,14 @@ import type {
   updateRole,
 } from "../../src/storage/servers.ts"
 import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
+import type { MessagingRow, putMessagingSettings } from "../../src/storage/messaging-settings.ts"
+import type {
+  insertNotification,
+  markAllNotificationsRead,
+  markNotificationRead,
+  NotificationRow,
+} from "../../src/storage/notifications.ts"
+import type { deleteSetting, putSetting, SettingRow } from "../../src/storage/settings.ts"
 import type { markTell, TellMark } from "../../src/storage/tells.ts"
 import type { insertUser, updateUser, UserRow } from "../../src/storage/users.ts"
 import type {
@@ -207,6 +221,8 @@ export const pair = (a: string | number, b: string | number) => `${a}:${b}`
 export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">) =>
   `${shard}:${source}:${number}:${item}`
 
+const externalKey = ({ provider, issuer, subject }: ExternalAccountRow) => JSON.stringify([provider, issuer, subject])
+
 /** The tables of the migrations, with the names that PostgreSQL gives their constraints. */
 export interface StoredPresence extends PresenceRow {
   readonly activities: NonNullable<PresenceRow["activities"]>
@@ -249,6 +265,34 @@ export class Tables {
     primary: { constraint: "sessions_pkey", key: row => row.id },
     groups: { user: row => row.user_id },
     references: { sessions_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly oneTimeTokens = this.#table<OneTimeTokenRow>({
+    primary: { constraint: "one_time_tokens_pkey", key: row => row.id },
+    groups: { user: row => row.user_id },
+    references: { one_time_tokens_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly externalAccounts = this.#table<ExternalAccountRow>({
+    primary: { constraint: "external_accounts_pkey", key: row => externalKey(row) },
+    groups: { user: row => row.user_id },
+    references: { external_accounts_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly messagingSettings = this.#table<MessagingRow>({
+    primary: { constraint: "messaging_settings_pkey", key: row => row.user_id },
+    references: { messaging_settings_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly settings = this.#table<SettingRow>({
+    primary: { constraint: "settings_pkey", key: row => pair(row.user_id, row.key) },
+    groups: { user: row => row.user_id },
+    references: { settings_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly notifications = this.#table<NotificationRow>({
+    primary: { constraint: "notifications_pkey", key: row => row.id },
+    groups: { user: row => row.user_id },
+    references: { notifications_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly exports = this.#table<ExportRow>({
+    primary: { constraint: "exports_pkey", key: row => row.id },
+    references: { exports_user_id_fkey: row => this.users.has(row.user_id) },
   })
   readonly presences = this.#table<StoredPresence>({
     primary: { constraint: "presences_pkey", key: row => row.user_id },
@@ -394,6 +438,67 @@ const applyWrite = {
   },
   touchSession({ sessions }, rows: RowsOf<typeof touchSession>) {
     for (const { id, expires_at, last_activity } of rows) sessions.update(id, { expires_at, last_activity })
+  },
+  putOneTimeToken({ oneTimeTokens }, rows: RowsOf<typeof putOneTimeToken>) {
+    for (const row of rows)
+      if (oneTimeTokens.has(row.id)) oneTimeTokens.update(row.id, { failures: row.failures })
+      else oneTimeTokens.insert([row])
+  },
+  insertExternalAccount({ externalAccounts }, rows: RowsOf<typeof insertExternalAccount>) {
+    externalAccounts.insert(rows)
+  },
+  putMessagingSettings({ messagingSettings }, rows: RowsOf<typeof putMessagingSettings>) {
+    for (const row of rows)
+      if (messagingSettings.has(row.user_id)) messagingSettings.update(row.user_id, row)
+      else messagingSettings.insert([row])
+  },
+  putSetting({ settings }, rows: RowsOf<typeof putSetting>) {
+    for (const row of rows) {
+      const key = pair(row.user_id, row.key)
+      if (settings.has(key)) settings.update(key, picked(row, "value", "created_at", "updated_at"))
+      else settings.insert([row])
+    }
+  },
+  deleteSetting({ settings }, rows: RowsOf<typeof deleteSetting>) {
+    for (const { user_id, key } of rows) settings.delete(pair(user_id, key))
+  },
+  insertNotification({ notifications }, rows: RowsOf<typeof insertNotification>) {
+    notifications.insert(rows)
+    for (const user of new Set(rows.map(row => row.user_id))) {
+      const ids = notifications.of("user", user).map(({ id }) => id)
+      for (const id of ids.sort(compareIds).slice(0, -limits.notificationsKept)) notifications.delete(id)
+    }
+  },
+  markNotificationRead({ notifications }, rows: RowsOf<typeof markNotificationRead>) {
+    for (const { id } of rows) notifications.update(id, { read: true })
+  },
+  markAllNotificationsRead({ notifications }, rows: RowsOf<typeof markAllNotificationsRead>) {
+    for (const { user_id } of rows)
+      for (const { id } of notifications.of("user", user_id)) notifications.update(id, { read: true })
+  },
+  putExport({ exports }, rows: RowsOf<typeof putExport>) {
+    for (const row of rows)
+      if (exports.has(row.id)) exports.update(row.id, picked(row, "attempt", "ready_at", "expires_at"))
+      else exports.insert([row])
+  },
+  eraseAccount(tables: Tables, rows: RowsOf<typeof eraseAccount>) {
+    const { sessions, oneTimeTokens, settings, notifications, exports, presences, voiceCalls, voiceUsage } = tables
+    for (const { user_id } of rows) {
+      for (const { id } of sessions.of("user", user_id)) sessions.delete(id)
+      for (const { id } of oneTimeTokens.of("user", user_id)) oneTimeTokens.delete(id)
+      for (const one of tables.externalAccounts.of("user", user_id)) tables.externalAccounts.delete(externalKey(one))
+      for (const { key } of settings.of("user", user_id)) settings.delete(pair(user_id, key))
+      for (const { day } of voiceUsage.of("user", user_id)) voiceUsage.delete(pair(user_id, day))
+      for (const { id, ...row } of notifications.values())
+        if (row.user_id === user_id || row.sender_id === user_id) notifications.delete(id)
+      for (const row of exports.values()) if (row.user_id === user_id) exports.delete(row.id)
+      for (const table of [tables.messagingSettings, presences, voiceCalls]) table.delete(user_id)
+    }
+  },
+  /** The simulated doors count no failures. */
+  eraseFailedLogins() {},
+  deleteOneTimeToken({ oneTimeTokens }, rows: RowsOf<typeof deleteOneTimeToken>) {
+    for (const { id } of rows) oneTimeTokens.delete(id)
   },
   insertServer({ servers }, rows: RowsOf<typeof insertServer>) {
     servers.insert(

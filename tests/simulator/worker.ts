@@ -10,6 +10,7 @@ import { Gateway, type GatewayOptions, type GatewayTopology } from "../../src/ga
 import type { Log } from "../../src/observability/log.ts"
 import type { Metrics } from "../../src/observability/metrics.ts"
 import { wireVersion } from "../../src/contract/system.ts"
+import { AccessTokens } from "../../src/domain/access-tokens.ts"
 import type { ServiceView } from "../../src/domain/server-status.ts"
 import type { Storage } from "../../src/storage/storage.ts"
 import { SimulatedApp } from "./sockets.ts"
@@ -47,8 +48,10 @@ const undisturbed: ServiceView = {
     resets: 0,
     reset_until: "0",
     blocks_version: 0,
+    access_version: 0,
   },
   isBlocked: () => false,
+  accessTokens: new AccessTokens([]),
   isOver: () => false,
   onChange() {},
 }
@@ -118,7 +121,8 @@ export class SimulatedWorker implements Actor {
       node,
       records: new GatewaySessions(remembering, keys),
       storage,
-      tokens: { verify: this.#options.verify as never },
+      // Simulated clients do not type, so nobody asks what is known of a token later on.
+      tokens: { verify: this.#options.verify as never, known: () => Promise.reject(new Error("nobody types")) },
       topology: topology.gateway,
       presence: topology.presence,
       limited: false,
@@ -129,6 +133,7 @@ export class SimulatedWorker implements Actor {
       compression: true,
       tokenBinding: false,
       clientAddress: peer => peer,
+      isFailedTooOften: async () => false,
       service: undisturbed,
       minClientVersion: wireVersion,
       clock,

@@ -1,0 +1,122 @@
+import { randomBytes } from "node:crypto"
+import { userActor } from "../../src/actors/user.ts"
+import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
+import { newAccount } from "../../src/domain/accounts.ts"
+import type { Cluster, Worker } from "./cluster.ts"
+import { clientAt, type Person } from "./person.ts"
+import { plantedId, plantServer } from "./seeds.ts"
+import { expect } from "./test.ts"
+import { refusal } from "./conformance.ts"
+
+export interface Everything {
+  readonly bot: { readonly id: string; readonly token: string }
+  /** Of Lin's, with the subject as its member. */
+  readonly server: { readonly id: string; readonly channel: string; readonly message: string }
+  /** Lin's as well: the subject is banned from it. */
+  readonly barred: string
+}
+
+/** A bot with its token. */
+export async function botOf(cluster: Cluster, at: Worker, owner: Person): Promise<Everything["bot"]> {
+  const { user } = await at.node.create(userActor, {
+    type: "register",
+    user: newAccount({
+      username: cluster.newName("robot"),
+      email: null,
+      password_hash: null,
+      created_at: Math.floor(Date.now() / 1000),
+      bot: true,
+      owner_id: owner.id,
+    }),
+    session: null,
+  })
+  const secret = randomBytes(48).toString("base64url")
+  await at.node.ask(userActor, user.id, { type: "issueBotToken", token_hash: hashSecret(secret) })
+  return { id: user.id, token: `bot.${user.id}.${secret}` }
+}
+
+/**
+ * Gives a person something in every table that holds anything about people: over REST where that is quick, else as rows.
+ * Others have the same beside it, so that whoever takes too much is seen. Their name and address are nowhere but where the
+ * server itself puts them.
+ */
+export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, lin: Person): Promise<Everything> {
+  const { sql } = cluster
+  const now = Math.floor(Date.now() / 1000)
+  const [adas, lins] = [ada.on(at), lin.on(at)]
+  const { id: server } = await lins.createServer({ name: "Lin's" })
+  const [channel] = await lins.listChannels({ server_id: server })
+  const { code } = await lins.createInvite({ channel_id: channel!.id })
+  await adas.joinByInvite({ invite_code: code })
+  await adas.createInvite({ channel_id: channel!.id })
+  const message = await adas.createMessage({ channel_id: channel!.id, content: "What Ada wrote", nonce: "n1" })
+  await lins.createMessage({ channel_id: channel!.id, content: "What Lin wrote" })
+  await lins.setOverride({
+    channel_id: channel!.id,
+    target_id: ada.id,
+    type: "member",
+    allow: [],
+    deny: ["voice.speak"],
+  })
+  const { server_id: barred } = await plantServer(cluster, { owner: lin })
+  await lins.banUser({ server_id: barred, user_id: ada.id, reason: "Too loud" })
+
+  const [friend, blocked, blocker, asked] = [
+    lin,
+    await cluster.person("blocked", at),
+    await cluster.person("blocker", at),
+    await cluster.person("asked", at),
+  ]
+  await adas.requestFriend({ user_id: friend.id, message: "It is me" })
+  await lins.acceptFriend({ user_id: ada.id })
+  await adas.blockUser({ user_id: blocked.id })
+  await blocker.on(at).blockUser({ user_id: ada.id })
+  for (const rest of [adas, lins]) await rest.requestFriend({ user_id: asked.id })
+  for (const rest of [adas, lins]) await rest.updatePresence({ status: "dnd", custom_status: "At work" })
+  expect(await refusal(clientAt(at).login({ username: ada.username, password: "Wrong-Horse-99" }))).toBe(
+    "invalid_credentials",
+  )
+  for (const [person, title, sender] of [
+    [ada, "Lin", lin],
+    [lin, ada.username, ada],
+    [lin, "You", lin],
+  ] as const)
+    await sql`
+      INSERT INTO notifications (id, user_id, type, title, content, sender_id, created_at)
+      VALUES (${plantedId()}, ${person.id}, 'mention', ${title}, 'Hello', ${sender.id}, ${now})`
+  const bot = await botOf(cluster, at, ada)
+
+  for (const person of [ada, lin]) {
+    const { id } = person
+    await sql`INSERT INTO settings (user_id, key, value, created_at, updated_at) VALUES (${id}, 'theme', 'dark', ${now}, ${now})`
+    await sql`
+      INSERT INTO messaging_settings (user_id, read_receipts_enabled, typing_indicators_enabled, compact_messages_enabled,
+        allow_dms_from, auto_create_dms) VALUES (${id}, false, true, true, 'friends', true)`
+    await sql`
+      INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, expires_at)
+      VALUES (${plantedId()}, ${id}, 'verify_email', ${hashSecret(newSecret())}, ${person.email}, ${now + 3600})`
+    await sql`INSERT INTO mails (user_id, kind, number, asked_at, sent_at) VALUES (${id}, 'password_reset', 9, ${now}, ${now})`
+    await sql`
+      INSERT INTO external_accounts (provider, issuer, subject, user_id, linked_at)
+      VALUES ('google', 'https://accounts.google.com', ${`subject of ${id}`}, ${id}, ${now})`
+    await sql`INSERT INTO voice_usage (user_id, day, seconds) VALUES (${id}, ${Math.floor(now / 86_400) - 1}, 60)`
+    await sql`
+      INSERT INTO voice_calls (user_id, server_id, channel_id, voice_session_id, began_at)
+      VALUES (${id}, ${server}, ${channel!.id}, 'over', ${now * 1000})`
+    await sql`
+      INSERT INTO voice_states (server_id, user_id, channel_id, voice_session_id, worker, gateway_session_id, self_mute,
+        self_deaf, self_video, self_stream, suppress, joined_at)
+      VALUES (${server}, ${id}, ${channel!.id}, 'over', ${at.id}, 'gone', false, false, false, false, false, ${now * 1000})`
+    await sql`
+      INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at)
+      VALUES (${server}, ${plantedId()}, 'Spam', ${id}, ${now})`
+    await sql`
+      INSERT INTO address_blocks (address, reason, blocked_at, blocked_by) VALUES (${`192.0.2.${person === ada ? 1 : 2}`}, 'Spam', ${now}, ${id})`
+    await sql`INSERT INTO operator_requests (kind, user_id, message, done_at) VALUES ('forceLogout', ${id}, 'Sorry', now())`
+    await sql`
+      INSERT INTO operator_commands (user_id, command, input, done_at, answer)
+      VALUES (${id}, 'forceRename', '{"reason":null}', now(), '{}'),
+        (${id}, 'createBot', ${JSON.stringify({ name: "robot", token_hash: `hash of a token of ${id}` })}, now(), '{}')`
+  }
+  return { bot, server: { id: server, channel: channel!.id, message: message.id }, barred }
+}
