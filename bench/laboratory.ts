@@ -7,7 +7,7 @@ import { startEmbeddedRedis } from "../src/cluster/embedded.ts"
 import { startEmbeddedPostgres } from "../src/storage/embedded.ts"
 import { migrate } from "../src/storage/migrate.ts"
 import { startBareServer } from "./bare/bare-server.ts"
-import type { BareServer } from "./bare/bare-server.ts"
+import type { BareName, BareServer } from "./bare/bare-server.ts"
 import { Crowd } from "./load/crowd.ts"
 import { settle } from "./population.ts"
 import type { Population, Sizes } from "./population.ts"
@@ -22,6 +22,9 @@ export interface Starling {
   output(): string
   stop(): Promise<void>
 }
+
+/** As `npm start` has it. */
+export const threadPoolSize = String(Math.max(8, 2 * availableParallelism()))
 
 const quiet = {
   info: () => undefined,
@@ -70,6 +73,24 @@ export class Laboratory {
     }
   }
 
+  /** Opens one for some work, and closes it when that is over or the program is told to end. */
+  static async use<T>(sizes: Sizes, mainFile: string, work: (laboratory: Laboratory) => Promise<T>): Promise<T> {
+    const laboratory = await Laboratory.open(sizes, mainFile)
+    const interrupted = () => {
+      laboratory.close().then(
+        () => process.exit(130),
+        () => process.exit(130),
+      )
+    }
+    process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
+    try {
+      return await work(laboratory)
+    } finally {
+      await laboratory.close()
+      process.off("SIGINT", interrupted).off("SIGTERM", interrupted)
+    }
+  }
+
   private constructor(made: {
     postgres: { url: string; pid: number }
     bare: { url: string; pid: number }
@@ -97,8 +118,7 @@ export class Laboratory {
         REDIS_URL: this.redisUrl,
         SECRET_KEY: "one key for every server of a benchmark",
         NODE_ENV: "production",
-        // As `npm start` has it.
-        UV_THREADPOOL_SIZE: String(Math.max(8, 2 * availableParallelism())),
+        UV_THREADPOOL_SIZE: threadPoolSize,
         ...environment,
       },
     })
@@ -112,7 +132,7 @@ export class Laboratory {
     }
   }
 
-  async startBare(name: "publish" | "posts" | "rooms", args: string[], environment = {}): Promise<BareServer> {
+  async startBare(name: BareName, args: string[], environment = {}): Promise<BareServer> {
     const server = await startBareServer(name, args, environment)
     return { ...server, stop: this.#owned(() => server.stop()) }
   }

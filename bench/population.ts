@@ -18,6 +18,8 @@ export interface Population {
   idlers: { tokens: string[]; posters: Poster[] }
   /** As many users each time, over more and more servers: user i and poster i are in server i % `servers`. */
   spreads: { servers: number; tokens: string[]; posters: Poster[] }[]
+  /** People with a password, the same one for all, in no server. By group: who they are, and the first session of each. */
+  registered: { usernames: string[]; tokens: string[] }[]
   /** A few members of a quiet server. */
   quiet: { channel: string; tokens: string[]; posters: Poster[] }
 }
@@ -28,6 +30,8 @@ export interface Sizes {
   idlers: number
   /** Users of each spread, and over how many servers they are. */
   spreads?: { users: number; servers: number[] }
+  /** Groups of people with a password of this hash, each with so many sessions. */
+  registered?: { passwordHash: string; groups: { users: number; sessions: number }[] }
 }
 
 const idleServers = 100
@@ -38,7 +42,17 @@ const postersOfASpread = 32
 
 interface User {
   id: string
-  session: string
+  username: string
+  sessions: Session[]
+  /** Of the first session. */
+  token: string
+  passwordHash: string | null
+  /** When his sessions were last used, Unix seconds. */
+  seenAt: number
+}
+
+interface Session {
+  id: string
   token: string
   tokenHash: string
 }
@@ -77,6 +91,12 @@ export async function settle(databaseUrl: string, sizes: Sizes): Promise<Populat
     return { servers: count, tokens: users.map(user => user.token), posters }
   })
 
+  const registered = (sizes.registered?.groups ?? []).map(({ users, sessions }) => {
+    const passwordHash = sizes.registered!.passwordHash
+    const group = town.users(users, { sessions, passwordHash, seenSecondsAgo: 3_600 })
+    return { usernames: group.map(user => user.username), tokens: group.map(user => user.token) }
+  })
+
   const quiet = town.users(quietMembers)
   const corner = town.server(quiet)
 
@@ -89,6 +109,7 @@ export async function settle(databaseUrl: string, sizes: Sizes): Promise<Populat
       posters: housed.map(server => posterOf(server.members[0]!, server)),
     },
     spreads,
+    registered,
     quiet: {
       channel: corner.channel,
       tokens: quiet.map(user => user.token),
@@ -110,14 +131,20 @@ class Town {
   readonly #users: User[] = []
   readonly #servers: Server[] = []
 
-  users(count: number): User[] {
-    const users = Array.from({ length: count }, (_, k) => {
+  users(count: number, { sessions = 1, passwordHash = null as string | null, seenSecondsAgo = 0 } = {}): User[] {
+    const seenAt = Math.floor(this.#now / 1_000) - seenSecondsAgo
+    const users = Array.from({ length: count }, (_, k): User => {
       const at = this.#users.length + k
+      const shard = at % shardCount
       // Yesterday, so that no id of today can be the same.
-      const mark = { ms: this.#yesterday + Math.floor(at / shardCount), sequence: 0 }
-      const session = idOf(at % shardCount, { ...mark, sequence: 1 })
-      const secret = newSecret()
-      return { id: idOf(at % shardCount, mark), session, token: `${session}.${secret}`, tokenHash: hashSecret(secret) }
+      const ms = this.#yesterday + Math.floor(at / shardCount)
+      const own = Array.from({ length: sessions }, (_, i): Session => {
+        const id = idOf(shard, { ms, sequence: 1 + i })
+        const secret = newSecret()
+        return { id, token: `${id}.${secret}`, tokenHash: hashSecret(secret) }
+      })
+      const id = idOf(shard, { ms, sequence: 0 })
+      return { id, username: usernameOf(at), sessions: own, token: own[0]!.token, passwordHash, seenAt }
     })
     this.#users.push(...users)
     return users
@@ -137,19 +164,23 @@ class Town {
   async write(databaseUrl: string): Promise<void> {
     const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
     const users = this.#users
+    const sessions = users.flatMap(user => user.sessions.map(session => ({ user, session })))
     const servers = this.#servers
     const now = Math.floor(this.#now / 1_000)
     const column = <T>(rows: readonly T[], of: (row: T, i: number) => string) => rows.map(of)
     try {
       await sql`
-        INSERT INTO users (id, username, email, created_at)
-        SELECT id, name, name || '@example.invalid', ${now}
-        FROM unnest(${column(users, user => user.id)}::bigint[], ${column(users, (_, i) => usernameOf(i))}::text[]) AS u (id, name)`
+        INSERT INTO users (id, username, email, password_hash, created_at)
+        SELECT id, name, name || '@example.invalid', password_hash, ${now}
+        FROM unnest(${column(users, user => user.id)}::bigint[], ${column(users, user => user.username)}::text[],
+          ${users.map(user => user.passwordHash)}::text[]) AS u (id, name, password_hash)`
       await sql`
         INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
-        SELECT id, user_id, token_hash, '127.0.0.1', 'benchmark', ${now}, ${now + 7 * 86_400}, ${now}
-        FROM unnest(${column(users, user => user.session)}::bigint[], ${column(users, user => user.id)}::bigint[],
-          ${column(users, user => user.tokenHash)}::text[]) AS s (id, user_id, token_hash)`
+        SELECT id, user_id, token_hash, '127.0.0.1', 'benchmark', ${now}, ${now + 7 * 86_400}, seen_at
+        FROM unnest(${column(sessions, ({ session }) => session.id)}::bigint[],
+          ${column(sessions, ({ user }) => user.id)}::bigint[],
+          ${column(sessions, ({ session }) => session.tokenHash)}::text[],
+          ${column(sessions, ({ user }) => String(user.seenAt))}::bigint[]) AS s (id, user_id, token_hash, seen_at)`
       await sql`
         INSERT INTO servers (id, name, owner_id, member_count, created_at)
         SELECT id, name, owner_id, member_count, ${now}

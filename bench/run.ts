@@ -3,20 +3,19 @@
  * memory per idle session, latency. Prints the ratios beside what we aim for and keeps every raw number in `results/`.
  */
 import { execFile } from "node:child_process"
-import { mkdir, writeFile } from "node:fs/promises"
-import { loadavg } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs, promisify } from "node:util"
+import { benchAccounts } from "./accounts/run.ts"
+import { mostRuns, readCount, readParts } from "./arguments.ts"
 import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
 import { benchCompression } from "./compression.ts"
 import { benchGateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
-import { Laboratory } from "./laboratory.ts"
 import { benchLatency } from "./latency.ts"
-import { commit, machine, versions } from "./machine.ts"
 import { authors, benchPosts } from "./posts.ts"
-import { caption, fanOutChart, ratioChart, summarize, table } from "./report.ts"
+import { record, show } from "./record.ts"
+import { fanOutChart, summarize } from "./report.ts"
 import type { Results } from "./report.ts"
 import { benchScaling } from "./scaling/run.ts"
 import { Stop } from "./stop.ts"
@@ -33,6 +32,7 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 npm run bench -- scaling      the cost model and its simulation, see docs/scaling.md
 npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md
 npm run bench -- gateway      sizes of audiences, storms, idle sessions, latency under load
+npm run bench -- accounts     sign-ins, the cost of asking who one is, latency while many sign in
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -58,24 +58,15 @@ function readArguments(): Arguments {
       main: { type: "string" },
     },
   })
-  const number = (name: string, value: string | undefined, fallback: number, most: number) => {
-    if (value === undefined) return fallback
-    if (!/^\d+$/.test(value) || Number(value) < 1 || Number(value) > most)
-      throw new Stop(`--${name} takes a whole number from 1 to ${most}\n\n${usage}`)
-    return Number(value)
-  }
-  const only = values.only.split(",").map(name => {
-    const part = parts.find(part => part === name.trim())
-    if (part === undefined) throw new Stop(`there is no part ${name}\n\n${usage}`)
-    return part
-  })
+  const number = (name: string, value: string | undefined, fallback: number, most: number) =>
+    readCount(name, value, fallback, most, usage)
   const isQuick = values.quick
   return {
-    only: new Set(only),
+    only: readParts(parts, values.only, usage),
     isQuick,
     mainFile: values.main === undefined ? undefined : resolve(values.main),
     extent: {
-      runs: number("runs", values.runs, isQuick ? 1 : 3, 20),
+      runs: number("runs", values.runs, isQuick ? 1 : 3, mostRuns),
       warmUpSeconds: isQuick ? 1 : 4,
       seconds: isQuick ? 2 : 5,
       idleSessions: number("sessions", values.sessions, isQuick ? 1_000 : 5_000, 30_000),
@@ -87,31 +78,10 @@ function readArguments(): Arguments {
 
 async function main(): Promise<void> {
   const { only, extent, isQuick, mainFile } = readArguments()
-  if (process.platform !== "linux") throw new Stop("the benchmark reads /proc, so it runs on Linux only")
-  const startedAt = performance.now()
-  const [loadBefore] = loadavg()
-  if (mainFile === undefined) await build()
-  say("starting PostgreSQL and Redis, and peopling the database")
   const idlers = only.has("idle") ? extent.idleSessions + firstSessions : 0
   const sizes = { audience, authors, idlers }
-  const laboratory = await Laboratory.open(sizes, mainFile ?? join(root, "dist", "src", "main.js"))
-  const interrupted = () => {
-    laboratory.close().then(
-      () => process.exit(130),
-      () => process.exit(130),
-    )
-  }
-  process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
-  try {
-    const results: Results = {
-      at: new Date().toISOString(),
-      commit: commit(),
-      isQuick,
-      extent,
-      versions: await versions(laboratory.databaseUrl, laboratory.redisUrl),
-      machine: machine(loadBefore!),
-      seconds: 0,
-    }
+  const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (laboratory, about) => {
+    const results: Results = about
     if (only.has("idle")) results.idle = await benchIdle(laboratory, extent, say)
     if (only.has("fanout") || only.has("posts") || only.has("latency")) {
       say("starting Starling")
@@ -120,12 +90,10 @@ async function main(): Promise<void> {
       if (only.has("posts")) results.posts = await benchPosts(laboratory, starling, extent, say)
       if (only.has("latency")) results.latency = await benchLatency(laboratory, starling, extent, say)
     }
-    results.seconds = Math.round((performance.now() - startedAt) / 1_000)
-    await keep(results)
-  } finally {
-    await laboratory.close()
-    process.off("SIGINT", interrupted).off("SIGTERM", interrupted)
-  }
+    return results
+  })
+  const charts = results.fanOut ? { "fan-out": fanOutChart(results, results.fanOut) } : {}
+  await show(results, summarize(results), { isKept: true, charts })
 }
 
 /** As `npm start` does: a benchmark of yesterday's build would be worth nothing. */
@@ -139,20 +107,6 @@ async function build(): Promise<void> {
   }
 }
 
-async function keep(results: Results): Promise<void> {
-  const lines = summarize(results)
-  const folder = join(root, "bench", "results")
-  const name = `${results.at.slice(0, 10)}-${results.commit.replace("+", "-changed")}${results.isQuick ? "-quick" : ""}`
-  await mkdir(folder, { recursive: true })
-  const write = (ending: string, content: string) => writeFile(join(folder, `${name}${ending}`), content)
-  await write(".json", `${JSON.stringify({ ...results, summary: lines }, undefined, 2)}\n`)
-  if (lines.some(line => line.aim !== undefined)) await write("-aims.svg", ratioChart(results, lines))
-  if (results.fanOut) await write("-fan-out.svg", fanOutChart(results, results.fanOut))
-  process.stdout.write(
-    `\n${caption(results)}\n\n${table(lines, results.isQuick)}\n\n${results.seconds} s; kept as bench/results/${name}.json\n`,
-  )
-}
-
 const started = performance.now()
 const say = (what: string) =>
   process.stderr.write(`${((performance.now() - started) / 1_000).toFixed(0).padStart(4)} s  ${what}\n`)
@@ -162,6 +116,7 @@ try {
   if (first === "scaling") await benchScaling(rest, build)
   else if (first === "guarantees") await benchGuarantees(rest)
   else if (first === "gateway") await benchGateway(rest, build, say)
+  else if (first === "accounts") await benchAccounts(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -11,11 +11,14 @@ const files = {
   publish: new URL("./publish.ts", import.meta.url),
   posts: new URL("./posts.ts", import.meta.url),
   rooms: new URL("./rooms.ts", import.meta.url),
+  logins: new URL("./logins.ts", import.meta.url),
+  me: new URL("./me.ts", import.meta.url),
 }
+export type BareName = keyof typeof files
 
 /** Starts a file of this folder in a process of its own. */
 export async function startBareServer(
-  name: keyof typeof files,
+  name: BareName,
   args: string[],
   environment: Record<string, string>,
 ): Promise<BareServer> {

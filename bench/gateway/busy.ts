@@ -1,11 +1,9 @@
-/** From a post to its frame while something else goes on, beside the same on an idle system in the same run. */
+/** From a post to its frame while others post, read slowly, identify or resume. */
 import type { Laboratory, Starling } from "../laboratory.ts"
-import { benchLatency } from "../latency.ts"
-import type { Way, WayResult } from "../latency.ts"
 import type { Crowd } from "../load/crowd.ts"
-import { figure } from "../statistics.ts"
-import type { Figure } from "../statistics.ts"
-import { newRun, pause } from "../trials.ts"
+import { latencyMeanwhile } from "../meanwhile.ts"
+import type { Disturbance, Meanwhile } from "../meanwhile.ts"
+import { newRun } from "../trials.ts"
 import type { Extent } from "../trials.ts"
 import { counted } from "./metrics.ts"
 
@@ -25,17 +23,9 @@ export interface BusyExtent extends Extent {
   readonly floodSeconds: number
 }
 
-export interface BusyResult {
-  readonly meanwhile: string
+export interface BusyResult extends Pick<Meanwhile<number>, "meanwhile" | "ways"> {
   /** Sessions that the server sent from its log because their buffers were full, by run. */
   readonly fellBehind: number[]
-  readonly ways: (Way & { readonly p50: Figure; readonly p99: Figure; readonly runs: WayResult["runs"] })[]
-}
-
-interface Disturbance {
-  readonly name: string
-  /** Begins it. @returns what ends it */
-  begin(): Promise<() => Promise<void>>
 }
 
 export async function benchBusy(
@@ -45,46 +35,27 @@ export async function benchBusy(
 ): Promise<BusyResult[]> {
   const starling = await laboratory.startStarling()
   try {
-    const disturbances = disturbancesOf(laboratory, starling, extent)
-    const measured = new Map(
-      disturbances.map(({ name }) => [name, { ways: [] as WayResult[][], fellBehind: [] as number[] }]),
-    )
     const behind = async () => (await counted(starling, [fallen]))[fallen]!
-    for (let run = 0; run < extent.runs; run++)
-      for (const { name, begin } of run % 2 === 0 ? disturbances : disturbances.toReversed()) {
+    const watched = disturbancesOf(laboratory, starling, extent).map(({ name, begin }): Disturbance<number> => ({
+      name,
+      async begin() {
         const before = await behind()
         const end = await begin()
-        try {
-          const ways = await benchLatency(laboratory, starling, { ...extent, runs: 1 }, () =>
-            say(`latency, meanwhile: ${name}`),
-          )
-          measured.get(name)!.ways.push(ways)
-          measured.get(name)!.fellBehind.push((await behind()) - before)
-        } finally {
+        return async () => {
+          const after = await behind()
           await end()
+          return after - before
         }
-        // What it left behind is none of the next one's.
-        await pause(extent.warmUpSeconds)
-      }
-    return disturbances.map(({ name }) => {
-      const { ways, fellBehind } = measured.get(name)!
-      return { meanwhile: name, fellBehind, ways: merged(ways) }
-    })
+      },
+    }))
+    const results = await latencyMeanwhile(laboratory, starling, watched, extent, say)
+    return results.map(({ meanwhile, notes, ways }) => ({ meanwhile, fellBehind: notes, ways }))
   } finally {
     await starling.stop()
   }
 }
 
-function merged(results: readonly WayResult[][]): BusyResult["ways"] {
-  return results[0]!.map(({ postedAtOwner, heardAtOwner }, i) => {
-    const runs = results.flatMap(ways => ways[i]!.runs)
-    const seen = runs.filter(({ count }) => count > 0)
-    const p50 = figure(seen.map(run => run.p50))
-    return { postedAtOwner, heardAtOwner, runs, p50, p99: figure(seen.map(run => run.p99)) }
-  })
-}
-
-function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: BusyExtent): Disturbance[] {
+function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: BusyExtent): Disturbance<void>[] {
   const { audience, idlers } = laboratory.population
   const listeners = audience.tokens.slice(0, extent.listeners)
   const posters = audience.posters.slice(0, burst)

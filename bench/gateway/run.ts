@@ -1,13 +1,9 @@
 /** `npm run bench -- gateway`: what the gateway costs as it grows, when everybody comes at once, and when nothing happens. */
-import { mkdir, writeFile } from "node:fs/promises"
-import { loadavg } from "node:os"
-import { join, resolve } from "node:path"
+import { resolve } from "node:path"
 import { parseArgs } from "node:util"
+import { mostRuns, readCount, readParts } from "../arguments.ts"
 import { benchIdle, firstSessions } from "../idle.ts"
-import { Laboratory } from "../laboratory.ts"
-import { commit, machine, versions } from "../machine.ts"
-import { caption, ratioChart, table } from "../report.ts"
-import { Stop } from "../stop.ts"
+import { record, show } from "../record.ts"
 import type { Extent } from "../trials.ts"
 import { benchBusy } from "./busy.ts"
 import type { BusyExtent } from "./busy.ts"
@@ -27,7 +23,6 @@ const usage = `npm run bench -- gateway [--only sizes,storms,idle,latency] [--ru
 --write  keeps the results, and measures the memory of 20,000 idle sessions too
 --main   the server to run; left out, this checkout is built and run`
 
-const root = join(import.meta.dirname, "..", "..")
 const parts = ["sizes", "storms", "idle", "latency"] as const
 type Part = (typeof parts)[number]
 
@@ -51,17 +46,9 @@ function readArguments(args: string[]): Arguments {
       main: { type: "string" },
     },
   })
-  const only = values.only.split(",").map(name => {
-    const part = parts.find(part => part === name.trim())
-    if (part === undefined) throw new Stop(`there is no part ${name}\n\n${usage}`)
-    return part
-  })
-  const runs = Number(values.runs ?? (values.quick ? 1 : 3))
-  if (!Number.isInteger(runs) || runs < 1 || runs > 20)
-    throw new Stop(`--runs takes a whole number from 1 to 20\n\n${usage}`)
   return {
-    only: new Set(only),
-    runs,
+    only: readParts(parts, values.only, usage),
+    runs: readCount("runs", values.runs, values.quick ? 1 : 3, mostRuns, usage),
     isQuick: values.quick,
     isKept: values.write,
     mainFile: values.main === undefined ? undefined : resolve(values.main),
@@ -127,14 +114,9 @@ export async function benchGateway(
   say: (what: string) => void,
 ): Promise<void> {
   const asked = readArguments(args)
-  const { only, isQuick, mainFile } = asked
-  if (process.platform !== "linux") throw new Stop("the benchmark reads /proc, so it runs on Linux only")
+  const { only, runs, isQuick, isKept, mainFile } = asked
   const plan = planOf(asked)
-  const quiet = { ...quietExtent(isQuick), runs: asked.runs }
-  const startedAt = performance.now()
-  const [loadBefore] = loadavg()
-  if (mainFile === undefined) await build()
-  say("starting PostgreSQL and Redis, and peopling the database")
+  const quiet = { ...quietExtent(isQuick), runs }
   const audience = Math.max(
     ...(only.has("sizes") ? [...plan.sizes.audiences, ...plan.sizes.plainAudiences] : [1]),
     ...(only.has("latency") ? [plan.latency.listeners] : [1]),
@@ -145,56 +127,22 @@ export async function benchGateway(
     ...(only.has("latency") ? [plan.latency.storming] : [0]),
   )
   const spreads = only.has("sizes") ? { spreads: { users: plan.spreadUsers, servers: [...plan.sizes.servers] } } : {}
-  const laboratory = await Laboratory.open(
-    { audience, authors: 0, idlers, ...spreads },
-    mainFile ?? join(root, "dist/src/main.js"),
+  const sizes = { audience, authors: 0, idlers, ...spreads }
+  const results = await record(
+    { sizes, extent: { runs }, isQuick, mainFile, build, say },
+    async (laboratory, about) => {
+      const results: GatewayResults = about
+      if (only.has("idle")) {
+        results.idle = []
+        for (const extent of plan.idle) results.idle.push(await benchIdle(laboratory, extent, say))
+        results.quiet = await benchQuiet(laboratory, quiet, say)
+      }
+      if (only.has("sizes")) results.sizes = await benchSizes(laboratory, plan.sizes, say)
+      if (only.has("storms")) results.storms = await benchStorms(laboratory, plan.storms, say)
+      if (only.has("latency")) results.latency = await benchBusy(laboratory, plan.latency, say)
+      return results
+    },
   )
-  const interrupted = () => {
-    laboratory.close().then(
-      () => process.exit(130),
-      () => process.exit(130),
-    )
-  }
-  process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
-  try {
-    const results: GatewayResults = {
-      at: new Date().toISOString(),
-      commit: commit(),
-      isQuick,
-      extent: { runs: asked.runs },
-      versions: await versions(laboratory.databaseUrl, laboratory.redisUrl),
-      machine: machine(loadBefore!),
-      seconds: 0,
-    }
-    if (only.has("idle")) {
-      results.idle = []
-      for (const extent of plan.idle) results.idle.push(await benchIdle(laboratory, extent, say))
-      results.quiet = await benchQuiet(laboratory, quiet, say)
-    }
-    if (only.has("sizes")) results.sizes = await benchSizes(laboratory, plan.sizes, say)
-    if (only.has("storms")) results.storms = await benchStorms(laboratory, plan.storms, say)
-    if (only.has("latency")) results.latency = await benchBusy(laboratory, plan.latency, say)
-    results.seconds = Math.round((performance.now() - startedAt) / 1_000)
-    await show(results, asked.isKept)
-  } finally {
-    await laboratory.close()
-    process.off("SIGINT", interrupted).off("SIGTERM", interrupted)
-  }
-}
-
-async function show(results: GatewayResults, isKept: boolean): Promise<void> {
-  const lines = summarize(results)
-  let kept = ""
-  if (isKept) {
-    const folder = join(root, "bench", "results")
-    const ending = results.isQuick ? "-quick" : ""
-    const name = `${results.at.slice(0, 10)}-${results.commit.replace("+", "-changed")}-gateway${ending}`
-    await mkdir(folder, { recursive: true })
-    const write = (ending: string, content: string) => writeFile(join(folder, `${name}${ending}`), content)
-    await write(".json", `${JSON.stringify({ ...results, summary: lines }, undefined, 2)}\n`)
-    if (lines.some(line => line.aim !== undefined)) await write("-aims.svg", ratioChart(results, lines))
-    if (results.sizes) await write("-sizes.svg", sizesChart(results, results.sizes))
-    kept = `; kept as bench/results/${name}.json`
-  }
-  process.stdout.write(`\n${caption(results)}\n\n${table(lines, results.isQuick)}\n\n${results.seconds} s${kept}\n`)
+  const charts = results.sizes ? { sizes: sizesChart(results, results.sizes) } : {}
+  await show(results, summarize(results), { isKept, suffix: "-gateway", charts })
 }

@@ -83,6 +83,49 @@ export interface Pinging {
   run: string
 }
 
+export interface SigningIn {
+  /** HTTP origin. */
+  url: string
+  path: string
+  /** Who sign in, one after another, over and over. */
+  usernames: string[]
+  password: string
+  /** How many have signed in before. */
+  first: number
+  inFlight: number
+  /** Of each lane, from one to the next at least. */
+  everyMs: number
+  seconds: number
+  /** Others than 200 are counted, not thrown. */
+  mayBeRefused?: boolean
+}
+
+export interface SignedIn {
+  /** By status, and why where the answer says that: `503 redis`. */
+  answers: Record<string, number>
+  seconds: number
+  /** Of those who got in. */
+  latency: LatencySummary
+}
+
+export interface Getting {
+  /** HTTP origin. */
+  url: string
+  path: string
+  /** Who ask. So many of them take turns until each has asked `timesEach`, then it is others' turn; and so on and over again. */
+  tokens: string[]
+  atATime: number
+  timesEach: number
+  /** How often somebody has asked before. */
+  first: number
+  /** Kept connections, which take turns. */
+  connections: number
+  inFlight: number
+  seconds: number
+  /** Ends earlier when there were so many. */
+  most: number
+}
+
 export interface Return {
   /** Sessions that lost their connection and have it again. */
   resumed: number
@@ -116,6 +159,12 @@ export interface Commands {
   fanOut: { input: Posting; output: Throughput & { deliveries: number } }
   /** A post is in flight until it is answered. */
   posts: { input: Posting; output: Throughput }
+  /** A sign-in is in flight until it is answered. */
+  signIn: { input: SigningIn; output: SignedIn }
+  /** Those who sign in begin no other. */
+  stopSigningIn: { input: null; output: null }
+  /** A request is in flight until it is answered. */
+  gets: { input: Getting; output: { gets: number; seconds: number; latency: LatencySummary } }
   /** Posts now and then; answers the milliseconds to each session, by poster and session. */
   ping: { input: Pinging; output: { latencies: number[][][] } }
 }
@@ -460,6 +509,74 @@ async function posts({ url, posters, inFlight, seconds, run }: Posting): Promise
   })
 }
 
+let signInUntil = 0
+
+async function signIn(input: SigningIn): Promise<SignedIn> {
+  const { url, path, usernames, password, inFlight, everyMs, seconds, mayBeRefused = false } = input
+  const answers: Record<string, number> = {}
+  const latency = new Histogram()
+  // As many again: who comes next need not be at the worker that has just had one.
+  const free = await Promise.all(Array.from({ length: 2 * inFlight }, () => HttpConnection.open(url)))
+  const all = [...free]
+  try {
+    let next = input.first
+    const from = performance.now()
+    signInUntil = from + seconds * 1_000
+    const lane = async () => {
+      while (performance.now() < signInUntil) {
+        const connection = free.shift()!
+        const body = JSON.stringify({ username: usernames[next++ % usernames.length], password })
+        const sentAt = performance.now()
+        const reply = await connection.post(path, undefined, body)
+        const took = performance.now() - sentAt
+        free.push(connection)
+        const reason = reply.status === 200 ? undefined : /"reason":"([^"]*)"/.exec(reply.body.toString())?.[1]
+        const outcome = reason === undefined ? String(reply.status) : `${reply.status} ${reason}`
+        answers[outcome] = (answers[outcome] ?? 0) + 1
+        if (reply.status === 200) latency.record(took)
+        else if (!mayBeRefused) throw new Error(`POST ${path}: ${reply.status} ${reply.body.toString()}`)
+        if (took < everyMs) await pause(everyMs - took)
+      }
+    }
+    await Promise.all(Array.from({ length: inFlight }, lane))
+    return { answers, seconds: (performance.now() - from) / 1_000, latency: latency.summary() }
+  } finally {
+    for (const connection of all) connection.close()
+  }
+}
+
+function stopSigningIn(): null {
+  signInUntil = 0
+  return null
+}
+
+async function gets(input: Getting): Promise<Commands["gets"]["output"]> {
+  const { url, path, tokens, atATime, timesEach, first, connections, inFlight, seconds, most } = input
+  const groups = Math.floor(tokens.length / atATime)
+  const tokenOf = (number: number) =>
+    tokens[(Math.floor(number / (atATime * timesEach)) % groups) * atATime + (number % atATime)]!
+  const latency = new Histogram()
+  return withConnections(url, Array.from({ length: connections }), async all => {
+    const free = [...all]
+    const from = performance.now()
+    const until = from + seconds * 1_000
+    let count = 0
+    const lane = async () => {
+      for (let now = performance.now(); now < until && count < most;) {
+        const connection = free.shift()!
+        const reply = await connection.get(path, tokenOf(first + count++))
+        if (reply.status !== 200) throw new Error(`GET ${path}: ${reply.status} ${reply.body.toString()}`)
+        free.push(connection)
+        const done = performance.now()
+        latency.record(done - now)
+        now = done
+      }
+    }
+    await Promise.all(Array.from({ length: inFlight }, lane))
+    return { gets: count, seconds: (performance.now() - from) / 1_000, latency: latency.summary() }
+  })
+}
+
 async function ping({ url, posters, everyMs, seconds, run }: Pinging): Promise<Commands["ping"]["output"]> {
   const latencies = posters.map(() => sessions.map((): number[] => []))
   let sentAt = 0
@@ -512,6 +629,9 @@ const commands: { [N in keyof Commands]: (input: Commands[N]["input"]) => unknow
   answer,
   fanOut,
   posts,
+  signIn,
+  stopSigningIn,
+  gets,
   ping,
 }
 

@@ -37,17 +37,25 @@ export class HttpConnection {
   }
 
   /** Sends a JSON body, ASCII only. */
-  post(path: string, token: string, body: string): Promise<HttpReply> {
+  post(path: string, token: string | undefined, body: string): Promise<HttpReply> {
     return this.#send(
-      `POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nAuthorization: Bearer ${token}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      `${this.#head("POST", path, token)}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     )
+  }
+
+  get(path: string, token: string): Promise<HttpReply> {
+    return this.#send(`${this.#head("GET", path, token)}\r\n`)
   }
 
   /** Resets, so that no port is left waiting. */
   close(): void {
     this.#failure ??= new Error("closed")
     this.#socket.resetAndDestroy()
+  }
+
+  #head(method: string, path: string, token: string | undefined): string {
+    const authorization = token === undefined ? "" : `Authorization: Bearer ${token}\r\n`
+    return `${method} ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n${authorization}`
   }
 
   #send(request: string): Promise<HttpReply> {

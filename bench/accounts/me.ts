@@ -1,0 +1,179 @@
+/**
+ * What it costs to be told who one is: a token is looked up, limits are counted, the account is read. The floor is a bare
+ * server that answers as many bytes.
+ */
+import { routeRateLimits } from "../../src/contract/limits.ts"
+import type { Laboratory } from "../laboratory.ts"
+import { idleCpu } from "../posts.ts"
+import { cpuSince, readCpu } from "../processes.ts"
+import type { Parts } from "../processes.ts"
+import type { LatencySummary } from "../statistics.ts"
+import { alternate, compare, pause, scale, sum } from "../trials.ts"
+import type { Comparison, Sides } from "../trials.ts"
+import { mePath } from "./people.ts"
+
+const inFlights = [1, 32] as const
+/** Spread over the workers by chance. */
+const connections = 64
+/** So many people ask in turn, as often as they may in a minute; then others do. */
+const peopleAtATime = 50
+const { requests, burst, seconds: window } = routeRateLimits.get("GET /users/@me")!
+/** Two are left: for a sample, and for the first look at everybody. */
+const timesEach = requests + burst - 2
+
+const firstLookSeconds = 120
+
+export interface MeExtent {
+  readonly runs: number
+  readonly warmUpSeconds: number
+  readonly seconds: number
+  /** How long an idle server is looked at, after as long a rest. */
+  readonly idleSeconds: number
+}
+
+export interface MeRun {
+  readonly gets: number
+  readonly perSecond: number
+  /** Microseconds per GET, user and system: of all server processes, and by part. */
+  readonly cpu: number
+  readonly cpuByPart: Record<string, number>
+  /** The same without what an idle server takes in that time. */
+  readonly cpuAboveIdle: number
+  readonly latency: LatencySummary
+}
+
+export interface MeCase {
+  readonly limits: "on" | "off"
+  readonly inFlight: number
+  readonly people: number
+  readonly bytes: number
+  readonly runs: Sides<MeRun[]>
+  readonly cpu: Comparison
+  readonly cpuAboveIdle: Comparison
+  readonly perSecond: Comparison
+  readonly p50: Comparison
+  readonly p99: Comparison
+}
+
+export async function benchMe(
+  laboratory: Laboratory,
+  extent: MeExtent,
+  say: (what: string) => void,
+): Promise<MeCase[]> {
+  const cases: MeCase[] = []
+  for (const limits of ["on", "off"] as const) cases.push(...(await benchWith(limits, laboratory, extent, say)))
+  return cases
+}
+
+async function benchWith(
+  limits: MeCase["limits"],
+  laboratory: Laboratory,
+  extent: MeExtent,
+  say: (what: string) => void,
+): Promise<MeCase[]> {
+  const { tokens } = laboratory.population.registered[2]!
+  const starling = await laboratory.startStarling({ RATE_LIMITS: limits })
+  const clients = laboratory.startCrowd()
+  try {
+    const sample = await fetch(`${starling.url}${mePath}`, { headers: { Authorization: `Bearer ${tokens[0]}` } })
+    const body = await sample.text()
+    if (sample.status !== 200) throw new Error(`GET ${mePath}: ${sample.status} ${body}`)
+    const bare = await laboratory.startBare("me", [body])
+    const sides = {
+      bare: { url: `http://127.0.0.1:${bare.port}`, path: "/users/@me", parts: { node: [bare.pid] } as Parts },
+      starling: { url: starling.url, path: mePath, parts: starling.parts as Parts },
+    }
+    say(`nothing, for comparison, limits ${limits}`)
+    await pause(extent.idleSeconds)
+    const idle = { bare: { node: 0 }, starling: await idleCpu(starling.parts, extent.idleSeconds) }
+    const allowance = new Allowance(limits === "on" ? tokens.length * timesEach : Infinity)
+    const asking = { tokens, atATime: peopleAtATime, connections }
+    let asked = 0
+    const load = async (side: keyof typeof sides, inFlight: number, seconds: number) => {
+      const { url, path } = sides[side]
+      const isCounted = side === "starling"
+      // Infinity is no JSON.
+      const most = Math.min(isCounted ? await allowance.next() : Infinity, 1e9)
+      const input = { ...asking, url, path, timesEach, first: asked, inFlight, seconds, most }
+      const done = await clients.crowd.ask("gets", input)
+      if (isCounted) {
+        asked += done.gets
+        allowance.spend(done.gets)
+      }
+      return done
+    }
+    const measure = async (side: keyof typeof sides, inFlight: number): Promise<MeRun> => {
+      const { parts } = sides[side]
+      const before = readCpu(parts)
+      const { gets, seconds, latency } = await load(side, inFlight, extent.seconds)
+      const cpuByPart = scale(cpuSince(parts, before), 1 / gets)
+      const cpu = sum(cpuByPart)
+      const cpuAboveIdle = cpu - (sum(idle[side]) * seconds) / gets
+      return { gets, perSecond: gets / seconds, cpu, cpuByPart, cpuAboveIdle, latency }
+    }
+
+    say(`everybody once, limits ${limits}`)
+    await clients.crowd.ask("gets", {
+      ...asking,
+      url: sides.starling.url,
+      path: mePath,
+      timesEach: 1,
+      first: 0,
+      most: tokens.length,
+      inFlight: inFlights[1],
+      seconds: firstLookSeconds,
+    })
+    allowance.spend(tokens.length)
+    const cases: MeCase[] = []
+    for (const inFlight of inFlights) {
+      say(`GET /users/@me, limits ${limits}, ${inFlight} in flight`)
+      for (const side of ["bare", "starling"] as const) await load(side, inFlight, extent.warmUpSeconds)
+      const runs = await alternate(extent.runs, {
+        bare: () => measure("bare", inFlight),
+        starling: () => measure("starling", inFlight),
+      })
+      const of = (value: (run: MeRun) => number) => compare(runs, value, value)
+      cases.push({
+        limits,
+        inFlight,
+        people: tokens.length,
+        bytes: Buffer.byteLength(body),
+        runs,
+        cpu: of(run => run.cpu),
+        cpuAboveIdle: of(run => run.cpuAboveIdle),
+        perSecond: of(run => run.perSecond),
+        p50: of(run => run.latency.p50),
+        p99: of(run => run.latency.p99),
+      })
+    }
+    await bare.stop()
+    return cases
+  } finally {
+    await clients.stop()
+    await starling.stop()
+  }
+}
+
+/** Of requests in any stretch of the limit's window, so that nobody is refused. */
+class Allowance {
+  readonly #perWindow: number
+  readonly #spent: { at: number; count: number }[] = []
+
+  constructor(perWindow: number) {
+    this.#perWindow = perWindow
+  }
+
+  /** @returns how many there may be next; waits where that would be few */
+  async next(): Promise<number> {
+    for (;;) {
+      const after = performance.now() - (window + 1) * 1_000
+      const recent = this.#spent.reduce((sum, { at, count }) => (at > after ? sum + count : sum), 0)
+      if (recent <= this.#perWindow / 2) return this.#perWindow - recent
+      await pause(1)
+    }
+  }
+
+  spend(count: number): void {
+    this.#spent.push({ at: performance.now(), count })
+  }
+}
