@@ -8,11 +8,14 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { Redis } from "ioredis"
 import postgres from "postgres"
-import { afterEach, expect, test } from "vitest"
+import { afterEach, expect, test, vi } from "vitest"
 import { commandLine } from "../src/child-server.ts"
 import { type EmbeddedRedisOptions, startEmbeddedRedis } from "../src/cluster/embedded.ts"
 import { type EmbeddedPostgresOptions, startEmbeddedPostgres } from "../src/storage/embedded.ts"
 import type { Started } from "./kit/embedded-child.ts"
+
+// Every cluster that is made is written to the disk, which others may keep busy.
+vi.setConfig({ testTimeout: 180_000 })
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
@@ -252,7 +255,7 @@ test("stale files do no harm: reused pids, a cut-off postmaster.pid, a half-made
   expect(await remembered(anew.url)).toEqual(["new"])
 })
 
-test("a setting that PostgreSQL refuses is told at once, in its words", { timeout: 60_000 }, async () => {
+test("a setting that PostgreSQL refuses is told at once, in its words", async () => {
   const dataDir = await folder()
   await expect(startPostgres({ dataDir, extraSettings: { shared_buffers: "much" } })).rejects.toThrow(/shared_buffers/)
   await startPostgres({ dataDir })

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { NodeWebSocket } from "../client/node-websocket.ts"
 import { clusterConfig } from "../cluster.config.ts"
 import { freePort } from "../src/child-server.ts"
+import type { Person } from "./kit/person.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -59,8 +60,19 @@ test("a machine that stood still for long has no stuck worker", { timeout: 120_0
   await sleep(stuckAfter + 3_000)
   for (const pid of all) program.kill(pid, "SIGCONT")
   // Long enough for the primary to have looked at everybody, had it counted the pause.
-  const [ada, lin] = [await cluster.person("ada"), await cluster.person("lin")]
-  await until("it serves", () =>
+  // Whoever was silent asks before it serves: until then everybody is told to come back.
+  const people: Person[] = []
+  await until(
+    "it serves",
+    () =>
+      cluster.person("ada").then(
+        person => people.push(person) === 2,
+        () => false,
+      ),
+    { every: 200, patience: 30_000 },
+  )
+  const [ada, lin] = people as [Person, Person]
+  await until("every worker does", () =>
     ada
       .on(program)
       .getUser({ user_id: lin.id })
