@@ -1,7 +1,7 @@
 import type { Ask, Create } from "./actors/runtime/actor.ts"
+import { isPassing } from "./actors/runtime/passing.ts"
 import { suspended } from "./actors/standing.ts"
 import { userActor } from "./actors/user.ts"
-import { isRedisAway } from "./cluster/away.ts"
 import { Failure, fail } from "./contract/errors.ts"
 import type { Snowflake } from "./contract/fields.ts"
 import { limits } from "./contract/limits.ts"
@@ -10,7 +10,6 @@ import type { Clock } from "./domain/clock.ts"
 import { loginKeyOf } from "./domain/failed-logins.ts"
 import { closingSeconds } from "./domain/server-status.ts"
 import type { Log } from "./observability/log.ts"
-import { isAway } from "./storage/database.ts"
 import type { CommandAnswer, OperatorAnswer, OperatorCommand, OperatorRequest } from "./storage/operator-requests.ts"
 import type { Storage } from "./storage/storage.ts"
 
@@ -29,10 +28,6 @@ export interface OperatorRequestsOptions {
 const batch = 200
 /** Of them, how many actors are asked at once. */
 const atOnce = 16
-
-/** Whether only PostgreSQL, Redis or another worker is not there now. */
-const isPassing = (error: unknown): boolean =>
-  isAway(error) || isRedisAway(error) || (error instanceof Failure && error.code === "unavailable")
 
 /** The worker was so slow that another may do the same by now, or what was asked after it. */
 class TakenOver extends Error {}

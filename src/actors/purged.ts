@@ -1,9 +1,5 @@
 import { fail } from "../contract/errors.ts"
-import type { UserState } from "../domain/states.ts"
-import type { ActorKind, Command } from "./runtime/actor.ts"
-
-type Commands = ActorKind<UserState, UserState, Record<string, (input: never) => unknown>>["commands"]
-type Turn = Command<UserState, UserState, unknown, unknown>
+import { wrapTurns, type UserCommandTable } from "./wrapped-turns.ts"
 
 /**
  * What a purged account still answers to: what brings the purge to its end, what others say to whoever lists it, what only
@@ -29,16 +25,9 @@ const answered: ReadonlySet<string> = new Set([
 const unheard: ReadonlySet<string> = new Set(["voiceChanged", "forgetCall"])
 
 /** The same commands, to most of which a purged account is nobody: nothing can be written back on its stub. */
-export function unlessPurged<Some extends Commands>(commands: Some): Some {
-  const guarded = Object.entries(commands).map(([name, command]) => {
-    if (!("turn" in command) || answered.has(name)) return [name, command]
-    const { turn } = command as unknown as Turn
-    const guardedTurn: Turn["turn"] = (context, input) => {
-      if (context.state.deletion_status !== "purged") return turn(context, input)
-      if (unheard.has(name)) return { reply: undefined }
-      throw fail("user_not_found")
-    }
-    return [name, { ...command, turn: guardedTurn }]
+export const unlessPurged = <Some extends UserCommandTable>(commands: Some): Some =>
+  wrapTurns(commands, (name, turn) => (context, input) => {
+    if (context.state.deletion_status !== "purged" || answered.has(name)) return turn(context, input)
+    if (unheard.has(name)) return { reply: undefined }
+    throw fail("user_not_found")
   })
-  return Object.fromEntries(guarded) as Some
-}

@@ -6,7 +6,8 @@ import { focusKey, isOver, type KeptSetting } from "../domain/settings.ts"
 import type { UserState } from "../domain/states.ts"
 import { putMessagingSettings } from "../storage/messaging-settings.ts"
 import { deleteSetting, putSetting } from "../storage/settings.ts"
-import { needOf, renew, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import { renewed } from "./renewing.ts"
+import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
 import { secondsAt } from "./sign-in.ts"
 
 /**
@@ -61,7 +62,7 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
           draft.messaging.set(all, choice)
         },
         write: [putMessagingSettings({ user_id: user.id, ...choice })],
-        publish: isTypingChanged && user.sessions.size > 0 ? [renew(...user.sessions.keys())] : [],
+        publish: isTypingChanged ? renewed(user) : [],
         reply: choice,
       }
     },

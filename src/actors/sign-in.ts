@@ -256,6 +256,10 @@ function startedSession(user: User, id: Snowflake, session: NewSession, now: num
   }
 }
 
+/** Connections of a session end and cannot be resumed. */
+export const disconnected = (user: User, session: Snowflake): Publication =>
+  control(userOnly(user.id), { type: "sessionEnded", user: user.id, session })
+
 /** Ends sessions (U2): part of a turn's effects. */
 export const endedSessions = (user: User, sessions: readonly Snowflake[]) => ({
   apply: (draft: UserState) => {
@@ -264,7 +268,7 @@ export const endedSessions = (user: User, sessions: readonly Snowflake[]) => ({
   write: sessions.map(id => deleteSession({ id })),
   publish: sessions.flatMap((session): Publication[] => [
     revoke(session), // over REST
-    control(userOnly(user.id), { type: "sessionEnded", user: user.id, session }), // on the gateway
+    disconnected(user, session), // on the gateway
   ]),
 })
 

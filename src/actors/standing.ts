@@ -1,12 +1,12 @@
 import { fail } from "../contract/errors.ts"
-import type { Snowflake } from "../contract/fields.ts"
 import { securityLogout } from "../contract/server-status.ts"
 import { userOnly } from "../domain/audience.ts"
 import type { UserState } from "../domain/states.ts"
 import { deleteSession, insertSession } from "../storage/sessions.ts"
 import { needsTokens } from "./one-time-tokens.ts"
-import { control, renew, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
-import { becoming, secondsAt, withoutSecondFactor } from "./sign-in.ts"
+import { renewed } from "./renewing.ts"
+import { renew, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { becoming, disconnected, secondsAt, withoutSecondFactor } from "./sign-in.ts"
 
 /**
  * What an operator decides about an account, among the commands of a user's home. Each may be said again. It keeps:
@@ -42,7 +42,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
   lockAccount: {
     turn: ({ state: user }, { until, reason }) => ({
       ...becoming(user, { locked_until: until, lock_reason: reason }),
-      publish: [...cutOff(user, suspended), ...renewed(user)],
+      publish: cutOff(user, suspended),
       reply: { sessions: user.sessions.size },
     }),
   },
@@ -50,7 +50,6 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
   unlockAccount: {
     turn: ({ state: user, now }) => ({
       ...becoming(user, { locked_until: 0, lock_reason: null }),
-      publish: renewed(user),
       reply: { wasLocked: user.locked_until > secondsAt(now) },
     }),
   },
@@ -58,7 +57,6 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
   forceRename: {
     turn: ({ state: user }, { reason }) => ({
       ...becoming(user, { must_rename: true, rename_reason: reason }),
-      publish: renewed(user),
       reply: { username: user.username },
     }),
   },
@@ -67,7 +65,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
     turn({ state: user }, { permission, isGranted }) {
       const others = user.permissions.filter(each => each !== permission)
       const permissions = isGranted ? [...others, permission] : others
-      return { ...becoming(user, { permissions }), publish: renewed(user), reply: { permissions } }
+      return { ...becoming(user, { permissions }), reply: { permissions } }
     },
   },
 
@@ -98,7 +96,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
     turn({ state: user }) {
       const reply = { wasOn: user.totp_enabled, codes: user.backup_codes.length }
       if (!user.totp_enabled && user.totp_secret === null && reply.codes === 0) return { reply }
-      return { ...withoutSecondFactor(user), publish: renewed(user), reply }
+      return { ...withoutSecondFactor(user), reply }
     },
   },
 
@@ -111,12 +109,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
 }
 
 /** B1: his connections end and cannot be resumed, his sessions go on. */
-const closed = (user: User): Publication[] =>
-  [...user.sessions.keys()].map((session: Snowflake) =>
-    control(userOnly(user.id), { type: "sessionEnded", user: user.id, session }),
-  )
+const closed = (user: User): Publication[] => [...user.sessions.keys()].map(session => disconnected(user, session))
 
 const cutOff = (user: User, message: string): Publication[] =>
   user.sessions.size === 0 ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message }), ...closed(user)]
-
-const renewed = (user: User): Publication[] => (user.sessions.size === 0 ? [] : [renew(...user.sessions.keys())])

@@ -1,11 +1,8 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { presenceUpdate, type Activity, type Status } from "../contract/presence.ts"
-import { fail } from "../contract/errors.ts"
 import { newAccount } from "../domain/accounts.ts"
 import type { UserState } from "../domain/states.ts"
 import { userOnly } from "../domain/audience.ts"
-import { defaultPresence, looksSame, type Shown } from "../domain/presences.ts"
-import { putPresence } from "../storage/presences.ts"
+import { defaultPresence } from "../domain/presences.ts"
 import { insertSession } from "../storage/sessions.ts"
 import { insertUser, type UserRow } from "../storage/users.ts"
 import { accountCommands, type AccountCommands } from "./account.ts"
@@ -15,6 +12,7 @@ import { mailedCommands, type MailedCommands } from "./mailed.ts"
 import { notificationCommands, notificationFacts, type NotificationCommands } from "./notifications.ts"
 import { tokenFacts } from "./one-time-tokens.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./oauth.ts"
+import { presenceCommands, type PresenceCommands } from "./presence.ts"
 import { unlessPurged } from "./purged.ts"
 import { renewing } from "./renewing.ts"
 import { pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
@@ -40,6 +38,7 @@ export interface UserCommands
     MailedCommands,
     OAuthCommands,
     RelationshipCommands,
+    PresenceCommands,
     VoiceUserCommands {
   /**
    * Makes the account and its first session; null: none before the address is verified. The name and the address are made
@@ -54,15 +53,6 @@ export interface UserCommands
     user: UserRow
     session_id: Snowflake | null
   }
-  /** What he shows from now on; what is left out stays as it is. */
-  setPresence(input: {
-    status: Status
-    custom_status?: string | null | undefined
-    custom_emoji?: string | null | undefined
-    activities?: readonly Activity[] | undefined
-    /** The gateway session that asked: it knows. */
-    by?: string
-  }): Shown
   /** Told by a server's home after its commit. */
   membershipChanged(input: { server: Snowflake; member: boolean }): void
 }
@@ -122,33 +112,9 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         ...settingsCommands,
         ...notificationCommands,
         ...voiceUserCommands,
+        ...presenceCommands,
       }),
     ),
-
-    setPresence: {
-      turn({ state: user }, { status, custom_status, custom_emoji, activities, by }) {
-        if (user.deletion_status === "purged") throw fail("user_not_found")
-        const before = user.presence
-        const presence: Shown = {
-          status,
-          custom_status: custom_status === undefined ? before.custom_status : custom_status || null,
-          custom_emoji: custom_emoji === undefined ? before.custom_emoji : custom_emoji || null,
-        }
-        // His own other sessions are told what he really chose, every time; others what they may see, if that is news.
-        const except = by === undefined ? [] : [by]
-        const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence }, { except })]
-        if (activities === undefined && looksSame(before, presence)) return { publish, reply: presence }
-        return {
-          apply: draft => {
-            draft.presence = presence
-          },
-          write: [putPresence({ user_id: user.id, ...presence, activities })],
-          publish,
-          presence: true,
-          reply: presence,
-        }
-      },
-    },
 
     membershipChanged: {
       forListeners: true,

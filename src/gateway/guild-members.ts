@@ -1,3 +1,4 @@
+import { isPassing } from "../actors/runtime/passing.ts"
 import type { ClusterNode } from "../actors/runtime/node.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { guildMembersChunk, RequestGuildMembers, type GuildMember } from "../contract/guild-members.ts"
@@ -9,7 +10,7 @@ import type { IdRange, ListedMember, MemberChoice } from "../storage/guild-membe
 import type { Storage } from "../storage/storage.ts"
 import { Frame } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
-import { isPassing, patiently } from "./patience.ts"
+import { patiently } from "./patience.ts"
 import type { SessionHandlers } from "./requests.ts"
 import type { Connection, Session } from "./session.ts"
 

@@ -1,11 +1,6 @@
-import { isRedisAway } from "../cluster/away.ts"
-import { Failure, unavailable } from "../contract/errors.ts"
+import { isPassing } from "../actors/runtime/passing.ts"
+import { unavailable } from "../contract/errors.ts"
 import type { Clock } from "../domain/clock.ts"
-import { isAway } from "../storage/database.ts"
-
-/** Whether the same may succeed in a moment, because only PostgreSQL, Redis or another worker is not there now. */
-export const isPassing = (error: unknown): boolean =>
-  isAway(error) || isRedisAway(error) || (error instanceof Failure && error.code === "unavailable")
 
 const pause = 100
 

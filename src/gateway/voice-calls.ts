@@ -1,3 +1,4 @@
+import { isPassing } from "../actors/runtime/passing.ts"
 import { randomBytes } from "node:crypto"
 import { channelActor } from "../actors/channel.ts"
 import type { Ask } from "../actors/runtime/actor.ts"
@@ -18,7 +19,6 @@ import {
   type VoicePolicy,
 } from "../domain/voice.ts"
 import type { Listeners } from "./listeners.ts"
-import { isPassing } from "./patience.ts"
 import type { Reader } from "./reader.ts"
 import type { Session } from "./session.ts"
 import type { VoiceEndings } from "./voice-endings.ts"

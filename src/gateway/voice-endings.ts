@@ -1,3 +1,4 @@
+import { isPassing } from "../actors/runtime/passing.ts"
 import { channelActor } from "../actors/channel.ts"
 import type { Ask } from "../actors/runtime/actor.ts"
 import { Failure } from "../contract/errors.ts"
@@ -7,7 +8,6 @@ import type { Log } from "../observability/log.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { HeldCall } from "../storage/voice.ts"
 import type { Listeners } from "./listeners.ts"
-import { isPassing } from "./patience.ts"
 import type { Session, VoiceHold } from "./session.ts"
 
 export interface VoiceEndingsOptions {

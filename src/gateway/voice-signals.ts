@@ -8,7 +8,7 @@ import type { Clock } from "../domain/clock.ts"
 import type { Log } from "../observability/log.ts"
 import { plainFrame, type Encoding, type Payload } from "./frames.ts"
 import type { Listeners } from "./listeners.ts"
-import { isPassing } from "./patience.ts"
+import { isPassing } from "../actors/runtime/passing.ts"
 import type { Session } from "./session.ts"
 
 export interface VoiceSignalsOptions {

@@ -98,7 +98,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "a logout does not reach the gateway",
     file: "src/actors/sign-in.ts",
-    find: `    control(userOnly(user.id), { type: "sessionEnded", user: user.id, session }), // on the gateway`,
+    find: `    disconnected(user, session), // on the gateway`,
     replace: ``,
     promises: ["P12", "P14"],
   },
