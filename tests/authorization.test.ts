@@ -60,6 +60,7 @@ const matrix: {
   listBans: { call: (rest, { server_id }) => rest.listBans({ server_id }), owner: "granted", member: "permission_denied", stranger: "access_denied" },
   banUser: { call: (rest, { server_id, user_id }) => rest.banUser({ server_id, user_id }), owner: "rank_too_low", member: "permission_denied", stranger: "access_denied" },
   unbanUser: { call: (rest, { server_id, user_id }) => rest.unbanUser({ server_id, user_id }), owner: "ban_not_found", member: "permission_denied", stranger: "access_denied" },
+  listAuditLog: { call: (rest, { server_id }) => rest.listAuditLog({ server_id }), owner: "granted", member: "permission_denied", stranger: "access_denied" },
   setOverride: { call: (rest, { channel_id, role_id }) => rest.setOverride({ channel_id, target_id: role_id, type: "role", allow: [], deny: [] }), owner: "granted", member: "permission_denied", stranger: "access_denied" },
   getOverride: { call: (rest, { channel_id, role_id }) => rest.getOverride({ channel_id, target_id: role_id }), owner: "granted", member: "permission_denied", stranger: "access_denied" },
   deleteOverride: { call: (rest, { channel_id, role_id }) => rest.deleteOverride({ channel_id, target_id: role_id }), owner: "granted", member: "permission_denied", stranger: "access_denied" },

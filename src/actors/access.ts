@@ -1,7 +1,7 @@
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
-import { holds, holdsIn, rankOf } from "../domain/permissions.ts"
+import { holds, holdsIn, holdsNow, rankOf } from "../domain/permissions.ts"
 import type { MemberState, ServerState } from "../domain/states.ts"
 import type { Readonlied } from "./runtime/actor.ts"
 
@@ -24,15 +24,30 @@ export function requirePermission(server: Server, caller: Member, permission: Pe
 /** The caller's membership, or 403: the channel exists, but not for him. */
 export function requireViewer(server: Server, channel: Snowflake, user: Snowflake): Member {
   const caller = requireMember(server, user)
-  if (!mayIn(server, channel, caller, "channels.view")) throw fail("access_denied")
+  if (!mayView(server, channel, caller)) throw fail("access_denied")
   return caller
 }
 
-export const mayIn = (server: Server, channel: Snowflake, caller: Member, permission: Permission): boolean =>
-  holdsIn(server, server.overrides.get(channel) ?? [], caller, permission)
+export const mayView = (server: Server, channel: Snowflake, caller: Member): boolean =>
+  holdsIn(server, server.overrides.get(channel) ?? [], caller, "channels.view")
 
-export function requirePermissionIn(server: Server, channel: Snowflake, caller: Member, permission: Permission): void {
-  if (!mayIn(server, channel, caller, permission)) throw fail("permission_denied", { permission })
+/** `now`: Unix milliseconds; who is timed out may not do everything that he is granted. */
+export const mayIn = (
+  server: Server,
+  channel: Snowflake,
+  caller: Member,
+  permission: Permission,
+  now: number,
+): boolean => holdsNow(server, server.overrides.get(channel) ?? [], caller, permission, now)
+
+export function requirePermissionIn(
+  server: Server,
+  channel: Snowflake,
+  caller: Member,
+  permission: Permission,
+  now: number,
+): void {
+  if (!mayIn(server, channel, caller, permission, now)) throw fail("permission_denied", { permission })
 }
 
 /** Only what ranks strictly lower may be touched; the owner may touch everything but himself. */

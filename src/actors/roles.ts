@@ -11,13 +11,16 @@ import {
   type RoleInput,
   type RolePatch,
 } from "../contract/roles.ts"
+import { changesOf, type Changes } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
 import { channelObject } from "../domain/channels.ts"
 import { holds, notHisToGrant, rankOf, renumbered } from "../domain/permissions.ts"
 import { roleObject, shownRoles } from "../domain/servers.ts"
 import type { MemberState, RoleState, ServerState } from "../domain/states.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../storage/servers.ts"
+import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
 import { member } from "./needs.ts"
 import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
@@ -29,11 +32,11 @@ import { voiceRechecks } from "./voice.ts"
  */
 export interface RoleCommands {
   listRoles(input: { user: Snowflake }): Role[]
-  createRole(input: { user: Snowflake; role: RoleInput }): Role
-  editRole(input: { user: Snowflake; role_id: Snowflake; patch: RolePatch }): Role
-  deleteRole(input: { user: Snowflake; role_id: Snowflake }): { deleted: true }
-  giveRole(input: { user: Snowflake; member_id: Snowflake; role_id: Snowflake }): { given: true }
-  takeRole(input: { user: Snowflake; member_id: Snowflake; role_id: Snowflake }): { taken: true }
+  createRole(input: Deed & { role: RoleInput }): Role
+  editRole(input: Deed & { role_id: Snowflake; patch: RolePatch }): Role
+  deleteRole(input: Deed & { role_id: Snowflake }): { deleted: true }
+  giveRole(input: Deed & { member_id: Snowflake; role_id: Snowflake }): { given: true }
+  takeRole(input: Deed & { member_id: Snowflake; role_id: Snowflake }): { taken: true }
 }
 
 type Server = Readonlied<ServerState>
@@ -51,7 +54,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   createRole: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, newId }, { user, role: input }) {
+    turn({ state: server, now, newId }, { user, reason, role: input }) {
       const caller = requireMember(server, user)
       requirePermission(server, caller, "roles.manage")
       const granted = grantedBy(input.permissions)
@@ -77,7 +80,18 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
           draft.roles.set(placed.id, placed)
           for (const role of moved) draft.roles.set(role.id, role)
         },
-        write: [insertRole({ ...placed, server_id: server.id }), ...moved.map(role => updateRole(role))],
+        write: [
+          insertRole({ ...placed, server_id: server.id }),
+          ...moved.map(role => updateRole(role)),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "ROLE_CREATE",
+            { type: "role", id: placed.id, name: placed.name },
+            roleChanges(null, placed),
+          ),
+        ],
         publish: [
           changed(server, placed.id, null, granted),
           guildRoleCreate.to(membersOf(server.id), told(server, { role: roleObject(server, placed) })),
@@ -90,7 +104,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   editRole: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server }, { user, role_id, patch }) {
+    turn({ state: server, now, newId }, { user, reason, role_id, patch }) {
       const caller = requireMember(server, user)
       requirePermission(server, caller, "roles.manage")
       const found = server.roles.get(role_id)
@@ -119,7 +133,17 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         apply: draft => {
           for (const role of [placed, ...moved]) draft.roles.set(role.id, role)
         },
-        write: [placed, ...moved].map(role => updateRole(role)),
+        write: [
+          ...[placed, ...moved].map(role => updateRole(role)),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "ROLE_UPDATE",
+            { type: "role", id: role_id, name: placed.name },
+            roleChanges(found, placed),
+          ),
+        ],
         publish: [
           changed(server, role_id, found.permissions, granted), // R2
           ...[placed, ...moved].map(role => updated(server, role)),
@@ -132,7 +156,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   deleteRole: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server }, { user, role_id }) {
+    turn({ state: server, now, newId }, { user, reason, role_id }) {
       const caller = requireMember(server, user)
       requirePermission(server, caller, "roles.manage")
       const found = server.roles.get(role_id)
@@ -149,7 +173,17 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
           draft.roles.delete(role_id)
           for (const { channel, after } of overridden) draft.overrides.set(channel, after)
         },
-        write: [deleteRole({ id: role_id })],
+        write: [
+          deleteRole({ id: role_id }),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "ROLE_DELETE",
+            { type: "role", id: role_id, name: found.name },
+            roleChanges(found, null),
+          ),
+        ],
         publish: [
           changed(server, role_id, found.permissions, null), // R2
           // Without the role they mean nothing any more; it goes first, so that nothing is shown in between.
@@ -166,21 +200,37 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   giveRole: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server }, { user, member_id, role_id }) {
+    turn({ state: server, now, newId }, { user, reason, member_id, role_id }) {
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
-      return { ...assignment(server, target, [...target.roles, role.id]), reply: { given: true } }
+      const noted = audited(
+        { now, newId },
+        server.id,
+        { user, reason },
+        "MEMBER_ROLE_ADD",
+        { type: "member", id: member_id },
+        { role_id: { old: null, new: role.id } },
+      )
+      return { ...assignment(server, target, [...target.roles, role.id], noted), reply: { given: true } }
     },
   },
 
   takeRole: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server }, { user, member_id, role_id }) {
+    turn({ state: server, now, newId }, { user, reason, member_id, role_id }) {
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id) throw fail("default_role")
       if (!target.roles.includes(role.id)) return { reply: { taken: true } }
       const left = target.roles.filter(id => id !== role.id)
-      return { ...assignment(server, target, left), reply: { taken: true } }
+      const noted = audited(
+        { now, newId },
+        server.id,
+        { user, reason },
+        "MEMBER_ROLE_REMOVE",
+        { type: "member", id: member_id },
+        { role_id: { old: role.id, new: null } },
+      )
+      return { ...assignment(server, target, left, noted), reply: { taken: true } }
     },
   },
 }
@@ -213,13 +263,13 @@ function requireAssignable(server: Server, user: Snowflake, member_id: Snowflake
   return { target, role }
 }
 
-function assignment(server: Server, target: Readonlied<MemberState>, roles: readonly Snowflake[]) {
+function assignment(server: Server, target: Readonlied<MemberState>, roles: readonly Snowflake[], noted: Write) {
   const kept = roles.filter(id => server.roles.has(id))
   return {
     apply: (draft: ServerState) => {
       draft.members.set(target.user_id, { ...target, roles: kept })
     },
-    write: [setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept })],
+    write: [setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept }), noted],
     publish: [
       control(membersOf(server.id), {
         type: "memberRoles",
@@ -239,6 +289,12 @@ function assignment(server: Server, target: Readonlied<MemberState>, roles: read
       ...voiceRechecks(server, ({ user_id }) => user_id === target.user_id),
     ],
   }
+}
+
+/** As the audit log shows them. */
+function roleChanges(before: StoredRole | null, after: StoredRole | null): Changes {
+  const shown = (role: StoredRole | null) => role && { ...role, permissions: [...role.permissions].toSorted() }
+  return changesOf(shown(before), shown(after), ["name", "color", "position", "hoist", "mentionable", "permissions"])
 }
 
 /** Which of the others a role stands above that moves from one position to another. */

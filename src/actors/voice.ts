@@ -22,7 +22,7 @@ import {
   type SelfFlags,
 } from "../domain/voice.ts"
 import { addVoiceUsage, deleteVoiceCall, deleteVoiceState, putVoiceCall, putVoiceState } from "../storage/voice.ts"
-import { mayIn, requirePermissionIn, requireViewer } from "./access.ts"
+import { mayIn, mayView, requirePermissionIn, requireViewer } from "./access.ts"
 import { member } from "./needs.ts"
 import { tell, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 
@@ -119,7 +119,7 @@ export function voiceEnding(server: Server, state: Voice, now: number) {
   const { user_id, channel_id } = state
   const absent = absentObject(user_id, server.id)
   const caller = server.members.get(user_id)
-  const seesItself = caller && mayIn(server, channel_id, caller, "channels.view")
+  const seesItself = caller && mayView(server, channel_id, caller)
   return {
     apply: (draft: ServerState) => {
       draft.voice.delete(user_id)
@@ -154,11 +154,16 @@ export function voiceRechecks(server: Server, isConcerned: (state: Voice) => boo
   return rechecks
 }
 
-const mayStay = (server: Server, state: Voice, caller: Readonlied<MemberState> | null | undefined): boolean =>
+const mayStay = (
+  server: Server,
+  state: Voice,
+  caller: Readonlied<MemberState> | null | undefined,
+  now: number,
+): boolean =>
   caller !== null &&
   caller !== undefined &&
-  mayIn(server, state.channel_id, caller, "channels.view") &&
-  mayIn(server, state.channel_id, caller, "voice.connect")
+  mayView(server, state.channel_id, caller) &&
+  mayIn(server, state.channel_id, caller, "voice.connect", now)
 
 /** Whether a channel has no place for one more. */
 function isFull(server: Server, channel: Readonlied<ChannelState>): boolean {
@@ -174,10 +179,10 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
     turn({ state: channel, home: server, now }, { user, voice_session_id, worker, gateway_session_id, flags }) {
       const caller = requireViewer(server, channel.id, user)
       if (!holdsVoice(channel)) throw fail("not_a_voice_channel")
-      requirePermissionIn(server, channel.id, caller, "voice.connect")
+      requirePermissionIn(server, channel.id, caller, "voice.connect", now)
       const before = server.voice.get(user)
       const stays = before?.channel_id === channel.id
-      if (!stays && isFull(server, channel) && !mayIn(server, channel.id, caller, "voice.move_members"))
+      if (!stays && isFull(server, channel) && !mayIn(server, channel.id, caller, "voice.move_members", now))
         return { reply: null }
       if (!before && server.voice.size >= limits.voiceMembersPerServer) return { reply: null }
       const joined: VoiceState = {
@@ -308,7 +313,7 @@ export const voiceServerCommands: ActorKind<ServerState, ServerState, VoiceServe
     turn({ state: server, now }, { users }) {
       const endings = users.flatMap(user => {
         const state = server.voice.get(user)
-        return state && !mayStay(server, state, server.members.get(user)) ? [voiceEnding(server, state, now)] : []
+        return state && !mayStay(server, state, server.members.get(user), now) ? [voiceEnding(server, state, now)] : []
       })
       return {
         apply: draft => {

@@ -1,5 +1,6 @@
 import { z } from "zod"
 import * as accountDeletion from "./account-deletion.ts"
+import * as auditLog from "./audit-log.ts"
 import * as auth from "./auth.ts"
 import * as channels from "./channels.ts"
 import * as exports from "./exports.ts"
@@ -44,6 +45,7 @@ export const routes = {
   ...servers.routes,
   ...roles.routes,
   ...moderation.routes,
+  ...auditLog.routes,
   ...channels.routes,
   ...overrides.routes,
   ...invites.routes,

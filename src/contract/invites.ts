@@ -28,6 +28,7 @@ export const createInvite = defineRoute({
   summary: "Create an invite to the channel's server",
   tag: "Channels",
   auth: "user",
+  permission: ["invites.create"],
   params: z.object({ channel_id: Snowflake }),
   body: z
     .object({

@@ -22,6 +22,7 @@ export const kickMember = defineRoute({
   summary: "Remove a member, who may come back by an invite",
   tag: "Servers",
   auth: "user",
+  permission: ["members.kick"],
   params: z.object({ server_id: Snowflake, member_id: Snowflake }),
   reply: Success,
   fails: [
@@ -41,6 +42,7 @@ export const listBans = defineRoute({
   summary: "Who is banned, by user id",
   tag: "Servers",
   auth: "user",
+  permission: ["members.ban", "bans.view"],
   params: byServer,
   reply: z.array(Ban),
   fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],
@@ -52,6 +54,7 @@ export const banUser = defineRoute({
   summary: "Ban a user, member or not: he is removed and no invite lets him in",
   tag: "Servers",
   auth: "user",
+  permission: ["members.ban"],
   params: byBanned,
   body: z
     .object({ reason: omittable(text(0, limits.banReason)), delete_message_days: omittable(z.int().min(0).max(7)) })
@@ -75,6 +78,7 @@ export const unbanUser = defineRoute({
   summary: "Lift a ban",
   tag: "Servers",
   auth: "user",
+  permission: ["members.ban"],
   params: byBanned,
   reply: Success,
   fails: [

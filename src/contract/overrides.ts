@@ -22,6 +22,7 @@ export const getOverride = defineRoute({
   summary: "What a channel allows or denies a role or a member",
   tag: "Channels",
   auth: "user",
+  permission: ["roles.manage"],
   params: byTarget,
   reply: Override,
   fails: [
@@ -40,6 +41,7 @@ export const setOverride = defineRoute({
   summary: "Allow or deny a role or a member something in one channel; where both are named, `allow` wins",
   tag: "Channels",
   auth: "user",
+  permission: ["roles.manage"],
   params: byTarget,
   body: z.object({ type: z.enum(["role", "member"]), allow: Flags, deny: Flags }).meta({ id: "OverrideRequest" }),
   reply: Override,
@@ -61,6 +63,7 @@ export const deleteOverride = defineRoute({
   summary: "Let a role or a member have again in a channel what they have in the server",
   tag: "Channels",
   auth: "user",
+  permission: ["roles.manage"],
   params: byTarget,
   reply: Success,
   fails: [

@@ -2,6 +2,7 @@ import { z } from "zod"
 import type { ErrorCode } from "./errors.ts"
 import type { Intent } from "./intents.ts"
 import { labelOf, routeRateLimits, type RateLimit } from "./limits.ts"
+import type { Permission } from "./permissions.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -10,6 +11,9 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
  * bot, or of an account with the permission `administrator`.
  */
 export type Auth = "public" | "user" | "person" | "administrator"
+
+/** What a caller needs in the server that a route is about: to own it, to be in it, or any of these permissions. */
+export type Needed = "owner" | "member" | readonly [Permission, ...Permission[]]
 
 export interface Route<
   P extends z.ZodObject | undefined = z.ZodObject | undefined,
@@ -26,6 +30,8 @@ export interface Route<
   readonly summary: string
   readonly tag: string
   readonly auth: A
+  /** Absent: the route is about no server, or open to whoever is not in it. */
+  readonly permission?: Needed
   /** The route's own bucket beside the global, user and address buckets, from the table in limits.ts. `none`: the limiter leaves the path out. */
   readonly limit?: RateLimit | "none"
   readonly params: P
@@ -68,6 +74,7 @@ export function defineRoute<
   summary: string
   tag: string
   auth: A
+  permission?: Needed
   limit?: "none"
   params?: P
   query?: Q

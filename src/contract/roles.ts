@@ -47,6 +47,7 @@ export const listRoles = defineRoute({
   summary: "The roles of a server, the highest first",
   tag: "Servers",
   auth: "user",
+  permission: "member",
   params: byServer,
   reply: z.array(Role),
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
@@ -58,6 +59,7 @@ export const createRole = defineRoute({
   summary: "Create a role: the owner's goes on top, anybody else's below his own highest",
   tag: "Servers",
   auth: "user",
+  permission: ["roles.manage"],
   params: byServer,
   body: RoleInput,
   reply: Role,
@@ -70,6 +72,7 @@ export const editRole = defineRoute({
   summary: "Change a role; what it grants takes effect at once",
   tag: "Servers",
   auth: "user",
+  permission: ["roles.manage"],
   params: byRole,
   body: RolePatch,
   reply: Role,
@@ -91,6 +94,7 @@ export const deleteRole = defineRoute({
   summary: "Delete a role; whoever had it loses it",
   tag: "Servers",
   auth: "user",
+  permission: ["roles.manage"],
   params: byRole,
   reply: Success,
   fails: [
@@ -111,6 +115,7 @@ export const giveRole = defineRoute({
   summary: "Give a role to a member",
   tag: "Servers",
   auth: "user",
+  permission: ["members.manage_roles", "roles.manage"],
   params: byMemberAndRole,
   reply: Success,
   fails: [
@@ -130,6 +135,7 @@ export const takeRole = defineRoute({
   summary: "Take a role from a member",
   tag: "Servers",
   auth: "user",
+  permission: ["members.manage_roles", "roles.manage"],
   params: byMemberAndRole,
   reply: Success,
   fails: [

@@ -120,6 +120,7 @@ export const getVoiceInfo = defineRoute({
   summary: "Who is in a voice channel, and what a client needs to join",
   tag: "Voice",
   auth: "user",
+  permission: ["channels.view"],
   params: z.object({ channel_id: Snowflake }),
   reply: z.object({
     channel_id: Snowflake,

@@ -64,6 +64,35 @@ export function holdsIn(
   return own ?? ofRoles ?? held
 }
 
+/** What a member who is timed out may not do, whatever he is granted. */
+const lostInTimeout: ReadonlySet<Permission> = new Set([
+  "messages.send",
+  "messages.add_reactions",
+  "messages.attach_files",
+  "messages.embed_links",
+  "voice.speak",
+  "voice.connect",
+])
+
+export interface TimedHolder extends Holder {
+  /** Unix seconds; null: never timed out. */
+  readonly timeout_until: number | null
+}
+
+export const isTimedOut = ({ timeout_until }: Pick<TimedHolder, "timeout_until">, nowMs: number): boolean =>
+  timeout_until !== null && timeout_until * 1000 > nowMs
+
+/** What a member may do in a channel at a moment: as `holdsIn`, but for what a time-out takes. Administrators lose nothing. */
+export const holdsNow = (
+  server: AccessRules,
+  overrides: readonly Override[],
+  member: TimedHolder,
+  permission: Permission,
+  nowMs: number,
+): boolean =>
+  holdsIn(server, overrides, member, permission) &&
+  (!lostInTimeout.has(permission) || !isTimedOut(member, nowMs) || holds(server, member, "administrator"))
+
 /** Whether everybody in the server holds a permission, so that no role needs a look. */
 export const everyoneHolds = (server: AccessRules, permission: Permission): boolean =>
   server.roles.get(server.id)?.permissions.has(permission) ?? false

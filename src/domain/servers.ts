@@ -84,6 +84,17 @@ export const roleObject = (server: { readonly id: string }, role: Readonly<RoleS
   is_default: role.id === server.id,
 })
 
+/** Somebody who just came in. */
+export const newMember = (user_id: string, joined_at: number): MemberState => ({
+  user_id,
+  joined_at,
+  nickname: null,
+  roles: [],
+  timeout_until: null,
+  timeout_reason: null,
+  temporary: false,
+})
+
 /** A member as others see him; `@everyone`'s role has the server's id. */
 export const memberObject = (
   server: { readonly id: string; readonly roles: ReadonlyMap<string, unknown> },
@@ -98,8 +109,8 @@ export const memberObject = (
   roles: shownRoles(server, member.roles),
   joined_at: member.joined_at,
   badges: [...user.badges],
-  timeout_until: null,
-  timeout_reason: null,
+  timeout_until: member.timeout_until,
+  timeout_reason: member.timeout_reason,
 })
 
 /** A member's roles as they are shown, `@everyone` among them. Rows may name roles that are gone; ids are never used twice. */

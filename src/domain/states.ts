@@ -35,6 +35,11 @@ export interface ServerState {
   nonces: Map<string, MessageState | null>
   /** When an author last posted in a channel, in Unix milliseconds; asked for where slow mode is on. */
   lastPosts: Map<string, number | null>
+  webhooks: Map<Snowflake, WebhookState | null>
+  /** All of them under one key, once a command has asked. */
+  emojis: Map<string, readonly EmojiState[] | null>
+  /** All of them under one key, once a command has asked. */
+  stickerPacks: Map<string, readonly StickerPackState[] | null>
   /** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. Nothing else remembers it. */
   typing: Map<string, number>
   /** Who is in a voice channel, whole. */
@@ -103,6 +108,62 @@ export interface MemberState {
   nickname: string | null
   /** Assigned roles, without `@everyone`. */
   roles: readonly Snowflake[]
+  /** Unix seconds. */
+  timeout_until: number | null
+  timeout_reason: string | null
+  /** Goes when his last session has ended, unless he was given a role. */
+  temporary: boolean
+}
+
+export interface WebhookState {
+  id: Snowflake
+  server_id: Snowflake
+  channel_id: Snowflake
+  creator_id: Snowflake
+  name: string
+  avatar_url: string | null
+  /** SHA-256 of the token's secret, in hex. */
+  token_hash: string
+  created_at: number
+}
+
+/** A file's facts: what it is by its content, its SHA-256 in hex, and its bytes. */
+export interface FileState {
+  content_type: string
+  hash: string
+  size: number
+}
+
+export interface EmojiState extends FileState {
+  id: Snowflake
+  server_id: Snowflake
+  name: string
+  animated: boolean
+  created_by: Snowflake
+  /** Unix milliseconds. */
+  created_at: number
+}
+
+export interface StickerState extends FileState {
+  id: Snowflake
+  pack_id: Snowflake
+  server_id: Snowflake
+  name: string
+  format: "png" | "apng" | "json"
+  tags: readonly string[]
+  related_emoji: string | null
+  width: number | null
+  height: number | null
+  created_by: Snowflake
+  created_at: number
+}
+
+export interface StickerPackState {
+  id: Snowflake
+  server_id: Snowflake
+  name: string
+  description: string | null
+  stickers: readonly StickerState[]
 }
 
 export interface BanState {
@@ -140,6 +201,11 @@ export interface MessageState {
   nonce: string | null
   pinned: boolean
   deleted?: boolean
+  /** Of what a webhook sent, with the name and the picture of that moment; its author is the webhook. */
+  webhook_id?: Snowflake | null
+  webhook_name?: string | null
+  webhook_avatar_url?: string | null
+  embeds?: readonly unknown[] | null
 }
 
 /** What a user's home keeps in memory. */

@@ -8,8 +8,8 @@ export const channels = ({ ask, noteTyping }: Http): Handlers<typeof routes> => 
   listChannels: ({ params, caller }) =>
     ask(serverActor, params.server_id, { type: "listChannels", user: caller.user_id }),
 
-  createChannel: ({ params, body, caller }) =>
-    ask(serverActor, params.server_id, { type: "createChannel", user: caller.user_id, channel: body }),
+  createChannel: ({ params, body, caller, reason }) =>
+    ask(serverActor, params.server_id, { type: "createChannel", user: caller.user_id, reason, channel: body }),
 
   getChannel: ({ params, caller }) =>
     ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id }),

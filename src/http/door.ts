@@ -3,6 +3,8 @@ import { userActor } from "../actors/user.ts"
 import type { Admission, Caller, RouteBucket } from "../cluster/admission.ts"
 import { originOf } from "../cluster/tokens.ts"
 import { openInMaintenance, routes } from "../contract/contract.ts"
+import { codePoints } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
 import { errors, fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
 import type { Content, Route } from "../contract/registry.ts"
 import {
@@ -19,6 +21,7 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
 import { createAccessGate } from "./access-gate.ts"
 import { accountDeletion } from "./account-deletion.ts"
+import { auditLog } from "./audit-log.ts"
 import { auth } from "./auth.ts"
 import { channels } from "./channels.ts"
 import { features } from "./features.ts"
@@ -27,6 +30,7 @@ import { Exchange, type ExchangeSurroundings } from "./exchange.ts"
 import { exports } from "./exports.ts"
 import { failureReply, isBug, toFailure } from "./failures.ts"
 import type { Call, Handlers, Http } from "./handlers.ts"
+import { isUnsafe } from "./json-text.ts"
 import { invites } from "./invites.ts"
 import { mailed } from "./mailed.ts"
 import { messages } from "./messages.ts"
@@ -115,6 +119,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...servers(http),
     ...roles(http),
     ...moderation(http),
+    ...auditLog(http),
     ...channels(http),
     ...overrides(http),
     ...invites(http),
@@ -301,6 +306,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
       address: formatAddress(exchange.address),
       userAgent: exchange.userAgent,
       idempotencyKey: idempotencyKeyIn(exchange),
+      reason: auditReasonIn(exchange),
     } as Call
     const reply = await prepared.handler(call)
     if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
@@ -477,6 +483,28 @@ function idempotencyKeyIn({ idempotencyKey }: Exchange): string | undefined {
       type: "string_pattern_mismatch",
     },
   ])
+}
+
+/** Why something is done, for the audit log: UTF-8, percent-encoded, since a header is ASCII. Blank: none. */
+function auditReasonIn({ auditReason }: Exchange): string | undefined {
+  if (auditReason === undefined) return undefined
+  const reason = /^[\x20-\x7e]*$/.test(auditReason) ? decoded(auditReason)?.trim() : undefined
+  if (reason !== undefined && !isUnsafe(reason) && codePoints(reason) <= limits.banReason) return reason || undefined
+  throw invalid([
+    {
+      loc: ["header", "X-Audit-Log-Reason"],
+      msg: `must be percent-encoded UTF-8 of at most ${limits.banReason} characters`,
+      type: "value_error",
+    },
+  ])
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** Paths have no slash at their end. `//host/` would lead elsewhere. */

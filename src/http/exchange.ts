@@ -51,6 +51,7 @@ export class Exchange {
   address: Address = new Uint8Array(4)
   userAgent = ""
   idempotencyKey: string | undefined
+  auditReason: string | undefined
   rateLimitBypass: string | undefined
   ifNoneMatch: string | undefined
   /** Two of them are one that nobody has. */
@@ -159,6 +160,9 @@ export class Exchange {
         break
       case "idempotency-key":
         this.idempotencyKey = value
+        break
+      case "x-audit-log-reason":
+        this.auditReason = value
         break
       case "x-api-access-token":
         this.accessToken = this.accessToken === undefined ? value : `${this.accessToken},${value}`

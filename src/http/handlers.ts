@@ -53,6 +53,7 @@ export interface Http {
     | "mails"
     | "oauth"
     | "servers"
+    | "auditLog"
     | "bans"
     | "invites"
     | "messages"
@@ -111,6 +112,8 @@ export interface Call<R extends Route = Route> {
   readonly userAgent: string
   /** The header of this name, if it may serve as a nonce. */
   readonly idempotencyKey: string | undefined
+  /** Why, for the audit log, as the header says; see `auditReasonIn`. */
+  readonly reason: string | undefined
 }
 type CallerOf<A extends Auth> = A extends "public" ? undefined : Caller
 

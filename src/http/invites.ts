@@ -12,8 +12,14 @@ const codeLength = 12
 const newCode = () => Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join("")
 
 export const invites = ({ ask, storage, workersOf, clock }: Http): Handlers<typeof routes> => ({
-  createInvite: ({ params, body, caller }) =>
-    ask(channelActor, params.channel_id, { type: "createInvite", user: caller.user_id, code: newCode(), ...body }),
+  createInvite: ({ params, body, caller, reason }) =>
+    ask(channelActor, params.channel_id, {
+      type: "createInvite",
+      user: caller.user_id,
+      reason,
+      code: newCode(),
+      ...body,
+    }),
 
   async getInvite({ params }) {
     const invite = await storage.invites.withServer(params.invite_code)

@@ -40,10 +40,11 @@ export const messages = ({ ask, storage }: Http): Handlers<typeof routes> => ({
       content: body.content,
     }),
 
-  async deleteMessage({ params, caller }) {
+  async deleteMessage({ params, caller, reason }) {
     await ask(channelActor, params.channel_id, {
       type: "deleteMessage",
       user: caller.user_id,
+      reason,
       message_id: params.message_id,
     })
     return success

@@ -5,8 +5,8 @@ import type { routes } from "../contract/moderation.ts"
 import type { Handlers, Http } from "./handlers.ts"
 
 export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => ({
-  async kickMember({ params: { server_id, member_id }, caller }) {
-    await ask(serverActor, server_id, { type: "kick", user: caller.user_id, member_id })
+  async kickMember({ params: { server_id, member_id }, caller, reason }) {
+    await ask(serverActor, server_id, { type: "kick", user: caller.user_id, reason, member_id })
     return success
   },
 
@@ -15,17 +15,17 @@ export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => (
     return storage.bans.list(server_id, limits.bansPage)
   },
 
-  async banUser({ params: { server_id, user_id }, body, caller }) {
+  async banUser({ params: { server_id, user_id }, body, caller, reason: given = "" }) {
     const username = (await storage.users.find(user_id))?.username ?? null
-    const { reason = "", delete_message_days: days = 0 } = body
+    const { reason = given, delete_message_days: days = 0 } = body
     const target = { target_id: user_id, username }
     await ask(serverActor, server_id, { type: "ban", user: caller.user_id, ...target, reason, days })
     return success
   },
 
-  async unbanUser({ params: { server_id, user_id }, caller }) {
+  async unbanUser({ params: { server_id, user_id }, caller, reason }) {
     const username = (await storage.users.find(user_id))?.username ?? ""
-    await ask(serverActor, server_id, { type: "unban", user: caller.user_id, target_id: user_id, username })
+    await ask(serverActor, server_id, { type: "unban", user: caller.user_id, reason, target_id: user_id, username })
     return success
   },
 })

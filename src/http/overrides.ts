@@ -7,11 +7,11 @@ export const overrides = ({ ask }: Http): Handlers<typeof routes> => ({
   getOverride: ({ params: { channel_id, target_id }, caller }) =>
     ask(channelActor, channel_id, { type: "readOverride", user: caller.user_id, target_id }),
 
-  setOverride: ({ params: { channel_id, target_id }, body: { type: kind, allow, deny }, caller }) =>
-    ask(channelActor, channel_id, { type: "setOverride", user: caller.user_id, target_id, kind, allow, deny }),
+  setOverride: ({ params: { channel_id, target_id }, body: { type: kind, allow, deny }, caller, reason }) =>
+    ask(channelActor, channel_id, { type: "setOverride", user: caller.user_id, reason, target_id, kind, allow, deny }),
 
-  async deleteOverride({ params: { channel_id, target_id }, caller }) {
-    await ask(channelActor, channel_id, { type: "deleteOverride", user: caller.user_id, target_id })
+  async deleteOverride({ params: { channel_id, target_id }, caller, reason }) {
+    await ask(channelActor, channel_id, { type: "deleteOverride", user: caller.user_id, reason, target_id })
     return success
   },
 })

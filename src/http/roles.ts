@@ -6,24 +6,24 @@ import type { Handlers, Http } from "./handlers.ts"
 export const roles = ({ ask }: Http): Handlers<typeof routes> => ({
   listRoles: ({ params, caller }) => ask(serverActor, params.server_id, { type: "listRoles", user: caller.user_id }),
 
-  createRole: ({ params, body, caller }) =>
-    ask(serverActor, params.server_id, { type: "createRole", user: caller.user_id, role: body }),
+  createRole: ({ params, body, caller, reason }) =>
+    ask(serverActor, params.server_id, { type: "createRole", user: caller.user_id, reason, role: body }),
 
-  editRole: ({ params: { server_id, role_id }, body, caller }) =>
-    ask(serverActor, server_id, { type: "editRole", user: caller.user_id, role_id, patch: body }),
+  editRole: ({ params: { server_id, role_id }, body, caller, reason }) =>
+    ask(serverActor, server_id, { type: "editRole", user: caller.user_id, reason, role_id, patch: body }),
 
-  async deleteRole({ params: { server_id, role_id }, caller }) {
-    await ask(serverActor, server_id, { type: "deleteRole", user: caller.user_id, role_id })
+  async deleteRole({ params: { server_id, role_id }, caller, reason }) {
+    await ask(serverActor, server_id, { type: "deleteRole", user: caller.user_id, reason, role_id })
     return success
   },
 
-  async giveRole({ params: { server_id, member_id, role_id }, caller }) {
-    await ask(serverActor, server_id, { type: "giveRole", user: caller.user_id, member_id, role_id })
+  async giveRole({ params: { server_id, member_id, role_id }, caller, reason }) {
+    await ask(serverActor, server_id, { type: "giveRole", user: caller.user_id, reason, member_id, role_id })
     return success
   },
 
-  async takeRole({ params: { server_id, member_id, role_id }, caller }) {
-    await ask(serverActor, server_id, { type: "takeRole", user: caller.user_id, member_id, role_id })
+  async takeRole({ params: { server_id, member_id, role_id }, caller, reason }) {
+    await ask(serverActor, server_id, { type: "takeRole", user: caller.user_id, reason, member_id, role_id })
     return success
   },
 })

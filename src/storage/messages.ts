@@ -60,7 +60,8 @@ export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake;
 )
 
 const columns = (sql: Sql) => sql`
-  m.id, m.channel_id, m.server_id, m.author_id, u.username AS author_username, u.bot AS author_bot, u.badges AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce,
+  m.id, m.channel_id, m.server_id, m.author_id, coalesce(u.username, m.webhook_name) AS author_username, coalesce(u.bot, false) AS author_bot,
+  coalesce(u.badges, '{}') AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce, m.webhook_id, m.webhook_name, m.webhook_avatar_url, m.embeds,
   m.deleted, false AS pinned`
 
 export interface Page {
@@ -79,16 +80,16 @@ export const messagesStorage = (sql: Sql) => ({
   async page(channel: Snowflake, { limit, before, after }: Page): Promise<MessageState[]> {
     if (before === undefined && after !== undefined)
       return sql<MessageState[]>`
-        SELECT ${columns(sql)} FROM messages m JOIN users u ON u.id = m.author_id
+        SELECT ${columns(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
         WHERE m.channel_id = ${channel} AND m.id > ${after} AND NOT m.deleted ORDER BY m.id LIMIT ${limit}`
     return sql<MessageState[]>`
-      SELECT ${columns(sql)} FROM messages m JOIN users u ON u.id = m.author_id
+      SELECT ${columns(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
       WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit}`
   },
 
   async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {
     const rows = await sql<MessageState[]>`
-      SELECT ${columns(sql)} FROM messages m JOIN users u ON u.id = m.author_id
+      SELECT ${columns(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
       WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`
     return new Map(rows.map(row => [row.id, row]))
   },
@@ -130,7 +131,7 @@ export const messagesStorage = (sql: Sql) => ({
     const rows = await sql<MessageState[]>`
       SELECT ${columns(sql)}
       FROM unnest(${channels}::bigint[], ${authors}::bigint[], ${nonces}::text[]) AS k (channel_id, author_id, nonce)
-      JOIN messages m USING (channel_id, author_id, nonce) JOIN users u ON u.id = m.author_id`
+      JOIN messages m USING (channel_id, author_id, nonce) LEFT JOIN users u ON u.id = m.author_id`
     return new Map(rows.map(row => [nonceKey(row.channel_id, row.author_id, row.nonce!), row]))
   },
 })

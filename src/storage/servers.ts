@@ -82,8 +82,9 @@ export const setMemberRoles = defineWrite<{ server_id: Snowflake; user_id: Snowf
 export const insertMember = defineWrite<MemberState & { server_id: Snowflake }>(
   "insertMember",
   (sql, rows) => sql`
-    INSERT INTO members (server_id, user_id, joined_at)
-    SELECT * FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "joined_at")}::bigint[])`,
+    INSERT INTO members (server_id, user_id, joined_at, temporary)
+    SELECT * FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "joined_at")}::bigint[],
+      ${column(rows, "temporary")}::text[]::boolean[])`,
 )
 
 export const deleteMember = defineWrite<{ server_id: Snowflake; user_id: Snowflake }>(
@@ -198,7 +199,7 @@ export const serversStorage = (sql: Sql) => ({
 
   async members(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, MemberState>> {
     const rows = await sql<MemberState[]>`
-      SELECT user_id, joined_at, nickname, roles FROM members WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
+      SELECT user_id, joined_at, nickname, roles, timeout_until, timeout_reason, temporary FROM members WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
     return new Map(rows.map(row => [row.user_id, row]))
   },
 })
@@ -232,6 +233,9 @@ export function newServerState(parts: {
     messages: new Map(),
     nonces: new Map(),
     lastPosts: new Map(),
+    webhooks: new Map(),
+    emojis: new Map(),
+    stickerPacks: new Map(),
     typing: new Map(),
     voice,
     deleted: false,

@@ -1,6 +1,7 @@
 import { accessTokensStorage } from "./access-tokens.ts"
 import { accountDeletionStorage } from "./account-deletion.ts"
 import { addressBlocksStorage } from "./address-blocks.ts"
+import { auditLogStorage } from "./audit-log.ts"
 import { bansStorage } from "./bans.ts"
 import { botsStorage } from "./bots.ts"
 import { channelsStorage } from "./channels.ts"
@@ -54,6 +55,7 @@ export function openStorage(options: StorageOptions) {
     notifications: asked(notificationsStorage(sql)),
     servers: asked(serversStorage(sql)),
     guildMembers: asked(guildMembersStorage(sql)),
+    auditLog: asked(auditLogStorage(sql)),
     bans: asked(bansStorage(sql)),
     bots: asked(botsStorage(sql)),
     channels: asked(channelsStorage(sql)),

@@ -261,6 +261,10 @@ const attempt = <Reply>(of: Attempt<Reply>): Attempt => of as Attempt
 
 /** One valid request for each route of the contract. */
 const attempts: { readonly [Name in keyof Routes]: Attempt } = {
+  listAuditLog: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listAuditLog({ server_id: server.id }, { signal }),
+  }),
   getHealth: attempt({ call: (on, _, signal) => on.getHealth({}, { signal }), isStatic: true }),
   getLive: attempt({ call: (on, _, signal) => on.getLive({}, { signal }), isStatic: true }),
   getReady: attempt({ call: (on, _, signal) => on.getReady({}, { signal }) }),

@@ -112,6 +112,28 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
       VALUES (${server}, ${plantedId()}, 'Spam', ${id}, ${now})`
     await sql`
       INSERT INTO address_blocks (address, reason, blocked_at, blocked_by) VALUES (${`192.0.2.${person === ada ? 1 : 2}`}, 'Spam', ${now}, ${id})`
+    await sql`
+      INSERT INTO notification_settings (user_id, server_id, channel_id, level, muted) VALUES (${id}, ${server}, 0, 'mentions', false)`
+    await sql`
+      INSERT INTO webhooks (id, server_id, channel_id, creator_id, name, token_hash, created_at)
+      VALUES (${plantedId()}, ${server}, ${channel!.id}, ${id}, 'Herald', ${hashSecret(newSecret())}, ${now})`
+    await sql`
+      INSERT INTO emojis (id, server_id, name, animated, content_type, hash, size, created_by, created_at)
+      VALUES (${plantedId()}, ${server}, ${`gull_${id.slice(-4)}`}, false, 'image/png', ${hashSecret(id)}, 9, ${id}, ${now * 1000})`
+    const pack = plantedId()
+    await sql`INSERT INTO sticker_packs (id, server_id, name) VALUES (${pack}, ${server}, 'Boats')`
+    await sql`
+      INSERT INTO stickers (id, pack_id, server_id, name, format, tags, content_type, hash, size, created_by, created_at)
+      VALUES (${plantedId()}, ${pack}, ${server}, 'boat', 'png', '{sea}', 'image/png', ${hashSecret(id)}, 9, ${id}, ${now})`
+    const rule = plantedId()
+    await sql`
+      INSERT INTO automod_rules (id, server_id, name, rule_type, config, actions, applied_roles, exempt_roles, exempt_channels, priority,
+        check_all, enabled, created_at, updated_at, created_by)
+      VALUES (${rule}, ${server}, 'Words', 'keyword', '{"keywords":[]}', '[]', '{}', '{}', '{}', 0, false, false, ${now}, ${now}, ${id})`
+    await sql`
+      INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken,
+        metadata, created_at)
+      VALUES (${server}, ${plantedId()}, ${id}, ${channel!.id}, ${rule}, 'keyword', 'bad', 'low', '{}', '{}', ${now})`
     await sql`INSERT INTO operator_requests (kind, user_id, message, done_at) VALUES ('forceLogout', ${id}, 'Sorry', now())`
     await sql`
       INSERT INTO operator_commands (user_id, command, input, done_at, answer)

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { newMember as memberFrom } from "../../src/domain/servers.ts"
 import { shardCount } from "../../src/domain/snowflake.ts"
 import { deleteBan, putBan } from "../../src/storage/bans.ts"
 import { insertChannel } from "../../src/storage/channels.ts"
@@ -114,7 +115,7 @@ const newRole = (i: number, of: number) =>
     permissions: new Set(i === 0 ? [] : ["messages.send", "channels.view"]),
   })
 const newMember = (of: number, i: number) =>
-  insertMember({ server_id: server(of), user_id: user(i), joined_at: i, nickname: "ignored", roles: [] })
+  insertMember({ ...memberFrom(user(i), i), server_id: server(of), nickname: "ignored" })
 const newChannel = (i: number, of: number) =>
   insertChannel({
     id: channel(i),

@@ -497,8 +497,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
               asked.flatMap(id => {
                 const member = members.get(pair(server, id))
                 if (!member) return []
-                const { user_id, joined_at, nickname, roles } = member
-                return [[id, { user_id, joined_at, nickname, roles: [...roles] }] as const]
+                const { server_id: _, ...facts } = member
+                return [[id, { ...facts, roles: [...facts.roles] }] as const]
               }),
             ),
         )
@@ -512,6 +512,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       some: unsupported("guildMembers.some"),
       blocked: unsupported("guildMembers.blocked"),
     },
+
+    auditLog: { page: unsupported("auditLog.page") },
 
     bans: {
       find(server, ids) {

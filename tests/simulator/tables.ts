@@ -215,7 +215,8 @@ function refused<Row>(code: "23503" | "23505", constraint: Constraint<Row>, row:
 
 type StoredRole = Omit<RoleState, "permissions"> & { server_id: Snowflake; permissions: Permission[] }
 type StoredMember = MemberState & { server_id: Snowflake }
-type StoredMessage = MessageRow & { edited_at: number | null; deleted: boolean }
+type StoredMessage = MessageRow & { edited_at: number | null; deleted: boolean } & typeof ofNoWebhook
+const ofNoWebhook = { webhook_id: null, webhook_name: null, webhook_avatar_url: null, embeds: null }
 
 export const pair = (a: string | number, b: string | number) => `${a}:${b}`
 export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">) =>
@@ -513,6 +514,8 @@ const applyWrite = {
       })),
     )
   },
+  /** Nobody there reads it. */
+  insertAuditEntry() {},
   deleteServer({ servers }, rows: RowsOf<typeof deleteServer>) {
     for (const { id } of rows) servers.delete(id)
   },
@@ -588,7 +591,13 @@ const applyWrite = {
   },
   insertMember({ members }, rows: RowsOf<typeof insertMember>) {
     members.insert(
-      rows.map(row => ({ ...picked(row, "server_id", "user_id", "joined_at"), nickname: null, roles: [] })),
+      rows.map(row => ({
+        ...picked(row, "server_id", "user_id", "joined_at", "temporary"),
+        nickname: null,
+        roles: [],
+        timeout_until: null,
+        timeout_reason: null,
+      })),
     )
   },
   deleteMember({ members }, rows: RowsOf<typeof deleteMember>) {
@@ -644,7 +653,7 @@ const applyWrite = {
   },
   insertMessage({ messages }, rows: RowsOf<typeof insertMessage>) {
     const columns = ["channel_id", "id", "server_id", "author_id", "content", "reply_to_id", "nonce"] as const
-    messages.insert(rows.map(row => ({ ...picked(row, ...columns), edited_at: null, deleted: false })))
+    messages.insert(rows.map(row => ({ ...picked(row, ...columns), edited_at: null, deleted: false, ...ofNoWebhook })))
   },
   updateContent({ messages }, rows: RowsOf<typeof updateContent>) {
     for (const { channel_id, id, content, edited_at } of rows)

@@ -9,6 +9,7 @@ import { redisKeys } from "../../src/cluster/keys.ts"
 import { Failure } from "../../src/contract/errors.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { RelationshipStatus } from "../../src/contract/relationships.ts"
+import { newMember } from "../../src/domain/servers.ts"
 import { grantedAtCreation } from "../../src/domain/permissions.ts"
 import { lowerOf } from "../../src/domain/relationships.ts"
 import { compareIds, idOf, shardOf } from "../../src/domain/snowflake.ts"
@@ -270,9 +271,7 @@ class World {
         mentionable: false,
         permissions: grantedAtCreation,
       }),
-      ...members.map(({ id: user_id }) =>
-        insertMember({ server_id: id, user_id, joined_at: 0, nickname: null, roles: [] }),
-      ),
+      ...members.map(({ id: user_id }) => insertMember({ server_id: id, ...newMember(user_id, 0) })),
     )
     for (let i = 0; i < channels; i++) {
       const channel = this.#id(shard)

@@ -1,0 +1,277 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { deleteMessagesOf } from "../contract/jobs.ts"
+import { limits } from "../contract/limits.ts"
+import { guildBanAdd, guildBanRemove } from "../contract/moderation.ts"
+import { guildMemberAdd, guildMemberRemove } from "../contract/servers.ts"
+import { userUpdate, type ShownUser } from "../contract/users.ts"
+import { holdersOf, membersOf, userOnly } from "../domain/audience.ts"
+import { holds, rankOf } from "../domain/permissions.ts"
+import { guildObject, memberObject, newMember } from "../domain/servers.ts"
+import { firstIdAt } from "../domain/snowflake.ts"
+import type { Actor, BanState, MemberState, ServerState } from "../domain/states.ts"
+import { deleteBan, putBan } from "../storage/bans.ts"
+import { setInviteUses } from "../storage/invites.ts"
+import { deleteMember, insertMember, setMemberCount } from "../storage/servers.ts"
+import type { Write } from "../storage/write.ts"
+import { requireMember, requirePermission, requireRank } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { ban, invite, member } from "./needs.ts"
+import { control, tell, type ActorKind, type Readonlied } from "./runtime/actor.ts"
+import type { UserCommands } from "./user.ts"
+import { voiceEnding } from "./voice.ts"
+
+/**
+ * Who is in a server and who may not come in, among its home's commands. They keep:
+ *   S1  `member_count` is the number of members.
+ *   S2  A use of an invite is counted once, and never beyond `max_uses`.
+ *   S3  Who has left sees nothing that was appended after the answer.
+ */
+export interface MembershipCommands {
+  /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */
+  join(input: { user: Actor; code: string; workers: string[] }): { server_id: Snowflake }
+  leave(input: { user: Snowflake }): { left: true }
+  kick(input: Deed & { member_id: Snowflake }): { kicked: true }
+  /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. What he wrote in the last `days` goes. */
+  ban(input: Deed & { target_id: Snowflake; username: string | null; reason: string; days: number }): {
+    banned: true
+  }
+  unban(input: Deed & { target_id: Snowflake; username: string }): { unbanned: true }
+  /** Refuses whoever may not see the bans. */
+  requireBans(input: { user: Snowflake }): { server_id: Snowflake }
+  /** Told by the home of somebody who is, or was, a member. */
+  memberChanged(input: { user: ShownUser }): void
+  /** Somebody's account is gone for good: he is neither a member nor banned any longer. The owner stays: his server goes. */
+  eraseUser(input: { user: Snowflake }): { erased: boolean }
+}
+
+const userTold = { kind: "user" } as const
+export const membershipChanged = (user: Snowflake, server: Snowflake, isMember: boolean) =>
+  tell<unknown, unknown, UserCommands, "membershipChanged">(userTold, user, {
+    type: "membershipChanged",
+    server,
+    member: isMember,
+  })
+
+export const membershipCommands: ActorKind<ServerState, ServerState, MembershipCommands>["commands"] = {
+  join: {
+    needs: ({ user, code }) => [member(user.id), ban(user.id), invite(code)],
+    turn({ state: server, now, newId }, { user, code, workers }) {
+      const used = server.invites.get(code)
+      const seconds = Math.floor(now / 1000)
+      if (!used || (used.expires_at !== null && used.expires_at <= seconds)) throw fail("invite_not_found")
+      if (server.members.get(user.id)) throw fail("already_member")
+      if (server.bans.get(user.id)) throw fail("banned")
+      if (used.max_uses > 0 && used.uses >= used.max_uses) throw fail("invite_not_found") // S2
+      if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
+
+      const joined: MemberState = { ...newMember(user.id, seconds), temporary: used.temporary }
+      const member_count = server.member_count + 1
+      const uses = used.uses + 1
+      const { server_id: _, ...memberFacts } = { ...memberObject(server, joined, user), server_id: server.id }
+      return {
+        apply: draft => {
+          draft.members.set(user.id, joined)
+          draft.member_count = member_count
+          draft.invites.get(code)!.uses = uses
+        },
+        write: [
+          insertMember({ ...joined, server_id: server.id }),
+          setMemberCount({ id: server.id, member_count }),
+          setInviteUses({ code, uses }),
+          audited({ now, newId }, server.id, { user: user.id }, "MEMBER_JOIN", memberTarget(user.id)),
+          audited(
+            { now, newId },
+            server.id,
+            { user: user.id },
+            "INVITE_USE",
+            { type: "invite", id: code },
+            { uses: { old: used.uses, new: uses } },
+          ),
+        ],
+        interest: workers,
+        publish: [
+          control(userOnly(user.id), {
+            type: "joined",
+            server: server.id,
+            user: user.id,
+            roles: [],
+            event: guildObject({ ...server, member_count }, joined),
+          }),
+          guildMemberAdd.to(
+            membersOf(server.id),
+            {
+              ...memberFacts,
+              server_id: server.id,
+              guild_id: server.id,
+              user: { id: user.id, username: user.username, avatar_url: memberFacts.avatar_url },
+            },
+            { except: [user.id] },
+          ),
+          membershipChanged(user.id, server.id, true),
+        ],
+        reply: { server_id: server.id },
+      }
+    },
+  },
+
+  leave: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, now, newId }, { user }) {
+      requireMember(server, user)
+      if (server.owner_id === user) throw fail("owner_cannot_leave")
+      const noted = audited({ now, newId }, server.id, { user }, "MEMBER_LEAVE", memberTarget(user))
+      return { ...removal(server, user, now, noted), reply: { left: true } }
+    },
+  },
+
+  kick: {
+    needs: ({ user, member_id }) => [member(user), member(member_id)],
+    turn({ state: server, now, newId }, { user, reason, member_id }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "members.kick")
+      const target = server.members.get(member_id)
+      if (!target) throw fail("member_not_found")
+      requireRank(server, caller, rankOf(server, target))
+      const noted = audited({ now, newId }, server.id, { user, reason }, "MEMBER_KICK", memberTarget(member_id))
+      return { ...removal(server, member_id, now, noted), reply: { kicked: true } }
+    },
+  },
+
+  ban: {
+    needs: ({ user, target_id }) => [member(user), member(target_id), ban(target_id)],
+    turn({ state: server, now, newId }, { user, target_id, username, reason, days }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "members.ban")
+      if (username === null) throw fail("server_or_user_not_found")
+      const found = server.members.get(target_id)
+      requireRank(server, caller, rankOf(server, found ?? { user_id: target_id, roles: [] }))
+      const before = server.bans.get(target_id)
+      const banned: BanState = {
+        user_id: target_id,
+        reason,
+        banned_by: user,
+        banned_at: before?.banned_at ?? Math.floor(now / 1000),
+      }
+      const removed = found ? removal(server, target_id, now) : undefined
+      const deletion =
+        days > 0 &&
+        deleteMessagesOf.at(
+          {
+            server_id: server.id,
+            user_id: target_id,
+            after: firstIdAt(now - days * 86_400_000),
+            before: newId(),
+          },
+          { key: `ban:${server.id}:${target_id}:${now}` },
+        )
+      const told = guildBanAdd.to(holdersOf(server.id, "members.ban"), {
+        guild_id: server.id,
+        server_id: server.id,
+        user: { id: target_id, username },
+      })
+      return {
+        apply: draft => {
+          draft.bans.set(target_id, banned)
+          removed?.apply(draft)
+        },
+        write: [
+          putBan({ ...banned, server_id: server.id }),
+          ...(removed?.write ?? []),
+          audited({ now, newId }, server.id, { user, reason }, "MEMBER_BAN", memberTarget(target_id)),
+        ],
+        publish: [...(removed?.publish ?? []), ...(before ? [] : [told]), ...(deletion ? [deletion] : [])],
+        reply: { banned: true },
+      }
+    },
+  },
+
+  unban: {
+    needs: ({ user, target_id }) => [member(user), ban(target_id)],
+    turn({ state: server, now, newId }, { user, reason, target_id, username }) {
+      requirePermission(server, requireMember(server, user), "members.ban")
+      if (!server.bans.get(target_id)) throw fail("ban_not_found")
+      return {
+        apply: draft => {
+          draft.bans.set(target_id, null)
+        },
+        write: [
+          deleteBan({ server_id: server.id, user_id: target_id }),
+          audited({ now, newId }, server.id, { user, reason }, "MEMBER_UNBAN", memberTarget(target_id)),
+        ],
+        publish: [
+          guildBanRemove.to(holdersOf(server.id, "members.ban"), {
+            guild_id: server.id,
+            server_id: server.id,
+            user: { id: target_id, username },
+          }),
+        ],
+        reply: { unbanned: true },
+      }
+    },
+  },
+
+  requireBans: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user }) {
+      const caller = requireMember(server, user)
+      if (!holds(server, caller, "bans.view")) requirePermission(server, caller, "members.ban")
+      return { reply: { server_id: server.id } }
+    },
+  },
+
+  memberChanged: {
+    forListeners: true,
+    turn: ({ state: server }, { user }) => ({
+      publish: [userUpdate.to(membersOf(server.id), user, { except: [user.id] })],
+      reply: undefined,
+    }),
+  },
+
+  eraseUser: {
+    needs: ({ user }) => [member(user), ban(user)],
+    turn({ state: server, now }, { user }) {
+      const left = server.members.get(user) && server.owner_id !== user ? removal(server, user, now) : undefined
+      const isBanned = Boolean(server.bans.get(user))
+      if (!left && !isBanned) return { reply: { erased: false } }
+      return {
+        apply: draft => {
+          left?.apply(draft)
+          draft.bans.set(user, null)
+        },
+        write: [...(left?.write ?? []), ...(isBanned ? [deleteBan({ server_id: server.id, user_id: user })] : [])],
+        publish: left?.publish ?? [],
+        reply: { erased: true },
+      }
+    },
+  },
+}
+
+/** Without a name: what the log shows is looked up when it is read. */
+export const memberTarget = (id: Snowflake) => ({ type: "member", id }) as const
+
+/** What the end of a membership does, whoever ends it. */
+function removal(server: Readonlied<ServerState>, user: Snowflake, now: number, noted?: Write) {
+  const member_count = server.member_count - 1
+  const inVoice = server.voice.get(user)
+  const voice = inVoice && voiceEnding(server, inVoice, now)
+  return {
+    apply: (draft: ServerState) => {
+      voice?.apply(draft)
+      draft.members.set(user, null)
+      draft.member_count = member_count
+    },
+    write: [
+      ...(voice?.write ?? []),
+      deleteMember({ server_id: server.id, user_id: user }),
+      setMemberCount({ id: server.id, member_count }),
+      ...(noted ? [noted] : []),
+    ],
+    publish: [
+      ...(voice?.publish ?? []), // he is told of it while he is still a member
+      control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
+      guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
+      membershipChanged(user, server.id, false),
+    ],
+  }
+}

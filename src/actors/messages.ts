@@ -1,0 +1,207 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { messageCreate, messageDelete, messageDeleteBulk, messageUpdate, type Message } from "../contract/messages.ts"
+import { viewersOf } from "../domain/audience.ts"
+import { holdsMessages, slowmodeWait } from "../domain/channels.ts"
+import { isBlank, messageObject } from "../domain/messages.ts"
+import type { Actor, ChannelState, MemberState, MessageState, ServerState } from "../domain/states.ts"
+import { deleteMessage, insertMessage, messageKey, nonceKey, updateContent } from "../storage/messages.ts"
+import { mayIn, requirePermissionIn, requireViewer } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { lastPost, lastPostKey, member, message, nonce } from "./needs.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+
+/**
+ * The messages of a channel, among its commands. They keep:
+ *   C1  Message ids rise strictly.
+ *   C2  An event that anyone received is already in PostgreSQL.
+ *   C3  One author and nonce make one message, however often they arrive.
+ */
+export interface MessageCommands {
+  createMessage(input: {
+    author: Actor
+    content?: string | undefined
+    reply_to_id?: Snowflake | undefined
+    nonce?: string | undefined
+  }): Message
+  /** `author`: as he is called by now; workers of the version before leave it out. */
+  editMessage(input: { user: Snowflake; author?: Actor; message_id: Snowflake; content: string }): Message
+  deleteMessage(input: Deed & { message_id: Snowflake }): { deleted: true }
+  /** Those of these messages that are there and his. */
+  deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
+}
+
+export const messageCommands: ActorKind<ServerState, ChannelState, MessageCommands>["commands"] = {
+  createMessage: {
+    needs: ({ author, nonce: sent, reply_to_id }, { id, state: channel, suspect }) => [
+      member(author.id),
+      // Newer nonces are in memory, older ones are caught by their unique index; then they are looked up.
+      ...(sent !== undefined && suspect ? [nonce(id, author.id, sent)] : []),
+      ...(reply_to_id === undefined ? [] : [message(id, reply_to_id)]),
+      ...(channel.slowmode_seconds === 0 ? [] : [lastPost(id, author.id)]),
+    ],
+    turn({ state: channel, home: server, now, newId }, { author, content, reply_to_id, nonce: sent }) {
+      const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel.id, author.id, sent))
+      const caller = requireViewer(server, channel.id, author.id)
+      // C3
+      if (repeated) return { reply: messageObject({ ...repeated, ...named(author) }, author.id) }
+      requirePermissionIn(server, channel.id, caller, "messages.send", now)
+      if (!holdsMessages(channel)) throw fail("not_a_text_channel")
+      if (content === undefined || content === "") throw fail("empty_message")
+      if (isBlank(content)) throw fail("invalid_content")
+      if (reply_to_id !== undefined && !server.messages.get(messageKey(channel.id, reply_to_id)))
+        throw fail("message_not_found")
+      const wait = passesSlowmode(server, channel.id, caller, now)
+        ? 0
+        : slowmodeWait(channel, server.lastPosts.get(lastPostKey(channel.id, author.id)), now)
+      if (wait > 0) throw fail("slowmode", { retry_after: wait })
+
+      const state: MessageState = {
+        id: newId(), // C1
+        channel_id: channel.id,
+        server_id: server.id,
+        author_id: author.id,
+        ...named(author),
+        content,
+        edited_at: null,
+        reply_to_id: reply_to_id ?? null,
+        nonce: sent ?? null,
+        pinned: false,
+      }
+      return {
+        apply: draft => {
+          keep(draft, state)
+          if (channel.slowmode_seconds > 0) draft.lastPosts.set(lastPostKey(channel.id, author.id), now)
+        },
+        write: [insertMessage(state)],
+        publish: [messageCreate.to(viewersOf(server.id, channel.id), messageObject(state, null))],
+        reply: messageObject(state, author.id),
+      }
+    },
+  },
+
+  editMessage: {
+    needs: ({ user, message_id }, { id }) => [member(user), message(id, message_id)],
+    turn({ state: channel, home: server, now }, { user, author, message_id, content }) {
+      const caller = requireViewer(server, channel.id, user)
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      if (found.author_id !== user) throw fail("not_author")
+      requirePermissionIn(server, channel.id, caller, "messages.send", now)
+      if (isBlank(content)) throw fail("empty_message")
+      const edited: MessageState = {
+        ...found,
+        author_badges: found.author_badges,
+        // What is in memory may be older than his latest change of name.
+        ...(author && named(author)),
+        content,
+        edited_at: Math.floor(now / 1000),
+      }
+      return {
+        apply: draft => keep(draft, edited),
+        write: [updateContent({ channel_id: channel.id, id: message_id, content, edited_at: edited.edited_at! })],
+        publish: [messageUpdate.to(viewersOf(server.id, channel.id), messageObject(edited, null))],
+        reply: messageObject(edited, user),
+      }
+    },
+  },
+
+  deleteMessage: {
+    needs: ({ user, message_id }, { id }) => [member(user), message(id, message_id)],
+    turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
+      const caller = requireViewer(server, channel.id, user)
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      if (found.author_id !== user && !mayIn(server, channel.id, caller, "messages.manage", now))
+        throw fail("cannot_delete_message")
+      return {
+        apply: draft => forget(draft, found),
+        write: [
+          deleteMessage({ channel_id: channel.id, id: message_id, nonce: found.nonce }),
+          ...(found.author_id === user
+            ? []
+            : [
+                audited(
+                  { now, newId },
+                  server.id,
+                  { user, reason },
+                  "MESSAGE_DELETE",
+                  { type: "message", id: message_id },
+                  { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
+                ),
+              ]),
+        ],
+        publish: [
+          messageDelete.to(viewersOf(server.id, channel.id), {
+            id: message_id,
+            channel_id: channel.id,
+            server_id: server.id,
+            guild_id: server.id,
+          }),
+        ],
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  deleteMessagesOf: {
+    needs: ({ message_ids }, { id }) => message_ids.map(message_id => message(id, message_id)),
+    turn({ state: channel, home: server }, { author, message_ids }) {
+      const found = message_ids.flatMap(id => {
+        const one = server.messages.get(messageKey(channel.id, id))
+        return one?.author_id === author ? [one] : []
+      })
+      if (found.length === 0) return { reply: { deleted: 0 } }
+      return {
+        apply: draft => {
+          for (const one of found) forget(draft, one)
+        },
+        write: found.map(({ id, nonce: sent }) => deleteMessage({ channel_id: channel.id, id, nonce: sent })),
+        publish: [
+          messageDeleteBulk.to(viewersOf(server.id, channel.id), {
+            ids: found.map(({ id }) => id),
+            channel_id: channel.id,
+            server_id: server.id,
+            guild_id: server.id,
+          }),
+        ],
+        reply: { deleted: found.length },
+      }
+    },
+  },
+}
+
+const passesSlowmode = (
+  server: Readonlied<ServerState>,
+  channel: Snowflake,
+  caller: Readonlied<MemberState>,
+  now: number,
+) =>
+  (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission =>
+    mayIn(server, channel, caller, permission, now),
+  )
+
+/** A deleted message is gone, but for its nonce. */
+function forget(draft: ServerState, found: Readonlied<MessageState>): void {
+  draft.messages.set(messageKey(found.channel_id, found.id), null)
+  if (found.nonce !== null)
+    draft.nonces.set(nonceKey(found.channel_id, found.author_id, found.nonce), {
+      ...found,
+      author_badges: found.author_badges,
+      content: null,
+      deleted: true,
+    })
+}
+
+/** Keeps a message current wherever the home remembers it. */
+function keep(draft: ServerState, state: MessageState): void {
+  draft.messages.set(messageKey(state.channel_id, state.id), state)
+  if (state.nonce !== null) draft.nonces.set(nonceKey(state.channel_id, state.author_id, state.nonce), state)
+}
+
+/** An author as he is called in his messages. */
+const named = ({ username, bot = false, badges }: Actor) => ({
+  author_username: username,
+  author_bot: bot,
+  author_badges: badges,
+})

@@ -1,0 +1,190 @@
+import { channelUpdate } from "../contract/channels.ts"
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import type { Override as ShownOverride } from "../contract/overrides.ts"
+import { permissionNames, permissionOf, type Permission } from "../contract/permissions.ts"
+import { changesOf, type Changes } from "../domain/audit.ts"
+import { membersOf, viewersOf } from "../domain/audience.ts"
+import { channelObject } from "../domain/channels.ts"
+import { loosened, rankOf, type Override } from "../domain/permissions.ts"
+import type { ChannelState, MemberState, ServerState } from "../domain/states.ts"
+import { deleteOverride, putOverride } from "../storage/overrides.ts"
+import { requirePermission, requirePermissionIn, requireRank, requireViewer } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { member } from "./needs.ts"
+import { control, type ActorKind, type Readonlied } from "./runtime/actor.ts"
+import { voiceRechecks } from "./voice.ts"
+
+/** What a channel allows or denies beside its server's roles, among its commands. */
+export interface OverrideCommands {
+  readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
+  setOverride(
+    input: Deed & {
+      target_id: Snowflake
+      kind: Override["type"]
+      allow: readonly string[]
+      deny: readonly string[]
+    },
+  ): ShownOverride
+  deleteOverride(input: Deed & { target_id: Snowflake }): { deleted: true }
+  /** Of a member whose account is gone for good. */
+  eraseOverride(input: { target_id: Snowflake }): { erased: boolean }
+}
+
+export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideCommands>["commands"] = {
+  readOverride: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: channel, home: server }, { user, target_id }) {
+      requirePermission(server, requireViewer(server, channel.id, user), "roles.manage")
+      const found = overridesOf(server, channel.id).find(override => override.target_id === target_id)
+      if (!found) throw fail("override_not_found")
+      return { reply: overrideObject(channel.id, found) }
+    },
+  },
+
+  setOverride: {
+    needs: ({ user, target_id, kind }) => [member(user), ...(kind === "member" ? [member(target_id)] : [])],
+    turn({ state: channel, home: server, now, newId }, { user, reason, target_id, kind, allow, deny }) {
+      const before = overridesOf(server, channel.id)
+      const found = before.find(override => override.target_id === target_id)
+      const override: Override = { target_id, type: kind, allow: flagsOf(allow), deny: flagsOf(deny) }
+      const target = kind === "role" ? server.roles.get(target_id) : server.members.get(target_id)
+      const caller = requireViewer(server, channel.id, user)
+      requirePermission(server, caller, "roles.manage")
+      if (!target) throw fail("member_or_role_not_found")
+      if (user !== server.owner_id)
+        requireRank(server, caller, "position" in target ? target.position : rankOf(server, target))
+      requireLoosenable(server, channel.id, caller, found, override, now)
+      if (!found && before.length >= limits.overridesPerChannel) throw fail("override_limit")
+      const after = [...before.filter(other => other.target_id !== target_id), override]
+      return {
+        ...overriding(server, channel, before, after, override),
+        write: [
+          putOverride({ ...override, channel_id: channel.id, server_id: server.id }),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            found ? "OVERRIDE_UPDATE" : "OVERRIDE_CREATE",
+            { type: "override", id: channel.id, name: channel.name },
+            overrideChanges(found, override),
+          ),
+        ],
+        reply: overrideObject(channel.id, override),
+      }
+    },
+  },
+
+  deleteOverride: {
+    needs: ({ user, target_id }) => [member(user), member(target_id)],
+    turn({ state: channel, home: server, now, newId }, { user, reason, target_id }) {
+      const before = overridesOf(server, channel.id)
+      const found = before.find(override => override.target_id === target_id)
+      const caller = requireViewer(server, channel.id, user)
+      requirePermission(server, caller, "roles.manage")
+      if (!found) throw fail("override_not_found")
+      const gone = { user_id: target_id, roles: [] }
+      const rank =
+        found.type === "role"
+          ? (server.roles.get(target_id)?.position ?? 0)
+          : rankOf(server, server.members.get(target_id) ?? gone)
+      if (user !== server.owner_id) requireRank(server, caller, rank)
+      requireLoosenable(server, channel.id, caller, found, undefined, now)
+      const after = before.filter(other => other !== found)
+      return {
+        ...overriding(server, channel, before, after, found),
+        write: [
+          deleteOverride({ channel_id: channel.id, target_id }),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "OVERRIDE_DELETE",
+            { type: "override", id: channel.id, name: channel.name },
+            overrideChanges(found, undefined),
+          ),
+        ],
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  eraseOverride: {
+    turn({ state: channel, home: server }, { target_id }) {
+      const before = overridesOf(server, channel.id)
+      const found = before.find(override => override.type === "member" && override.target_id === target_id)
+      if (!found) return { reply: { erased: false } }
+      const after = before.filter(other => other !== found)
+      return {
+        ...overriding(server, channel, before, after, found),
+        write: [deleteOverride({ channel_id: channel.id, target_id })],
+        reply: { erased: true },
+      }
+    },
+  },
+}
+
+const overridesOf = (server: Readonlied<ServerState>, channel: Snowflake): readonly Override[] =>
+  server.overrides.get(channel) ?? []
+
+const overrideObject = (channel: Snowflake, { target_id, type, allow, deny }: Override): ShownOverride => ({
+  channel_id: channel,
+  target_id,
+  type,
+  allow: [...allow],
+  deny: [...deny],
+})
+
+/** What a client's names mean. Who is an administrator is no matter of one channel. */
+function flagsOf(names: readonly string[]): Permission[] {
+  const named = new Set(names.map(name => permissionOf(name)))
+  return permissionNames.filter(name => name !== "administrator" && named.has(name))
+}
+
+/** As the audit log shows them, with whom they are about. */
+const overrideChanges = (before: Override | undefined, after: Override | undefined): Changes =>
+  changesOf(before ?? null, after ?? null, ["target_id", "type", "allow", "deny"])
+
+/** Nobody lets others do in a channel what he may not do there himself. */
+function requireLoosenable(
+  server: Readonlied<ServerState>,
+  channel: Snowflake,
+  caller: Readonlied<MemberState>,
+  before: Override | undefined,
+  after: Override | undefined,
+  now: number,
+): void {
+  for (const permission of loosened(before, after)) requirePermissionIn(server, channel, caller, permission, now)
+}
+
+/** Who sees the channel changes with the control entry; then whoever sees it now is told. */
+function overriding(
+  server: Readonlied<ServerState>,
+  channel: Readonlied<ChannelState>,
+  before: readonly Override[],
+  after: readonly Override[],
+  { type, target_id }: Override,
+) {
+  const shown = channelObject(channel)
+  return {
+    apply: (draft: ServerState) => {
+      draft.overrides.set(channel.id, after)
+    },
+    publish: [
+      control(membersOf(server.id), {
+        type: "overrides",
+        server: server.id,
+        channel: channel.id,
+        shown,
+        before,
+        after,
+      }),
+      channelUpdate.to(viewersOf(server.id, channel.id), shown),
+      ...voiceRechecks(
+        server,
+        ({ channel_id, user_id }) => channel_id === channel.id && (type === "role" || user_id === target_id),
+      ),
+    ],
+  }
+}

@@ -1,0 +1,83 @@
+import { typingStart, typingStop } from "../contract/channels.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { viewersOf } from "../domain/audience.ts"
+import { holdsMessages } from "../domain/channels.ts"
+import type { Actor, ChannelState, ServerState } from "../domain/states.ts"
+import { requirePermissionIn, requireViewer } from "./access.ts"
+import { member } from "./needs.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+
+/** Who types in a channel, among its commands. */
+export interface TypingCommands {
+  /** `hidden`: others are not to see it. */
+  startTyping(input: { user: Actor; hidden?: boolean }): { told: boolean }
+  /** Takes back what was said no longer than `timeout` milliseconds ago. */
+  stopTyping(input: { user: Snowflake; timeout: number }): { told: boolean }
+}
+
+export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands>["commands"] = {
+  startTyping: {
+    needs: ({ user }) => [member(user.id)],
+    turn({ state: channel, home: server, now }, { user, hidden = false }) {
+      const caller = requireViewer(server, channel.id, user.id)
+      if (!holdsMessages(channel)) return { reply: { told: false } }
+      requirePermissionIn(server, channel.id, caller, "messages.send", now)
+      if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
+      return {
+        remember: draft => {
+          const key = typingKey(channel.id, user.id)
+          draft.typing.delete(key)
+          draft.typing.set(key, now)
+          if (draft.typing.size > mostTyping) draft.typing.delete(draft.typing.keys().next().value!)
+        },
+        publish: [
+          typingStart.to(
+            viewersOf(server.id, channel.id),
+            {
+              channel_id: channel.id,
+              user_id: user.id,
+              username: user.username,
+              server_id: server.id,
+              guild_id: server.id,
+            },
+            { except: [user.id] },
+          ),
+        ],
+        reply: { told: true },
+      }
+    },
+  },
+
+  stopTyping: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: channel, home: server, now }, { user, timeout }) {
+      requireViewer(server, channel.id, user)
+      if (msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
+      return {
+        remember: draft => {
+          draft.typing.delete(typingKey(channel.id, user))
+        },
+        publish: [
+          typingStop.to(
+            viewersOf(server.id, channel.id),
+            { channel_id: channel.id, user_id: user, server_id: server.id, guild_id: server.id },
+            { except: [user] },
+          ),
+        ],
+        reply: { told: true },
+      }
+    },
+  },
+}
+
+/** Milliseconds in which a repeated start is not told again; how many who type a server remembers. */
+const typingPause = 1_000
+const mostTyping = 1_000
+
+const typingKey = (channel: Snowflake, user: Snowflake) => `${channel} ${user}`
+
+/** Since a member last said that he types; a clock that fell says nothing. */
+function msSinceTyped(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number): number {
+  const at = server.typing.get(typingKey(channel, user))
+  return at === undefined || at > now ? Infinity : now - at
+}

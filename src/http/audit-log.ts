@@ -1,0 +1,11 @@
+import { serverActor } from "../actors/server.ts"
+import type { routes } from "../contract/audit-log.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+export const auditLog = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+  async listAuditLog({ params: { server_id }, query, caller }) {
+    const allowed = { type: "requirePermission", user: caller.user_id, permission: "server.view_audit_log" } as const
+    await ask(serverActor, server_id, allowed)
+    return storage.auditLog.page(server_id, query)
+  },
+})
