@@ -1,4 +1,4 @@
-import type { CallOf, Method, ReplyOf, Route } from "../src/contract/registry.ts"
+import type { CallOf, FormFile, Method, ReplyOf, Route } from "../src/contract/registry.ts"
 import { waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 
@@ -113,7 +113,8 @@ async function send(
   if (options.token !== undefined) headers["authorization"] ??= `Bearer ${options.token}`
   if (call.idempotencyKey !== undefined) headers["idempotency-key"] = call.idempotencyKey
   const request: RequestInit = { method: route.method, headers }
-  if (body !== undefined) {
+  if (body !== undefined && route.form) request.body = formOf(body)
+  else if (body !== undefined) {
     headers["content-type"] = "application/json"
     request.body = JSON.stringify(body)
   }
@@ -145,6 +146,21 @@ async function send(
     await sleep(floorMs + waitMs(policy, attempt - 1), call.signal)
   }
 }
+
+/** Texts as they are, a file with its name; what is not given is left out. */
+function formOf(body: Record<string, unknown>): FormData {
+  const form = new FormData()
+  for (const [key, value] of Object.entries(body)) {
+    if (value === undefined || value === null) continue
+    if (isFile(value)) {
+      const { bytes, filename = key, type } = value
+      form.append(key, new Blob([bytes], { ...(type !== undefined && { type }) }), filename)
+    } else form.append(key, asText(value))
+  }
+  return form
+}
+
+const isFile = (value: unknown): value is FormFile => isObject(value) && value["bytes"] instanceof Uint8Array
 
 const notJson = Symbol("not JSON")
 

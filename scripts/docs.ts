@@ -5,15 +5,18 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { clusterConfig } from "../cluster.config.ts"
 import { entries } from "../src/config.ts"
 import { asyncapiDocument } from "../src/contract/asyncapi.ts"
-import { events } from "../src/contract/contract.ts"
+import { events, routes } from "../src/contract/contract.ts"
 import { errors } from "../src/contract/errors.ts"
 import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents, type Intent, intents, largestIntents } from "../src/contract/intents.ts"
 import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/field-list.ts"
 import { jsonSchema } from "../src/contract/json-schema.ts"
 import { openapiDocument } from "../src/contract/openapi.ts"
-import type { EventDefinition } from "../src/contract/registry.ts"
+import { limits } from "../src/contract/limits.ts"
+import { aliases, type Permission, permissionNames, permissions } from "../src/contract/permissions.ts"
+import type { EventDefinition, Needed, Route } from "../src/contract/registry.ts"
 import { wireVersion } from "../src/contract/system.ts"
+import { lostInTimeout } from "../src/domain/permissions.ts"
 
 const generated = (source: string) => `<!-- Written by \`npm run docs\` from ${source}. Change it there. -->`
 
@@ -32,7 +35,7 @@ function errorsPage(): string {
     "# Errors, close codes, opcodes, intents",
     generated("`src/contract/errors.ts`, `gateway-codes.ts` and `intents.ts`"),
     "## Errors",
-    'A refusal answers its status with `{"error": {"code": <status>, "message": <text>}}`. The names below occur in the code and in `/openapi.json`, not on the wire. "Retry" says whether the same request can succeed later although the caller changed nothing.',
+    'A refusal answers its status with `{"error": {"code": <status>, "message": <text>}}`; with versions and auto-moderation `code` is a word of its own. Where more can be said than the table does, the message says it: which permission is missing, for one. The names below occur in the code and in `/openapi.json`, not on the wire. "Retry" says whether the same request can succeed later although the caller changed nothing.',
     table(
       ["Name", "Status", "Message", "Retry"],
       Object.entries(errors).map(([name, { status, message, retry }]) => [
@@ -93,6 +96,83 @@ const eventsBehind = (intent: Intent) =>
     .filter(event => event.intent?.server === intent || event.intent?.dm === intent)
     .map(event => `[${code(event.name)}](events.md#${event.name.toLowerCase()})`)
     .join(", ")
+
+const listed = (names: Iterable<string>) => [...names].map(code).join(", ")
+
+function needed(permission: Needed | undefined): string {
+  if (permission === undefined) return "see its own rule"
+  if (permission === "owner") return "the owner"
+  return permission === "member" ? "any member" : permission.map(code).join(" or ")
+}
+
+/** Rules of a route beside, or in place of, what it names. */
+const ownRules: Partial<Record<keyof typeof routes, string>> = {
+  createServer: "anybody signed in, up to what his tier allows",
+  getInvite: "anybody who is signed in",
+  joinByInvite: "anybody signed in who is not banned",
+  joinServer: "anybody signed in who is not banned, if the server is public",
+  deleteInvite: "who created it, or a member with `invites.manage` or `server.manage`",
+  editMessage: "`messages.send`, and to be its author",
+  deleteMessage: "its author, or `messages.manage`",
+  leaveServer: "any member but the owner",
+  editMember:
+    "any member, of his own nickname; `members.manage_nicknames` of another's; `members.kick` to time somebody out",
+}
+
+function permissionsPage(): string {
+  const ofServers = Object.entries<Route>(routes).filter(
+    ([name, { permission }]) => permission !== undefined || name in ownRules,
+  )
+  const path = ({ method, path }: Route) => code(`${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`)
+  const routesOf = (name: Permission) =>
+    ofServers.flatMap(([routeName, route]) => {
+      const says = ownRules[routeName as keyof typeof routes] ?? needed(route.permission)
+      return says.includes(code(name)) ? [path(route)] : []
+    })
+  return page(
+    "# Permissions",
+    generated("`src/contract`"),
+    "What somebody may do in a server follows from his roles there. Who asks for what he may not do is answered 403.",
+    "## Rules",
+    [
+      "A role grants permissions; what it does not grant it does not take away. A member holds what `@everyone` and his own roles grant together.",
+      "The owner holds everything. So does whoever has a role that grants `administrator`.",
+      `\`@everyone\` is a role of the server, with the server's id and position 0. It keeps its name and place; nobody is without it. In a new server it grants ${listed(permissionNames.filter(name => permissions[name].granted))}.`,
+      "Roles have ranks: the higher the `position`, the more authority. A member ranks as high as his highest role, the owner above everything. A role may be changed, moved, deleted, given or taken by who ranks above it, and to places below him; a member may be removed, banned, timed out or renamed by who ranks above him. So nobody does that to himself, and nobody to the owner. To give or take a role its own rank counts, not that of the member. Somebody's new role stands right below his own highest, the owner's above all.",
+      "Nobody grants what he does not hold: not by creating a role and not by changing one, `@everyone` among them. What a role granted before may stay in it. What ranks below him he gives, takes and deletes, whatever it grants.",
+      "A channel may allow or deny a role or a member something. From the first to the last, and the last that says something decides: what the server's roles grant; what the channel says to `@everyone`; what it says to the member's other roles together, of which one that allows wins over those that deny; what it says to the member himself. Where both are named at once, `allow` wins. Nothing is denied to the owner and to administrators, and `administrator` is no matter of a channel. It is said with `roles.manage`, which a channel may itself allow or deny.",
+      "Nobody lets others do in a channel what he may not do there: neither by allowing it nor by taking back that it is denied. Whom he does it for ranks lower than he does.",
+      "Without `channels.view` a channel is not there: it is in no list, its events do not come, and whoever names it is answered 403.",
+      `Who is timed out loses ${listed(lostInTimeout)} for that time, whatever he is granted, unless he is the owner or an administrator.`,
+      `Other names for some, in what roles grant and in what \`GET /servers/{server_id}/permissions\` answers: ${[...aliases].map(([alias, name]) => `${code(alias)} for ${code(name)}`).join(", ")}, and ${code("server.view")} for being a member. Names that mean nothing here are left out; there are no wildcards.`,
+      "Refusals come in this order: what is not there 404, what is not there for the caller 403 `Access denied`, a permission that he lacks 403, a rank that is too low 403, and then what is wrong with the request.",
+      `A server has at most ${limits.rolesPerServer} roles, a channel at most ${limits.overridesPerChannel} overrides.`,
+    ]
+      .map(rule => `- ${rule}`)
+      .join("\n"),
+    "## Permissions and the routes that ask for them",
+    'Of several named by one route any will do. "New" says whether `@everyone` has it in a new server.',
+    table(
+      ["Permission", "New", "Allows", "Routes"],
+      permissionNames.map(name => [
+        code(name),
+        permissions[name].granted ? "yes" : "",
+        permissions[name].allows,
+        routesOf(name).join(", "),
+      ]),
+    ),
+    "## Routes and what they ask for",
+    "In a server; what they need beside it stands in `/openapi.json`. Routes of a channel ask for `channels.view` first.",
+    table(
+      ["Route", "Name", "Open to"],
+      ofServers.map(([name, route]) => [
+        path(route),
+        code(name),
+        ownRules[name as keyof typeof routes] ?? needed(route.permission),
+      ]),
+    ),
+  )
+}
 
 function configurationPage(): string {
   const environment = entries.filter(entry => entry.key === undefined)
@@ -201,6 +281,7 @@ const documents: Record<string, string> = {
   "docs/openapi.json": `${JSON.stringify(openapi, null, 2)}\n`,
   "docs/asyncapi.json": `${JSON.stringify(asyncapi, null, 2)}\n`,
   "docs/errors.md": errorsPage(),
+  "docs/permissions.md": permissionsPage(),
   "docs/configuration.md": configurationPage(),
   "docs/events.md": eventsPage(),
 }

@@ -46,23 +46,30 @@ export const listChannels = defineRoute({
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
 })
 
+const Name = z
+  .string()
+  .transform(name => name.trim())
+  .pipe(text(limits.channelName.min, limits.channelName.max))
+
+/** What can be said of a channel from its beginning to its end. */
+const settings = {
+  topic: omittable(text(0, limits.channelTopic)).describe("Empty: none"),
+  nsfw: omittable(z.boolean()),
+  slowmode_seconds: omittable(z.int().min(0).max(limits.slowmodeSeconds)),
+  read_receipts_enabled: omittable(z.boolean()),
+  user_limit: omittable(z.int().min(0).max(limits.usersInVoiceChannel)).describe(
+    "Of a voice or stage channel; 0: none",
+  ),
+  bitrate: omittable(z.int().min(limits.bitrate.min).max(limits.bitrate.max)).describe("Of a voice or stage channel"),
+}
+
 export const ChannelInput = z
   .object({
-    name: z
-      .string()
-      .transform(name => name.trim())
-      .pipe(text(limits.channelName.min, limits.channelName.max)),
+    name: Name,
     type: omittable(ChannelType),
     channel_type: omittable(ChannelType).describe("Alias of `type`; `type` wins"),
-    topic: omittable(text(0, limits.channelTopic)),
-    category_id: omittable(SnowflakeInput),
-    nsfw: omittable(z.boolean()),
-    slowmode_seconds: omittable(z.int().min(0).max(limits.slowmodeSeconds)),
-    read_receipts_enabled: omittable(z.boolean()),
-    user_limit: omittable(z.int().min(0).max(limits.usersInVoiceChannel)).describe(
-      "Of a voice or stage channel; 0: none",
-    ),
-    bitrate: omittable(z.int().min(limits.bitrate.min).max(limits.bitrate.max)).describe("Of a voice or stage channel"),
+    category_id: omittable(SnowflakeInput).describe("A category of the server; categories have none"),
+    ...settings,
   })
   .meta({ id: "ChannelCreateRequest" })
 export type ChannelInput = z.output<typeof ChannelInput>
@@ -73,6 +80,7 @@ export const createChannel = defineRoute({
   summary: "Create a channel at the end of the server's list",
   tag: "Channels",
   auth: "user",
+  isAudited: true,
   permission: ["channels.manage"],
   params: byServer,
   body: ChannelInput,
@@ -99,6 +107,88 @@ export const getChannel = defineRoute({
   fails: ["invalid_channel_id", "channel_not_found", "access_denied"],
 })
 
+/** Its place in the server's list, which the others make way for. */
+const Position = z.int().min(0)
+const Category = SnowflakeInput.describe('A category of the server; `"0"`: none')
+
+export const ChannelPatch = z
+  .object({
+    name: omittable(Name),
+    position: omittable(Position).describe("Its place in the server's list, from 0; the others make way"),
+    category_id: omittable(Category),
+    ...settings,
+  })
+  .meta({ id: "ChannelUpdateRequest" })
+export type ChannelPatch = z.output<typeof ChannelPatch>
+
+export const editChannel = defineRoute({
+  method: "PATCH",
+  path: "/channels/:channel_id",
+  summary:
+    "Change a channel; what is left out stays. Who may manage this channel only may not move it: that is the server's order",
+  tag: "Channels",
+  auth: "user",
+  isAudited: true,
+  permission: ["channels.manage"],
+  params: byChannel,
+  body: ChannelPatch,
+  reply: Channel,
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "invalid_category"],
+})
+
+export const deleteChannel = defineRoute({
+  method: "DELETE",
+  path: "/channels/:channel_id",
+  summary: "Delete a channel with its messages; what is in a category stays, outside of it",
+  tag: "Channels",
+  auth: "user",
+  isAudited: true,
+  permission: ["channels.manage"],
+  params: byChannel,
+  reply: Success,
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+})
+
+export const ChannelMoves = z
+  .object({
+    channels: z
+      .array(
+        z.object({
+          id: SnowflakeInput,
+          position: omittable(Position).describe(
+            "From 0; of two that want one place the first gets it, the other the next",
+          ),
+          category_id: omittable(Category),
+        }),
+      )
+      .min(1)
+      .max(limits.channelsPerServer)
+      .refine(moves => new Set(moves.map(({ id }) => id)).size === moves.length, "must name a channel once"),
+  })
+  .meta({ id: "ChannelMovesRequest" })
+export type ChannelMoves = z.output<typeof ChannelMoves>
+
+export const reorderChannels = defineRoute({
+  method: "PATCH",
+  path: "/servers/:server_id/channels",
+  summary: "Give channels other places and categories, all of them or none; answers the list as it is then",
+  tag: "Channels",
+  auth: "user",
+  isAudited: true,
+  permission: ["channels.manage"],
+  params: byServer,
+  body: ChannelMoves,
+  reply: z.array(Channel),
+  fails: [
+    "invalid_server_id",
+    "server_not_found",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "invalid_category",
+  ],
+})
+
 export const startTyping = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/typing",
@@ -108,10 +198,18 @@ export const startTyping = defineRoute({
   permission: ["messages.send"],
   params: byChannel,
   reply: Success,
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "timed_out"],
 })
 
-export const routes = { listChannels, createChannel, getChannel, startTyping }
+export const routes = {
+  listChannels,
+  createChannel,
+  reorderChannels,
+  getChannel,
+  editChannel,
+  deleteChannel,
+  startTyping,
+}
 
 export const channelCreate = defineEvent({
   name: "CHANNEL_CREATE",
@@ -133,7 +231,7 @@ export const channelDelete = defineEvent({
   name: "CHANNEL_DELETE",
   intent: { server: "GUILDS", dm: null },
   delivery: "stored",
-  summary: "The user may not view the channel any more",
+  summary: "A channel was deleted, or the user may not view it any more",
   data: z.object({ id: Snowflake, server_id: Snowflake, guild_id: Snowflake }),
 })
 

@@ -2,17 +2,22 @@ import { z } from "zod"
 import * as accountDeletion from "./account-deletion.ts"
 import * as auditLog from "./audit-log.ts"
 import * as auth from "./auth.ts"
+import * as automod from "./automod.ts"
 import * as channels from "./channels.ts"
+import * as emojis from "./emojis.ts"
 import * as exports from "./exports.ts"
 import * as features from "./features.ts"
 import * as gateway from "./gateway.ts"
 import type { ClientOp, ServerOp } from "./gateway-codes.ts"
 import * as guildMembers from "./guild-members.ts"
+import * as icons from "./icons.ts"
 import * as invites from "./invites.ts"
 import * as mailed from "./mailed.ts"
+import * as members from "./members.ts"
 import * as messages from "./messages.ts"
 import * as messagingSettings from "./messaging-settings.ts"
 import * as moderation from "./moderation.ts"
+import * as notificationSettings from "./notification-settings.ts"
 import * as notifications from "./notifications.ts"
 import * as oauth from "./oauth.ts"
 import * as overrides from "./overrides.ts"
@@ -23,10 +28,12 @@ import * as roles from "./roles.ts"
 import * as servers from "./servers.ts"
 import * as serverStatus from "./server-status.ts"
 import * as settings from "./settings.ts"
+import * as stickers from "./stickers.ts"
 import * as system from "./system.ts"
 import * as twoFactor from "./two-factor.ts"
 import * as users from "./users.ts"
 import * as voice from "./voice.ts"
+import * as webhooks from "./webhooks.ts"
 
 /** Every REST route, by operation id. */
 export const routes = {
@@ -40,12 +47,18 @@ export const routes = {
   ...settings.routes,
   ...features.routes,
   ...notifications.routes,
+  ...notificationSettings.routes,
   ...exports.routes,
   ...accountDeletion.routes,
   ...servers.routes,
   ...roles.routes,
+  ...emojis.routes,
+  ...stickers.routes,
+  ...icons.routes,
+  ...members.routes,
   ...moderation.routes,
   ...auditLog.routes,
+  ...automod.routes,
   ...channels.routes,
   ...overrides.routes,
   ...invites.routes,
@@ -53,6 +66,7 @@ export const routes = {
   ...presence.routes,
   ...relationships.routes,
   ...voice.routes,
+  ...webhooks.routes,
 }
 export type Routes = typeof routes
 
@@ -65,6 +79,7 @@ export const events = {
   RESUMED: gateway.resumed,
   SESSION_POSITION: gateway.sessionPosition,
   GUILD_CREATE: servers.guildCreate,
+  GUILD_UPDATE: servers.guildUpdate,
   GUILD_DELETE: servers.guildDelete,
   GUILD_MEMBER_ADD: servers.guildMemberAdd,
   GUILD_MEMBER_REMOVE: servers.guildMemberRemove,
@@ -72,9 +87,13 @@ export const events = {
   GUILD_MEMBERS_CHUNK: guildMembers.guildMembersChunk,
   GUILD_BAN_ADD: moderation.guildBanAdd,
   GUILD_BAN_REMOVE: moderation.guildBanRemove,
+  INVITE_CREATE: invites.inviteCreate,
+  INVITE_DELETE: invites.inviteDelete,
   GUILD_ROLE_CREATE: roles.guildRoleCreate,
   GUILD_ROLE_UPDATE: roles.guildRoleUpdate,
   GUILD_ROLE_DELETE: roles.guildRoleDelete,
+  GUILD_EMOJIS_UPDATE: emojis.guildEmojisUpdate,
+  GUILD_STICKERS_UPDATE: stickers.guildStickersUpdate,
   CHANNEL_CREATE: channels.channelCreate,
   CHANNEL_UPDATE: channels.channelUpdate,
   CHANNEL_DELETE: channels.channelDelete,
@@ -90,9 +109,11 @@ export const events = {
   USER_UPDATE: users.userUpdate,
   NOTIFICATION_CREATE: notifications.notificationCreate,
   NOTIFICATION_UPDATE: notifications.notificationUpdate,
+  NOTIFICATION_SETTINGS_UPDATE: notificationSettings.notificationSettingsUpdate,
   SECURITY_LOGOUT: serverStatus.securityLogout,
   VOICE_STATE_UPDATE: voice.voiceStateUpdate,
   VOICE_SERVER_UPDATE: voice.voiceServerUpdate,
+  WEBHOOKS_UPDATE: webhooks.webhooksUpdate,
 } satisfies Record<string, EventDefinition>
 export type EventName = keyof typeof events
 

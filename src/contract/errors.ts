@@ -80,13 +80,14 @@ export const errors = {
   setting_limit: { status: 400, message: "Limit exceeded", retry: false },
   setting_invalid: { status: 400, message: "Invalid setting", retry: false },
   invalid_badge: { status: 400, message: "Invalid badge", retry: false },
+  notification_settings_limit: { status: 400, message: "Notification settings limit", retry: false },
   unknown_tier: { status: 400, message: "Unknown tier", retry: false },
 
   // The end of an account, and what is held of it
   wrong_password: { status: 400, message: "Incorrect password", retry: false },
   wrong_code: { status: 400, message: "Incorrect code", retry: false },
   fresh_sign_in_required: { status: 403, message: "Sign in again first", retry: false },
-  owns_servers: { status: 400, message: "Delete the servers that you own first", retry: false },
+  owns_servers: { status: 400, message: "Hand the servers that you own over, or delete them, first", retry: false },
   export_pending: { status: 409, message: "An export is being made", retry: true },
   export_too_soon: { status: 429, message: "The latest export is too young", retry: true },
   export_not_ready: { status: 409, message: "The export is not ready", retry: true },
@@ -121,7 +122,9 @@ export const errors = {
   invalid_server_id: { status: 400, message: "Invalid server ID", retry: false },
   invalid_channel_id: { status: 400, message: "Invalid channel ID", retry: false },
   invalid_notification_id: { status: 400, message: "Invalid notification ID", retry: false },
+  invalid_emoji_id: { status: 400, message: "Invalid emoji ID", retry: false },
   invalid_message_id: { status: 400, message: "Invalid message ID", retry: false },
+  invalid_webhook_id: { status: 400, message: "Invalid webhook ID", retry: false },
 
   // Things that are not there
   user_not_found: { status: 404, message: "User not found", retry: false },
@@ -134,31 +137,59 @@ export const errors = {
   override_not_found: { status: 404, message: "Override not found", retry: false },
   ban_not_found: { status: 404, message: "Ban not found", retry: false },
   server_or_user_not_found: { status: 404, message: "Server or user not found", retry: false },
+  emoji_not_found: { status: 404, message: "Emoji not found", retry: false },
+  sticker_not_found: { status: 404, message: "Sticker not found", retry: false },
   invite_not_found: { status: 404, message: "Invite not found or expired", retry: false },
   friend_request_not_found: { status: 404, message: "Friend request not found", retry: false },
   notification_not_found: { status: 404, message: "Notification not found", retry: false },
   setting_not_found: { status: 404, message: "Setting not found", retry: false },
+  webhook_not_found: { status: 404, message: "Webhook not found", retry: false },
   relationship_not_found: { status: 404, message: "Relationship not found", retry: false },
 
   // Not allowed
   access_denied: { status: 403, message: "Access denied", retry: false },
   permission_denied: { status: 403, message: "Permission denied", retry: false },
+  timed_out: { status: 403, message: "You are timed out in this server", retry: true },
   not_owner: { status: 403, message: "Not owner", retry: false },
   owner_cannot_leave: { status: 403, message: "Owners cannot leave", retry: false },
   rank_too_low: { status: 403, message: "Your highest role does not rank above this", retry: false },
   default_role: { status: 403, message: "@everyone keeps its name and place", retry: false },
+  administrator_timeout: { status: 403, message: "Administrators cannot be timed out", retry: false },
   banned: { status: 403, message: "You are banned from this server", retry: false },
   not_author: { status: 403, message: "Can only edit own messages", retry: false },
   cannot_delete_message: { status: 403, message: "Cannot delete this message", retry: false },
 
   // Servers, channels, invites
   server_limit: { status: 400, message: "Server limit", retry: false },
+  too_many_servers: { status: 400, message: "You are in as many servers as you can be", retry: false },
+  invalid_default_channel: {
+    status: 400,
+    message: "default_channel_id is not a channel of this server that holds messages",
+    retry: false,
+  },
+  invalid_new_owner: { status: 400, message: "Only another member who is a person can become the owner", retry: false },
   channel_limit: { status: 400, message: "Channel limit", retry: false },
   role_limit: { status: 400, message: "Role limit", retry: false },
   override_limit: { status: 400, message: "Override limit", retry: false },
+  invite_limit: { status: 400, message: "Invite limit", retry: false },
   member_limit: { status: 400, message: "Member limit", retry: false },
-  invalid_category: { status: 400, message: "category_id is not a category of this server", retry: false },
+  invalid_timeout: {
+    status: 400,
+    message: "timeout_until must be in the future, at most 28 days from now",
+    retry: false,
+  },
+  invalid_category: {
+    status: 400,
+    message: "category_id is not a category of this server, or the channel is a category itself",
+    retry: false,
+  },
   already_member: { status: 409, message: "Already a member of this server", retry: false },
+
+  // Webhooks
+  webhook_limit: { status: 400, message: "Webhook limit", retry: false },
+  invalid_webhook_token: { status: 401, message: "Invalid webhook token", retry: false },
+  private_address: { status: 400, message: "Addresses of private networks are not allowed", retry: false },
+  too_many_embeds: { status: 400, message: "At most 10 embeds", retry: false },
 
   // Friends and blocks
   self_request: { status: 400, message: "You cannot befriend yourself", retry: false },
@@ -180,6 +211,25 @@ export const errors = {
   not_a_voice_channel: { status: 400, message: "Not a voice channel", retry: false },
   not_a_text_channel: { status: 400, message: "Messages live in text channels", retry: false },
   slowmode: { status: 429, message: "Slow mode is on", retry: true },
+
+  message_blocked: { status: 400, message: "Message blocked by auto-moderation", retry: false },
+
+  // Auto-moderation
+  invalid_automod_type: { status: 400, message: "Invalid rule type", retry: false },
+  invalid_automod_config: { status: 400, message: "Invalid rule config", retry: false },
+  invalid_automod_action: { status: 400, message: "Invalid rule action", retry: false },
+  automod_target_not_found: { status: 400, message: "Not a role or a channel of this server", retry: false },
+  automod_limit: { status: 400, message: "Auto-moderation rule limit", retry: false },
+  automod_rule_not_found: { status: 404, message: "Rule not found in this server", retry: false },
+
+  // Files, emoji, stickers
+  file_too_large: { status: 400, message: "File too large", retry: false },
+  invalid_file: { status: 400, message: "Invalid file type, or the file is damaged", retry: false },
+  picture_too_large: { status: 400, message: "The picture has too many pixels", retry: false },
+  invalid_emoji_name: { status: 400, message: "Emoji names have 2 to 32 of a to z, 0 to 9 and _", retry: false },
+  emoji_exists: { status: 409, message: "Emoji with this name already exists", retry: false },
+  emoji_limit: { status: 400, message: "Emoji limit", retry: false },
+  sticker_limit: { status: 400, message: "Sticker limit", retry: false },
 
   // Pictures of text
   qr_data_required: { status: 400, message: "Data is required", retry: false },

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { limits } from "./limits.ts"
 
 const largestId = "9223372036854775807"
 const fitsInt64 = (digits: string) => digits.length < 19 || (digits.length === 19 && digits <= largestId)
@@ -56,6 +57,20 @@ export const queryInt = (min: number, max: number) =>
 
 /** A yes or no in a query string. */
 export const queryFlag = z.enum(["true", "false", "1", "0"]).transform(value => value === "true" || value === "1")
+
+/** An address of a web page or a picture. It is kept as it is; nobody here fetches it. */
+export const HttpUrl = z
+  .string()
+  .max(limits.urlCharacters)
+  .refine(isHttpUrl, "must be an http or https URL")
+  .meta({ format: "uri" })
+
+/** Nothing that a reader of URLs would drop or turn round may stand in it, so that everybody reads the same. */
+function isHttpUrl(value: string): boolean {
+  if (!/^https?:\/\/[^\s\\\p{Cc}]+$/iu.test(value) || !URL.canParse(value)) return false
+  const { username, password } = new URL(value)
+  return username === "" && password === ""
+}
 
 /** Body fields for which JSON `null` means "not sent". */
 export const omittable = <T extends z.ZodType>(schema: T) => schema.nullish().transform(value => value ?? undefined)

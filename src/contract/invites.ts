@@ -1,7 +1,7 @@
 import { z } from "zod"
 import { omittable, Seconds, Snowflake, Success } from "./fields.ts"
 import { limits } from "./limits.ts"
-import { defineRoute } from "./registry.ts"
+import { defineEvent, defineRoute } from "./registry.ts"
 
 /** 12 letters and digits, case matters. */
 export const InviteCode = z.string().min(1).max(64)
@@ -28,20 +28,35 @@ export const createInvite = defineRoute({
   summary: "Create an invite to the channel's server",
   tag: "Channels",
   auth: "user",
+  isAudited: true,
   permission: ["invites.create"],
   params: z.object({ channel_id: Snowflake }),
   body: z
     .object({
-      max_age: omittable(z.int().min(0).max(31_536_000)).describe(
+      max_age: omittable(z.int().min(0).max(limits.inviteAge)).describe(
         `Seconds; 0: for ever; default ${limits.inviteDefaultAge}`,
       ),
-      max_uses: omittable(z.int().min(0).max(1_000_000)),
-      temporary: omittable(z.boolean()),
+      max_uses: omittable(z.int().min(0).max(limits.inviteUses)),
+      temporary: omittable(z.boolean()).describe(
+        "Who joins by it leaves when his last gateway session has ended, unless he has got a role by then",
+      ),
     })
     .meta({ id: "InviteCreateRequest" }),
   bodyOptional: true,
   reply: Invite,
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "invite_limit"],
+})
+
+export const listInvites = defineRoute({
+  method: "GET",
+  path: "/servers/:server_id/invites",
+  summary: "The invites of a server that still let somebody in, newest first",
+  tag: "Servers",
+  auth: "user",
+  permission: ["invites.manage", "server.manage"],
+  params: z.object({ server_id: Snowflake }),
+  reply: z.array(Invite),
+  fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],
 })
 
 export const InviteFacts = z
@@ -76,7 +91,37 @@ export const joinByInvite = defineRoute({
   auth: "user",
   params: z.object({ invite_code: InviteCode }),
   reply: Success.extend({ server_id: Snowflake }),
-  fails: ["invite_not_found", "already_member", "banned", "member_limit"],
+  fails: ["invite_not_found", "already_member", "banned", "member_limit", "too_many_servers"],
 })
 
-export const routes = { createInvite, getInvite, joinByInvite }
+export const deleteInvite = defineRoute({
+  method: "DELETE",
+  path: "/channels/invites/:invite_code",
+  summary: "Revoke an invite: one's own, or any with `invites.manage` or `server.manage`",
+  tag: "Channels",
+  auth: "user",
+  isAudited: true,
+  params: z.object({ invite_code: InviteCode }),
+  reply: Success,
+  fails: ["invite_not_found", "access_denied", "permission_denied"],
+})
+
+export const routes = { createInvite, listInvites, getInvite, joinByInvite, deleteInvite }
+
+const told = Invite.extend({ guild_id: Snowflake })
+
+export const inviteCreate = defineEvent({
+  name: "INVITE_CREATE",
+  intent: "GUILD_INVITES",
+  delivery: "stored",
+  summary: "An invite was made; members who manage the server get it",
+  data: told,
+})
+
+export const inviteDelete = defineEvent({
+  name: "INVITE_DELETE",
+  intent: "GUILD_INVITES",
+  delivery: "stored",
+  summary: "An invite was revoked, has expired or was used up; members who manage the server get it",
+  data: told,
+})

@@ -27,10 +27,22 @@ export const purgeMessages = defineJob({
   data: z.object({ channel_ids: z.array(Snowflake) }),
 })
 
+export const purgeServer = defineJob({
+  name: "purgeServer",
+  summary: "Delete what is left of a server that is gone: messages, its audit log, what members had set for it",
+  data: z.object({ server_id: Snowflake, channel_ids: z.array(Snowflake) }),
+})
+
 export const announceUser = defineJob({
   name: "announceUser",
   summary: "Tell whoever is shown a user what he looks like now",
   data: z.object({ user_id: Snowflake }),
+})
+
+export const alertModerators = defineJob({
+  name: "alertModerators",
+  summary: "Notify a server's moderators of what broke a rule of its auto-moderation",
+  data: z.object({ server_id: Snowflake, violation_id: Snowflake }),
 })
 
 export const deleteMessagesOf = defineJob({
@@ -57,8 +69,16 @@ export const exportAccount = defineJob({
   data: z.object({ user_id: Snowflake, export_id: Snowflake }),
 })
 
+export const deleteFiles = defineJob({
+  name: "deleteFiles",
+  summary: "Delete files that no row names any longer; a key that ends in / stands for all below it",
+  data: z.object({ keys: z.array(z.string()) }),
+})
+
 export const jobs = {
+  alertModerators,
   announceUser,
+  deleteFiles,
   deleteMessagesOf,
   exportAccount,
   expireInvite,
@@ -66,6 +86,7 @@ export const jobs = {
   expireVoice,
   purgeAccount,
   purgeMessages,
+  purgeServer,
   sendMail,
 }
 export type JobName = keyof typeof jobs

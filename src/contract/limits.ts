@@ -9,6 +9,9 @@ export const limits = {
   defaultPageSize: 50,
   serverName: { min: 2, max: 100 },
   serverDescription: 1000,
+  serverCategory: 50,
+  /** Servers that somebody is in, whoever owns them, unless his tier lets him own more. */
+  serversPerUser: 200,
   channelName: { min: 1, max: 100 },
   channelTopic: 1024,
   slowmodeSeconds: 21_600,
@@ -19,6 +22,13 @@ export const limits = {
   roleName: { min: 1, max: 100 },
   banReason: 512,
   bansPage: 1000,
+  nickname: 32,
+  timeoutSeconds: 28 * 86_400,
+  timeoutReason: 512,
+  membersPage: { most: 1000, usual: 100 },
+  invitesPerServer: 1000,
+  inviteAge: 31_536_000,
+  inviteUses: 1_000_000,
   membersPerServer: 250_000,
   inviteDefaultAge: 86_400,
   usersInVoiceChannel: 99,
@@ -34,14 +44,85 @@ export const limits = {
   settingValueCharacters: 10_000,
   settingsPerUser: 100,
   notificationsKept: 1000,
+  /** Servers and channels for which a user has chosen what he is told of. */
+  notificationSettings: 1000,
   /** What administrators note about somebody's tier. */
   tierNotes: 1000,
   /** Badges of a user that are shown. */
   badgesShown: 5,
+  urlCharacters: 2048,
+  webhookName: { min: 1, max: 80 },
+  webhookMessageCharacters: 2000,
+  webhookUsername: 80,
+  webhooksPerChannel: 50,
+  webhooksPerServer: 100,
   embedsPerMessage: 10,
+  embed: {
+    title: 256,
+    description: 4096,
+    footer: 2048,
+    author: 256,
+    fields: 25,
+    fieldName: 256,
+    fieldValue: 1024,
+    /** Of all embeds of a message together. */
+    allCharacters: 6000,
+    /** Of their JSON, with what they hold beside text. */
+    allLength: 65_536,
+  },
   attachmentsPerMessage: 10,
   reactionsPerMessage: 20,
   botsPerOwner: 25,
+  emojiBytes: 262_144,
+  /** Pixels of a side. */
+  emojiSide: 1024,
+  /** Static ones, and as many animated ones. */
+  emojisPerServer: 50,
+  stickerBytes: 524_288,
+  stickerSide: 2048,
+  stickerName: { min: 2, max: 30 },
+  tagsPerSticker: 20,
+  stickerTag: 30,
+  stickersPerPack: 50,
+  packsPerServer: 50,
+  /** Of each server's stickers, the most used first, those that are looked at to suggest some when no server is named. */
+  stickersLookedUp: 100,
+  /** Words of a text by which stickers are suggested. */
+  wordsLookedUp: 100,
+  /** Characters at its end in which their names are looked for. */
+  charactersLookedUp: 200,
+  iconBytes: 2_097_152,
+  avatarBytes: 5_242_880,
+  /** Pixels of a side of an avatar or an icon. */
+  avatarSide: 16_384,
+  automod: {
+    rulesPerServer: 100,
+    /** Bytes of the configs and actions of a server's rules together, as JSON. */
+    bytesPerServer: 262_144,
+    nameCharacters: 100,
+    keywords: 1_000,
+    keywordCharacters: 100,
+    patterns: 50,
+    patternCharacters: 500,
+    /** Instructions of one pattern as it is compiled; of all the patterns of a server together. */
+    patternSize: 150,
+    patternSizePerServer: 300,
+    domains: 500,
+    codes: 500,
+    categories: 50,
+    actions: 10,
+    /** Of an action, as JSON. */
+    metadataCharacters: 1_000,
+    usualTimeoutSeconds: 300,
+    /** How far `message_spam` looks back: seconds, and messages of an author in a channel. */
+    windowSeconds: 3_600,
+    postsRemembered: 30,
+    matchedCharacters: 200,
+    violationDays: 90,
+    violationsKept: 10_000,
+    /** Moderators that are told of one violation. */
+    moderatorsAlerted: 50,
+  },
 } as const
 
 /** One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the caller makes the key. */
@@ -56,7 +137,8 @@ export interface RateLimit {
   readonly algorithm: "token" | "sliding" | "fixed"
   /**
    * `route` and `user`: the caller's own, of this route; without a session his address's. `resource`: as `route`, and for
-   * each first id in the path. `ip`: of the address, whoever calls. `webhook`: of the first id in the path, whoever calls.
+   * each first id in the path. `ip`: of the address, whoever calls. `webhook`: of the first id in the path with the
+   * token behind it, whoever calls.
    */
   readonly scope: "route" | "resource" | "user" | "ip" | "webhook"
   /** How often in the long run, in fixed windows. */

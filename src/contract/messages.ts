@@ -14,6 +14,7 @@ export const Message = z
     author_username: z.string(),
     author_avatar_url: z.string().nullable(),
     author_badges: z.array(z.string()),
+    webhook_id: Snowflake.optional().describe("Of what a webhook sent: it is the author"),
     content: z.string().nullable(),
     created_at: Seconds,
     edited_at: Seconds.nullable(),
@@ -64,11 +65,13 @@ export const createMessage = defineRoute({
     "channel_not_found",
     "access_denied",
     "permission_denied",
+    "timed_out",
     "empty_message",
     "invalid_content",
     "message_not_found",
     "not_a_text_channel",
     "slowmode",
+    "message_blocked",
   ],
 })
 
@@ -126,9 +129,11 @@ export const editMessage = defineRoute({
     "channel_not_found",
     "access_denied",
     "permission_denied",
+    "timed_out",
     "message_not_found",
     "not_author",
     "empty_message",
+    "message_blocked",
   ],
 })
 
@@ -138,6 +143,7 @@ export const deleteMessage = defineRoute({
   summary: "Delete a message: its author, or whoever may manage messages",
   tag: "Messages",
   auth: "user",
+  isAudited: true,
   permission: ["channels.view"],
   params: byMessage,
   reply: Success,
@@ -179,6 +185,7 @@ export const messageDelete = defineEvent({
     channel_id: Snowflake,
     server_id: Snowflake.nullable(),
     guild_id: Snowflake.nullable(),
+    automod: z.literal(true).optional().describe("Present: auto-moderation did it"),
   }),
 })
 export const messageDeleteBulk = defineEvent({

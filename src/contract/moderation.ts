@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, Success, text } from "./fields.ts"
+import { omittable, queryInt, Seconds, Snowflake, Success, text } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineEvent, defineRoute } from "./registry.ts"
 
@@ -22,8 +22,12 @@ export const kickMember = defineRoute({
   summary: "Remove a member, who may come back by an invite",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["members.kick"],
   params: z.object({ server_id: Snowflake, member_id: Snowflake }),
+  query: z.object({
+    reason: omittable(text(0, limits.banReason)).describe("Why, for the audit log; wins over the header"),
+  }),
   reply: Success,
   fails: [
     "invalid_server_id",
@@ -44,6 +48,10 @@ export const listBans = defineRoute({
   auth: "user",
   permission: ["members.ban", "bans.view"],
   params: byServer,
+  query: z.object({
+    limit: omittable(queryInt(1, limits.bansPage)).describe(`1 to ${limits.bansPage}, which is the default`),
+    after: omittable(Snowflake).describe("Only bans of users whose ids are above this one"),
+  }),
   reply: z.array(Ban),
   fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],
 })
@@ -54,6 +62,7 @@ export const banUser = defineRoute({
   summary: "Ban a user, member or not: he is removed and no invite lets him in",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["members.ban"],
   params: byBanned,
   body: z
@@ -78,6 +87,7 @@ export const unbanUser = defineRoute({
   summary: "Lift a ban",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["members.ban"],
   params: byBanned,
   reply: Success,

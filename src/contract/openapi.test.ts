@@ -126,3 +126,13 @@ test("limits are those that hold on the server", () => {
   expect(info.description).toContain("- user: at most 7 requests in 3 s")
   expect(document.paths["/api/v1/auth/login"]!["post"]!["x-ratelimit"]).toMatchObject({ requests: 5, seconds: 60 })
 })
+
+test("what a caller needs in a server stands with every route that is about one", () => {
+  const needing = operations.filter(({ operation }) => operation["x-permission"] !== undefined)
+  expect(needing.length).toBeGreaterThan(20)
+  for (const { operation } of operations) {
+    const needed = (routes as Record<string, Route>)[operation.operationId.replace(/AtRoot$/, "")]!.permission
+    expect(operation["x-permission"], operation.operationId).toEqual(needed)
+    for (const name of Array.isArray(needed) ? needed : []) expect(operation.description).toContain(name)
+  }
+})

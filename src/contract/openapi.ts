@@ -1,13 +1,14 @@
 import { z } from "zod"
 import { openInMaintenance, routes } from "./contract.ts"
+import { automodRuleTypes } from "./automod.ts"
 import { type ErrorCode, errors } from "./errors.ts"
 import { Components, type Json, type Ref } from "./json-schema.ts"
-import { defaultRateLimits, labelOf, type RateLimit, type RateLimits } from "./limits.ts"
-import type { Route } from "./registry.ts"
+import { defaultRateLimits, labelOf, limits, type RateLimit, type RateLimits } from "./limits.ts"
+import type { Needed, Route } from "./registry.ts"
 
 interface Parameter {
   name: string
-  in: "path" | "query"
+  in: "path" | "query" | "header"
   required: boolean
   description?: string
   schema: Json
@@ -24,9 +25,11 @@ interface Operation {
   tags: string[]
   security: Record<string, string[]>[]
   parameters?: Parameter[]
-  requestBody?: { required: boolean; content: { "application/json": { schema: Json } } }
+  requestBody?: { required: boolean; content: Record<string, { schema: Json }> }
   responses: Record<string, Response | Ref>
   "x-ratelimit"?: RateLimit
+  /** What the caller needs in the server: `owner`, `member`, or any of these permissions. */
+  "x-permission"?: Needed
 }
 export interface OpenApiDocument {
   openapi: "3.1.0"
@@ -68,6 +71,16 @@ const VersionErrorDetail = z
 
 const VersionErrorResponse = z.object({ error: VersionErrorDetail }).meta({ id: "VersionErrorResponse" })
 
+const BlockedMessageDetail = z
+  .object({
+    code: z.literal("MESSAGE_BLOCKED"),
+    message: z.string(),
+    violations: z.array(z.enum(automodRuleTypes)).describe("The types of the rules that it breaks"),
+  })
+  .meta({ id: "BlockedMessageDetail" })
+
+const BlockedMessageResponse = z.object({ error: BlockedMessageDetail }).meta({ id: "BlockedMessageResponse" })
+
 const ValidationError = z
   .object({
     loc: z.array(z.union([z.string(), z.int()])).describe("Where: `body`, `query` or `path`, then keys and positions"),
@@ -90,7 +103,13 @@ const RateLimitResponse = z
   })
   .meta({ id: "RateLimitResponse" })
 
-const errorSchemas = [ErrorResponse, VersionErrorResponse, HTTPValidationError, RateLimitResponse]
+const errorSchemas = [
+  ErrorResponse,
+  VersionErrorResponse,
+  BlockedMessageResponse,
+  HTTPValidationError,
+  RateLimitResponse,
+]
 
 const names = (schema: z.ZodType): Ref => ({ $ref: `#/components/schemas/${schema.meta()?.id}` })
 
@@ -144,7 +163,7 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
   },
   Gated: { when: route => route.auth === "public" && route.isGated, codes: gateCodes },
   RequestTimeout: { when: route => route.body !== undefined, codes: ["request_timeout"] },
-  PayloadTooLarge: { when: route => route.body !== undefined, codes: ["payload_too_large"] },
+  PayloadTooLarge: { when: route => route.body !== undefined && !route.form?.file, codes: ["payload_too_large"] },
   ValidationFailed: { when: hasInput, codes: ["validation_failed"] },
   RateLimited: { when: route => isCounted(route) && route.auth === "public", codes: ["rate_limited"] },
   RateLimitedCaller: {
@@ -218,6 +237,11 @@ function bodyOf(code: ErrorCode): { schema: z.ZodType; value: unknown } {
         schema: VersionErrorResponse,
         value: { error: { code: "INVALID_VERSION_FORMAT", message, client_version: "1.0" } },
       }
+    case "message_blocked":
+      return {
+        schema: BlockedMessageResponse,
+        value: { error: { code: "MESSAGE_BLOCKED", message, violations: ["keyword"] } },
+      }
     case "slowmode":
       return { schema: ErrorResponse, value: { error: { ...error, retry_after: 5 } } }
     default:
@@ -279,6 +303,22 @@ function parameters(components: Components, schema: z.ZodObject | undefined, pla
   }))
 }
 
+const auditReason: Parameter = {
+  name: "X-Audit-Log-Reason",
+  in: "header",
+  required: false,
+  description: `Why, for the server's audit log: percent-encoded UTF-8 of at most ${limits.banReason} characters`,
+  schema: { type: "string" },
+}
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description: "A repeat with the same key is answered with the first message, for ever",
+  schema: { type: "string", minLength: 1, maxLength: limits.nonceCharacters, pattern: "^[\\x20-\\x7e]+$" },
+}
+const makesMessages: ReadonlySet<string> = new Set(["createMessage", "executeWebhook"])
+
 const scopeWords: Record<RateLimit["scope"], string> = {
   route: "caller on this route",
   resource: "caller and resource",
@@ -292,6 +332,12 @@ function limitSentence({ requests, seconds, burst, scope, caps = [] }: RateLimit
   return `At most ${requests} requests in ${seconds} s${burst > 0 ? ` and ${burst} in a burst` : ""}${inTheLongRun} per ${scopeWords[scope]}`
 }
 
+function neededSentence(needed: Needed): string {
+  if (needed === "owner") return "For the owner of the server"
+  if (needed === "member") return "For members of the server"
+  return `For members of the server with ${needed.map(name => `\`${name}\``).join(" or ")}`
+}
+
 /** Where the server asks for API access tokens, one goes with every request of a gated route: a word to people, not a scheme of each. */
 function securityOf({ auth }: Route): Record<string, string[]>[] {
   if (auth === "public") return []
@@ -300,18 +346,32 @@ function securityOf({ auth }: Route): Record<string, string[]>[] {
 
 function operation(components: Components, operationId: string, route: Route, limit: RateLimit | undefined): Operation {
   const counted = isCounted(route)
-  const given = [...parameters(components, route.params, "path"), ...parameters(components, route.query, "query")]
+  const given = [
+    ...parameters(components, route.params, "path"),
+    ...parameters(components, route.query, "query"),
+    ...(route.isAudited ? [auditReason] : []),
+    ...(makesMessages.has(operationId) ? [idempotencyKey] : []),
+  ]
   return {
     operationId,
     summary: route.summary,
-    ...(limit && { description: `${limitSentence(limit)}.` }),
+    ...((limit || route.permission) && {
+      description: [
+        ...(route.permission ? [neededSentence(route.permission)] : []),
+        ...(limit ? [limitSentence(limit)] : []),
+      ]
+        .map(sentence => `${sentence}.`)
+        .join(" "),
+    }),
     tags: [route.tag],
     security: securityOf(route),
     ...(given.length > 0 && { parameters: given }),
     ...(route.body !== undefined && {
       requestBody: {
         required: !route.bodyOptional,
-        content: { "application/json": { schema: components.add(route.body, "input") } },
+        content: {
+          [route.form ? "multipart/form-data" : "application/json"]: { schema: components.add(route.body, "input") },
+        },
       },
     }),
     responses: Object.fromEntries([
@@ -328,6 +388,7 @@ function operation(components: Components, operationId: string, route: Route, li
       ...refusals(route),
     ]) as Record<string, Response | Ref>,
     ...(limit && { "x-ratelimit": limit }),
+    ...(route.permission && { "x-permission": route.permission }),
   }
 }
 

@@ -16,6 +16,18 @@ export type Override = z.infer<typeof Override>
 const byTarget = z.object({ channel_id: Snowflake, target_id: Snowflake })
 const Flags = z.array(z.string().max(64)).max(100).describe("Permission names; unknown ones are ignored")
 
+export const listOverrides = defineRoute({
+  method: "GET",
+  path: "/channels/:channel_id/permissions",
+  summary: "Everything that a channel allows or denies beside the server's roles",
+  tag: "Channels",
+  auth: "user",
+  permission: ["roles.manage"],
+  params: z.object({ channel_id: Snowflake }),
+  reply: z.array(Override),
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+})
+
 export const getOverride = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/permissions/:target_id",
@@ -41,6 +53,7 @@ export const setOverride = defineRoute({
   summary: "Allow or deny a role or a member something in one channel; where both are named, `allow` wins",
   tag: "Channels",
   auth: "user",
+  isAudited: true,
   permission: ["roles.manage"],
   params: byTarget,
   body: z.object({ type: z.enum(["role", "member"]), allow: Flags, deny: Flags }).meta({ id: "OverrideRequest" }),
@@ -63,6 +76,7 @@ export const deleteOverride = defineRoute({
   summary: "Let a role or a member have again in a channel what they have in the server",
   tag: "Channels",
   auth: "user",
+  isAudited: true,
   permission: ["roles.manage"],
   params: byTarget,
   reply: Success,
@@ -77,4 +91,4 @@ export const deleteOverride = defineRoute({
   ],
 })
 
-export const routes = { getOverride, setOverride, deleteOverride }
+export const routes = { listOverrides, getOverride, setOverride, deleteOverride }

@@ -15,6 +15,12 @@ export type Auth = "public" | "user" | "person" | "administrator"
 /** What a caller needs in the server that a route is about: to own it, to be in it, or any of these permissions. */
 export type Needed = "owner" | "member" | readonly [Permission, ...Permission[]]
 
+/** A body that comes as `multipart/form-data`; without a file `application/x-www-form-urlencoded` will do. */
+export interface Form {
+  /** Which of the body's keys is a file, of how many bytes at most, and the refusal of a larger one. */
+  readonly file?: { readonly name: string; readonly bytes: number; readonly tooLarge: ErrorCode }
+}
+
 export interface Route<
   P extends z.ZodObject | undefined = z.ZodObject | undefined,
   Q extends z.ZodObject | undefined = z.ZodObject | undefined,
@@ -30,6 +36,8 @@ export interface Route<
   readonly summary: string
   readonly tag: string
   readonly auth: A
+  /** It is noted in the server's audit log, with the reason that the header `X-Audit-Log-Reason` gives. */
+  readonly isAudited: boolean
   /** Absent: the route is about no server, or open to whoever is not in it. */
   readonly permission?: Needed
   /** The route's own bucket beside the global, user and address buckets, from the table in limits.ts. `none`: the limiter leaves the path out. */
@@ -37,6 +45,8 @@ export interface Route<
   readonly params: P
   readonly query: Q
   readonly body: B
+  /** Absent: the body is JSON. */
+  readonly form: Form | undefined
   /** A body may be missing altogether. */
   readonly bodyOptional: boolean
   /** Whether an API access token is asked for where the server has any. */
@@ -52,13 +62,37 @@ export interface Route<
   readonly fails: readonly ErrorCode[]
 }
 
+/** Bytes that are read once it is clear that they are wanted and that there is room; what was found instead has its own headers. */
+export interface Unread {
+  readonly size: number
+  readonly read: () => Promise<Content & { body: Uint8Array<ArrayBuffer> }>
+}
+
 /** An answer that is not JSON. A handler may add headers of its own. */
 export const Content = z.object({
   contentType: z.string(),
-  body: z.instanceof(Uint8Array),
+  body: z.union([
+    z.instanceof(Uint8Array),
+    z.custom<Unread>(value => typeof (value as Partial<Unread> | null)?.read === "function"),
+  ]),
+  /** A request whose `If-None-Match` names the `ETag` among them is answered without the body. */
   headers: z.record(z.string(), z.string()).optional(),
 })
-export type Content = z.infer<typeof Content>
+export interface Content {
+  contentType: string
+  body: Uint8Array<ArrayBuffer> | Unread
+  headers?: Record<string, string> | undefined
+}
+
+/** A file of a form. What its sender says of it is a hint to people and decides nothing. */
+export interface FormFile {
+  readonly bytes: Uint8Array
+  readonly filename?: string | undefined
+  readonly type?: string | undefined
+}
+export const FormFile = z
+  .custom<FormFile>(value => (value as FormFile | null | undefined)?.bytes instanceof Uint8Array, "must be a file")
+  .meta({ type: "string", format: "binary" })
 
 /** Declares one REST route: from it come validation, the handler's type, `/openapi.json`, the client's method and the tests that hold us to it. */
 export function defineRoute<
@@ -75,10 +109,12 @@ export function defineRoute<
   tag: string
   auth: A
   permission?: Needed
+  isAudited?: boolean
   limit?: "none"
   params?: P
   query?: Q
   body?: B
+  form?: Form
   bodyOptional?: boolean
   isGated?: boolean
   isForRenaming?: boolean
@@ -95,6 +131,8 @@ export function defineRoute<
     params: route.params as P,
     query: route.query as Q,
     body: route.body as B,
+    form: route.form,
+    isAudited: route.isAudited ?? false,
     bodyOptional: route.bodyOptional ?? false,
     isGated: route.isGated ?? true,
     isForRenaming: route.isForRenaming ?? false,

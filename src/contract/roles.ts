@@ -2,6 +2,7 @@ import { z } from "zod"
 import { omittable, Snowflake, Success, text } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineEvent, defineRoute } from "./registry.ts"
+import { Member } from "./servers.ts"
 
 export const Role = z
   .object({
@@ -59,6 +60,7 @@ export const createRole = defineRoute({
   summary: "Create a role: the owner's goes on top, anybody else's below his own highest",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["roles.manage"],
   params: byServer,
   body: RoleInput,
@@ -72,6 +74,7 @@ export const editRole = defineRoute({
   summary: "Change a role; what it grants takes effect at once",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["roles.manage"],
   params: byRole,
   body: RolePatch,
@@ -94,6 +97,7 @@ export const deleteRole = defineRoute({
   summary: "Delete a role; whoever had it loses it",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["roles.manage"],
   params: byRole,
   reply: Success,
@@ -115,6 +119,7 @@ export const giveRole = defineRoute({
   summary: "Give a role to a member",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["members.manage_roles", "roles.manage"],
   params: byMemberAndRole,
   reply: Success,
@@ -135,6 +140,7 @@ export const takeRole = defineRoute({
   summary: "Take a role from a member",
   tag: "Servers",
   auth: "user",
+  isAudited: true,
   permission: ["members.manage_roles", "roles.manage"],
   params: byMemberAndRole,
   reply: Success,
@@ -182,11 +188,11 @@ export const guildMemberUpdate = defineEvent({
   name: "GUILD_MEMBER_UPDATE",
   intent: "GUILD_MEMBERS",
   delivery: "stored",
-  summary: "A member got or lost a role; every member gets it",
-  data: z.object({
+  summary:
+    "A member got or lost a role, has another nickname, or is timed out or no longer; every member gets it. What his account says of him is in it where it is at hand: USER_UPDATE tells of changes",
+  data: Member.partial({ username: true, avatar_url: true, badges: true }).extend({
     ...ofServer,
-    user: z.object({ id: Snowflake }),
-    roles: z.array(Snowflake),
-    nick: z.string().optional(),
+    user: z.object({ id: Snowflake, username: z.string().optional(), avatar_url: z.string().nullish() }),
+    nick: z.string().optional().describe("The nickname, if there is one"),
   }),
 })

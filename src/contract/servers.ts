@@ -1,6 +1,8 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, Success, text } from "./fields.ts"
+import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
+import { identityFailures, identityProof } from "./identity-proof.ts"
 import { limits } from "./limits.ts"
+import { aliasNames, permissionNames } from "./permissions.ts"
 import { defineEvent, defineRoute } from "./registry.ts"
 
 export const Server = z
@@ -46,7 +48,7 @@ export const createServer = defineRoute({
     })
     .meta({ id: "ServerCreateRequest" }),
   reply: Server,
-  fails: ["server_limit"],
+  fails: ["server_limit", "too_many_servers"],
 })
 
 export const getServer = defineRoute({
@@ -59,6 +61,100 @@ export const getServer = defineRoute({
   params: byServer,
   reply: Server,
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
+})
+
+export const ServerPatch = z
+  .object({
+    name: omittable(text(limits.serverName.min, limits.serverName.max)),
+    description: omittable(text(0, limits.serverDescription)).describe("Empty: none"),
+    default_channel_id: omittable(SnowflakeInput).describe(
+      'A channel of this server that holds messages and that the caller may view; `"0"`: none',
+    ),
+    public: omittable(z.boolean()).describe("Whoever wants to may join, without an invite"),
+    category: omittable(text(0, limits.serverCategory)).describe("What it is about; empty: nothing said"),
+    default_message_notifications: omittable(z.union([z.literal(0), z.literal(1)])).describe(
+      "Of what members are notified who chose nothing else. 0: of every message, 1: of mentions",
+    ),
+  })
+  .meta({ id: "ServerUpdateRequest" })
+export type ServerPatch = z.infer<typeof ServerPatch>
+
+export const editServer = defineRoute({
+  method: "PATCH",
+  path: "/servers/:server_id",
+  summary: "Change what a server is called and how it is presented; what is left out stays",
+  tag: "Servers",
+  auth: "user",
+  isAudited: true,
+  permission: ["server.manage"],
+  params: byServer,
+  body: ServerPatch,
+  reply: Server,
+  fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied", "invalid_default_channel"],
+})
+
+export const getServerPermissions = defineRoute({
+  method: "GET",
+  path: "/servers/:server_id/permissions",
+  summary: "What the caller may do in a server now, or in one of its channels",
+  tag: "Servers",
+  auth: "user",
+  permission: "member",
+  params: byServer,
+  query: z.object({
+    channel_id: omittable(Snowflake).describe("A channel of this server: with what it allows and denies by itself"),
+  }),
+  reply: z
+    .object(Object.fromEntries([...permissionNames, ...aliasNames].map(name => [name, z.boolean()])))
+    .meta({ id: "ServerPermissions", description: "Every permission by its name, and by its other names" }),
+  fails: ["invalid_server_id", "server_not_found", "channel_not_found", "access_denied"],
+})
+
+export const transferServer = defineRoute({
+  method: "PUT",
+  path: "/servers/:server_id/owner",
+  summary: "Hand a server over to another of its members, who is a person",
+  tag: "Servers",
+  auth: "person",
+  isAudited: true,
+  permission: "owner",
+  params: byServer,
+  body: z
+    .object({
+      user_id: SnowflakeInput.describe("Who owns it from now on"),
+      ...identityProof,
+    })
+    .meta({ id: "ServerOwnerRequest" }),
+  reply: Server,
+  fails: [
+    "invalid_server_id",
+    "server_not_found",
+    "access_denied",
+    "not_owner",
+    "member_not_found",
+    "invalid_new_owner",
+    "server_limit",
+    ...identityFailures,
+  ],
+})
+
+export const joinServer = defineRoute({
+  method: "POST",
+  path: "/servers/:server_id/join",
+  summary: "Join a public server",
+  tag: "Servers",
+  auth: "user",
+  params: byServer,
+  reply: Success.extend({ server_id: Snowflake }),
+  fails: [
+    "invalid_server_id",
+    "server_not_found",
+    "access_denied",
+    "already_member",
+    "banned",
+    "member_limit",
+    "too_many_servers",
+  ],
 })
 
 export const deleteServer = defineRoute({
@@ -85,7 +181,17 @@ export const leaveServer = defineRoute({
   fails: ["invalid_server_id", "server_not_found", "access_denied", "owner_cannot_leave"],
 })
 
-export const routes = { listServers, createServer, getServer, deleteServer, leaveServer }
+export const routes = {
+  listServers,
+  createServer,
+  getServer,
+  editServer,
+  getServerPermissions,
+  transferServer,
+  joinServer,
+  deleteServer,
+  leaveServer,
+}
 
 /** A member as others see him. `member_id` equals `user_id`; `roles` includes `@everyone`'s id, which is the server's. */
 export const Member = z
@@ -129,6 +235,17 @@ export const guildCreate = defineEvent({
   delivery: "stored",
   summary: "The user came into a server, by creating or joining it",
   data: Guild,
+})
+
+const ServerUpdate = Server.extend({ server_id: Snowflake, guild_id: Snowflake, icon: z.string().optional() })
+export type ServerUpdate = z.infer<typeof ServerUpdate>
+
+export const guildUpdate = defineEvent({
+  name: "GUILD_UPDATE",
+  intent: "GUILDS",
+  delivery: "stored",
+  summary: "A server changed: its settings, its icon, or who owns it. `member_count` is that of the moment",
+  data: ServerUpdate,
 })
 
 export const guildDelete = defineEvent({

@@ -1,0 +1,20 @@
+import { z } from "zod"
+import type { ErrorCode } from "./errors.ts"
+import { omittable } from "./fields.ts"
+
+/** How somebody who is signed in shows once more that it is he, where what he asks for cannot be undone. */
+export const identityProof = {
+  password: omittable(z.string().max(1024)).describe(
+    "Required of an account that has a password; one without signs in anew, no more than ten minutes before",
+  ),
+  code: omittable(z.string().max(64)).describe("Of the second factor, or a backup code; required where one is set up"),
+}
+
+export const identityFailures = [
+  "password_required",
+  "wrong_password",
+  "fresh_sign_in_required",
+  "second_factor_code_required",
+  "wrong_code",
+  "account_locked",
+] as const satisfies ErrorCode[]

@@ -1,0 +1,169 @@
+import { z } from "zod"
+import { omittable, queryInt, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
+import { limits } from "./limits.ts"
+import { Content, defineEvent, defineRoute, FormFile } from "./registry.ts"
+
+export const stickerFormats = ["png", "apng", "json"] as const
+export const packTypes = ["default", "server", "purchased"] as const
+
+export const Sticker = z
+  .object({
+    id: Snowflake,
+    pack_id: Snowflake,
+    name: z.string(),
+    format: z.enum(stickerFormats).describe("By its content; `json`: Lottie"),
+    tags: z.array(z.string()),
+    related_emoji: z.string().nullable(),
+    url: z.string().describe("Where its file is"),
+    width: z.int().nullable(),
+    height: z.int().nullable(),
+    available: z.boolean(),
+  })
+  .meta({ id: "StickerResponse" })
+export type Sticker = z.infer<typeof Sticker>
+
+export const StickerPack = z
+  .object({
+    id: Snowflake,
+    name: z.string(),
+    description: z.string().nullable(),
+    pack_type: z.enum(packTypes),
+    server_id: Snowflake.nullable(),
+    sticker_count: z.int(),
+    stickers: z.array(Sticker),
+  })
+  .meta({ id: "StickerPackResponse" })
+export type StickerPack = z.infer<typeof StickerPack>
+
+/** Where a sticker's file is served; its bytes never change. */
+export const stickerPath = (id: Snowflake) => `/api/v1/media/stickers/${id}`
+
+/** Words with commas, as they are kept: small, without blanks around them, each once. */
+const Tags = text(0, 500)
+  .transform(given => [
+    ...new Set(
+      given
+        .split(",")
+        .map(tag => tag.trim().toLowerCase())
+        .filter(tag => tag !== ""),
+    ),
+  ])
+  .pipe(z.array(text(1, limits.stickerTag)).max(limits.tagsPerSticker))
+
+const byServer = z.object({ server_id: Snowflake })
+const bySticker = z.object({ sticker_id: Snowflake })
+const manages = ["emojis.manage", "server.manage"] as const
+
+export const listStickers = defineRoute({
+  method: "GET",
+  path: "/servers/:server_id/stickers",
+  summary: "The sticker packs of a server, the oldest first",
+  tag: "Stickers",
+  auth: "user",
+  permission: "member",
+  params: byServer,
+  reply: z.array(StickerPack),
+  fails: ["invalid_server_id", "server_not_found", "access_denied"],
+})
+
+export const createSticker = defineRoute({
+  method: "POST",
+  path: "/servers/:server_id/stickers",
+  summary: "Add a sticker: a PNG, APNG or Lottie file of at most 512 KB; a new pack begins when all are full",
+  tag: "Stickers",
+  auth: "user",
+  isAudited: true,
+  permission: manages,
+  params: byServer,
+  body: z
+    .object({
+      name: text(limits.stickerName.min, limits.stickerName.max),
+      image: FormFile,
+      tags: omittable(Tags).describe("Words with commas, by which it is suggested"),
+    })
+    .meta({ id: "StickerCreateRequest" }),
+  form: { file: { name: "image", bytes: limits.stickerBytes, tooLarge: "file_too_large" } },
+  reply: Sticker,
+  fails: [
+    "invalid_server_id",
+    "server_not_found",
+    "access_denied",
+    "permission_denied",
+    "file_too_large",
+    "invalid_file",
+    "picture_too_large",
+    "sticker_limit",
+  ],
+})
+
+export const deleteSticker = defineRoute({
+  method: "DELETE",
+  path: "/stickers/:sticker_id",
+  summary: "Delete a sticker with its file; a pack without any goes",
+  tag: "Stickers",
+  auth: "user",
+  isAudited: true,
+  permission: manages,
+  params: bySticker,
+  reply: Success,
+  fails: ["invalid_id", "sticker_not_found", "access_denied", "permission_denied"],
+})
+
+export const sendSticker = defineRoute({
+  method: "POST",
+  path: "/stickers/:sticker_id/send",
+  summary:
+    "Count that the caller's message shows a sticker of a server that he is in; a hint that orders suggestions: nobody looks whether it was counted before",
+  tag: "Stickers",
+  auth: "user",
+  params: bySticker,
+  body: z.object({ message_id: SnowflakeInput }).meta({ id: "StickerSendRequest" }),
+  form: {},
+  reply: z.object({ success: z.boolean().describe("False: no such sticker or message, or not his") }),
+  fails: ["invalid_id"],
+})
+
+export const suggestStickers = defineRoute({
+  method: "GET",
+  path: "/stickers/suggestions",
+  summary: `Stickers of the caller's servers that a text names or tags, the most used first; of each server the ${limits.stickersLookedUp} most used are looked at, unless one is named`,
+  tag: "Stickers",
+  auth: "user",
+  query: z.object({
+    content: text(0, limits.messageCharacters).default(""),
+    server_id: omittable(Snowflake).describe("Only of this server"),
+    limit: queryInt(1, 20).default(5),
+  }),
+  reply: z.array(Sticker),
+  fails: [],
+})
+
+export const getStickerFile = defineRoute({
+  method: "GET",
+  path: "/media/stickers/:sticker_id",
+  summary: "A sticker's file, as it was uploaded; for everybody, and for ever",
+  tag: "Stickers",
+  auth: "public",
+  isGated: false,
+  isForAnyOrigin: true,
+  params: bySticker,
+  produces: ["image/png", "application/json"],
+  reply: Content,
+  fails: ["invalid_id", "sticker_not_found"],
+})
+
+export const routes = { listStickers, createSticker, deleteSticker, sendSticker, suggestStickers, getStickerFile }
+
+export const guildStickersUpdate = defineEvent({
+  name: "GUILD_STICKERS_UPDATE",
+  intent: "GUILD_EMOJIS",
+  delivery: "stored",
+  summary: "A sticker of a server came or went: the pack that it came to or went from. One without stickers is gone",
+  data: z.object({
+    guild_id: Snowflake,
+    server_id: Snowflake,
+    sticker_packs: z
+      .array(StickerPack)
+      .describe("What changed, not all that there are; a new one comes after all others"),
+  }),
+})

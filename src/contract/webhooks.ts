@@ -1,0 +1,231 @@
+import { z } from "zod"
+import { Embeds } from "./embeds.ts"
+import { HttpUrl, omittable, queryFlag, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
+import { limits } from "./limits.ts"
+import { defineEvent, defineRoute } from "./registry.ts"
+
+const webhookFields = {
+  id: Snowflake,
+  channel_id: Snowflake,
+  server_id: Snowflake,
+  guild_id: Snowflake,
+  creator_id: Snowflake.describe("Whoever made it; it works on when he has left"),
+  name: z.string(),
+  avatar_url: z.string().nullable(),
+  created_at: Seconds,
+}
+export const ListedWebhook = z.object(webhookFields).meta({ id: "ListedWebhookResponse" })
+export type ListedWebhook = z.infer<typeof ListedWebhook>
+
+export const Webhook = z
+  .object({
+    ...webhookFields,
+    token: z.string().nullable().describe("Shown once, to whoever creates the webhook or makes its token anew"),
+    url: z.string().nullable().describe("Where to send messages to; it holds the token and is shown as rarely"),
+  })
+  .meta({ id: "WebhookResponse" })
+export type Webhook = z.infer<typeof Webhook>
+
+/** What became of an execution that was waited for. */
+export const WebhookExecution = z
+  .object({
+    id: Snowflake.describe("The message"),
+    webhook_id: Snowflake,
+    channel_id: Snowflake,
+    content: z.string().nullable(),
+    username: z.string().describe("As the message shows it"),
+    avatar_url: z.string().nullable(),
+    created_at: Seconds,
+  })
+  .meta({ id: "WebhookExecutionResponse" })
+export type WebhookExecution = z.infer<typeof WebhookExecution>
+
+const AvatarUrl = z
+  .union([z.literal(""), HttpUrl])
+  .describe('An http or https address that is no private network\'s; `""`: none')
+
+export const WebhookInput = z
+  .object({
+    channel_id: SnowflakeInput,
+    name: text(limits.webhookName.min, limits.webhookName.max).describe("Kept as it is"),
+    avatar_url: omittable(AvatarUrl),
+  })
+  .meta({ id: "WebhookCreateRequest" })
+export type WebhookInput = z.output<typeof WebhookInput>
+
+export const WebhookPatch = z
+  .object({
+    channel_id: omittable(SnowflakeInput).describe("Another channel of the same server"),
+    name: omittable(text(limits.webhookName.min, limits.webhookName.max)),
+    avatar_url: omittable(AvatarUrl),
+  })
+  .meta({ id: "WebhookUpdateRequest" })
+export type WebhookPatch = z.output<typeof WebhookPatch>
+
+export const WebhookMessage = z
+  .object({
+    content: omittable(text(0, limits.webhookMessageCharacters)),
+    username: omittable(text(0, limits.webhookUsername)).describe("Instead of the webhook's name, for this message"),
+    avatar_url: omittable(AvatarUrl).describe("Instead of the webhook's, for this message"),
+    embeds: omittable(Embeds),
+    thread_id: omittable(SnowflakeInput).describe("There are no threads: it has no effect"),
+  })
+  .meta({ id: "WebhookExecuteRequest" })
+
+const byWebhook = z.object({ webhook_id: Snowflake })
+
+export const createWebhook = defineRoute({
+  method: "POST",
+  path: "/webhooks",
+  summary: "Create a webhook in a channel; the answer alone shows its token",
+  tag: "Webhooks",
+  auth: "user",
+  isAudited: true,
+  permission: ["webhooks.manage"],
+  body: WebhookInput,
+  reply: Webhook,
+  fails: [
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "not_a_text_channel",
+    "private_address",
+    "webhook_limit",
+  ],
+})
+
+export const getWebhook = defineRoute({
+  method: "GET",
+  path: "/webhooks/:webhook_id",
+  summary: "One webhook, without its token",
+  tag: "Webhooks",
+  auth: "user",
+  permission: ["webhooks.manage"],
+  params: byWebhook,
+  reply: Webhook,
+  fails: ["invalid_webhook_id", "webhook_not_found", "access_denied", "permission_denied"],
+})
+
+export const editWebhook = defineRoute({
+  method: "PATCH",
+  path: "/webhooks/:webhook_id",
+  summary: "Change a webhook's name, picture or channel",
+  tag: "Webhooks",
+  auth: "user",
+  isAudited: true,
+  permission: ["webhooks.manage"],
+  params: byWebhook,
+  body: WebhookPatch,
+  reply: Webhook,
+  fails: [
+    "invalid_webhook_id",
+    "webhook_not_found",
+    "access_denied",
+    "permission_denied",
+    "channel_not_found",
+    "not_a_text_channel",
+    "private_address",
+    "webhook_limit",
+  ],
+})
+
+export const deleteWebhook = defineRoute({
+  method: "DELETE",
+  path: "/webhooks/:webhook_id",
+  summary: "Delete a webhook; what it has sent stays",
+  tag: "Webhooks",
+  auth: "user",
+  isAudited: true,
+  permission: ["webhooks.manage"],
+  params: byWebhook,
+  reply: Success,
+  fails: ["invalid_webhook_id", "webhook_not_found", "access_denied", "permission_denied"],
+})
+
+export const regenerateWebhookToken = defineRoute({
+  method: "POST",
+  path: "/webhooks/:webhook_id/regenerate-token",
+  summary: "Give a webhook another token; the one before stops working at once",
+  tag: "Webhooks",
+  auth: "user",
+  isAudited: true,
+  permission: ["webhooks.manage"],
+  params: byWebhook,
+  reply: Webhook,
+  fails: ["invalid_webhook_id", "webhook_not_found", "access_denied", "permission_denied"],
+})
+
+export const listServerWebhooks = defineRoute({
+  method: "GET",
+  path: "/servers/:server_id/webhooks",
+  summary: "The webhooks of a server in the channels where the caller may manage them, the oldest first",
+  tag: "Webhooks",
+  auth: "user",
+  permission: ["webhooks.manage"],
+  params: z.object({ server_id: Snowflake }),
+  reply: z.array(ListedWebhook),
+  fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],
+})
+
+export const listChannelWebhooks = defineRoute({
+  method: "GET",
+  path: "/channels/:channel_id/webhooks",
+  summary: "The webhooks of a channel, the oldest first",
+  tag: "Webhooks",
+  auth: "user",
+  permission: ["webhooks.manage"],
+  params: z.object({ channel_id: Snowflake }),
+  reply: z.array(ListedWebhook),
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+})
+
+export const executeWebhook = defineRoute({
+  method: "POST",
+  path: "/webhooks/:webhook_id/:token",
+  mount: "both",
+  summary:
+    "Send a message through a webhook. The header Idempotency-Key makes a repeat answer the first message; slow mode and auto-moderation do not hold here",
+  tag: "Webhooks",
+  auth: "public",
+  isGated: false,
+  params: z.object({
+    webhook_id: Snowflake,
+    token: z.string().describe("The whole token, or what stands behind its last dot"),
+  }),
+  query: z.object({
+    wait: queryFlag.optional().describe("Answer what became of it instead of `{success: true}`"),
+    thread_id: Snowflake.optional().describe("There are no threads: it has no effect"),
+  }),
+  body: WebhookMessage,
+  reply: z.union([Success, WebhookExecution]),
+  fails: [
+    "invalid_webhook_id",
+    "webhook_not_found",
+    "invalid_webhook_token",
+    "not_a_text_channel",
+    "empty_message",
+    "invalid_content",
+    "too_many_embeds",
+    "private_address",
+  ],
+})
+
+export const routes = {
+  createWebhook,
+  getWebhook,
+  editWebhook,
+  deleteWebhook,
+  regenerateWebhookToken,
+  listServerWebhooks,
+  listChannelWebhooks,
+  executeWebhook,
+}
+
+export const webhooksUpdate = defineEvent({
+  name: "WEBHOOKS_UPDATE",
+  intent: "GUILD_WEBHOOKS",
+  delivery: "stored",
+  summary:
+    "The webhooks of a channel have changed; whoever may view it and manage its webhooks gets it, and reads them anew",
+  data: z.object({ guild_id: Snowflake, server_id: Snowflake, channel_id: Snowflake }),
+})
