@@ -113,6 +113,18 @@ export const clusterConfig = {
 
   http: {
     bodyBytes: 256 * 1024,
+    /** What forms with files may hold in the memory of one worker together; beyond it they are refused as "not now". */
+    uploadBytes: 64 * 1024 * 1024,
+    /** The same for one user; for one address until it is known who asks. */
+    uploadShare: 12 * 1024 * 1024,
+    /** A form with a file may take so long, as long as something of it comes within bodyTimeout. */
+    uploadTimeout: 60_000,
+    /** What files of more than 64 KiB may hold together on their way out; beyond it they are refused as "not now". */
+    downloadBytes: 64 * 1024 * 1024,
+    /** The same for one address. */
+    downloadShare: 32 * 1024 * 1024,
+    /** A client that has not read such a file in this time is cut off. */
+    downloadTimeout: 60_000,
     bodyTimeout: 7_000,
     bodyDepth: 32,
     /** A password's hash is made so soon after it was asked for, or not at all; the rest of the answer has to be made in time, too. */

@@ -27,7 +27,7 @@ const outside = { uses: "anything", env: true }
 
 const rooms = {
   "src/contract": { uses: [], npm: ["zod"], node: false },
-  "src/domain": { uses: src(["contract"]), npm: [], node: false },
+  "src/domain": { uses: src(["contract"]), npm: ["re2js"], node: false },
   "src/storage": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
   "src/cluster": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
   "src/actors": { uses: src(["storage", "cluster", "domain", "contract", "observability"]) },

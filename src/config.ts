@@ -4,6 +4,7 @@ import { resolve } from "node:path"
 import { RE2JS } from "re2js"
 import { z } from "zod"
 import type { ClusterConfig } from "../cluster.config.ts"
+import type { ClassifierBackend } from "./contract/automod.ts"
 import { routes } from "./contract/contract.ts"
 import { labelOf } from "./contract/limits.ts"
 import type { Route } from "./contract/registry.ts"
@@ -149,6 +150,22 @@ function parsedObject(text: string): unknown {
 
 const version = z.string().regex(/^[abcr]\.[1-9]\d{0,8}\.\d{1,9}-[1-9]\d{0,8}$/, "expected a version such as a.1.0-49")
 
+const classifierAt = <Name extends string>(name: Name, backend: string, manner: string) =>
+  ({
+    [`${name}_URL`]: {
+      ...setting(
+        url(/^https?:$/, "expected an http:// or https:// URL").optional(),
+        undefined,
+        `Where rules of auto-moderation with the backend ${backend} have messages classified: it ${manner}. Left out, they let everything pass.`,
+      ),
+      secret: true as const,
+    },
+    [`${name}_TOKEN`]: {
+      ...setting(z.string().min(1).optional(), undefined, "Secret that is sent along."),
+      secret: true as const,
+    },
+  }) as Record<`${Name}_${"URL" | "TOKEN"}`, Setting<z.ZodOptional<z.ZodString>>>
+
 /** Where the program runs and what it is connected to. Each is the environment variable of its name. */
 const environment = {
   HOST: setting(z.string(), "0.0.0.0", "Address that REST and the gateway listen on."),
@@ -170,7 +187,7 @@ const environment = {
   DATA_DIR: setting(
     z.string().transform(path => resolve(path)),
     ".data",
-    "Folder of the embedded PostgreSQL and Redis and of local blobs.",
+    "Folder of the embedded PostgreSQL and Redis, and of uploaded files (`files`), which several hosts have to share.",
   ),
   DATABASE_URL: {
     ...setting(
@@ -215,6 +232,9 @@ const environment = {
     ),
     secret: true as const,
   },
+  ...classifierAt("AUTOMOD_CLASSIFIER", "`custom`", "takes `{content}` and answers `{scores: {category: 0 to 1}}`"),
+  ...classifierAt("AUTOMOD_OPENAI", "`openai`", "speaks as OpenAI's moderation endpoint does"),
+  ...classifierAt("AUTOMOD_PERSPECTIVE", "`perspective`", "speaks as Perspective's `comments:analyze` does"),
   CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy entries, see below."),
 }
 
@@ -417,6 +437,10 @@ export interface Config {
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
   readonly rateLimits: boolean
   readonly trustedProxies: readonly string[]
+  /** By backend; what is not there cannot be asked. */
+  readonly classifiers: Readonly<
+    Partial<Record<ClassifierBackend, { readonly url: string; readonly token?: string | undefined }>>
+  >
   readonly policy: Policy
 }
 
@@ -504,6 +528,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
     trustedProxies: Object.freeze(here.TRUSTED_PROXIES),
+    classifiers: Object.freeze({
+      ...(here.AUTOMOD_CLASSIFIER_URL !== undefined && {
+        custom: { url: here.AUTOMOD_CLASSIFIER_URL, token: here.AUTOMOD_CLASSIFIER_TOKEN },
+      }),
+      ...(here.AUTOMOD_OPENAI_URL !== undefined && {
+        openai: { url: here.AUTOMOD_OPENAI_URL, token: here.AUTOMOD_OPENAI_TOKEN },
+      }),
+      ...(here.AUTOMOD_PERSPECTIVE_URL !== undefined && {
+        perspective: { url: here.AUTOMOD_PERSPECTIVE_URL, token: here.AUTOMOD_PERSPECTIVE_TOKEN },
+      }),
+    }),
     policy: Object.freeze(
       Object.fromEntries(Object.entries(rules).map(([key, value]) => [key, freezeList(value)])),
     ) as Policy,

@@ -7,12 +7,13 @@ import type { EventDefinition } from "../contract/registry.ts"
 export type Audience =
   | { readonly kind: "members"; readonly server: Snowflake }
   | { readonly kind: "holders"; readonly server: Snowflake; readonly permission: Permission }
-  /** With `also`: whoever may view either channel. */
+  /** With `also`: whoever may view either channel. With `permission`: those viewers of the channel who hold it there. */
   | {
       readonly kind: "viewers"
       readonly server: Snowflake
       readonly channel: Snowflake
       readonly also?: Snowflake
+      readonly permission?: Permission
     }
   | { readonly kind: "user"; readonly user: Snowflake }
 
@@ -34,5 +35,11 @@ export const eitherViewersOf = (server: Snowflake, channel: Snowflake, also: Sno
   server,
   channel,
   also,
+})
+export const viewersHolding = (server: Snowflake, channel: Snowflake, permission: Permission): Audience => ({
+  kind: "viewers",
+  server,
+  channel,
+  permission,
 })
 export const userOnly = (user: Snowflake): Audience => ({ kind: "user", user })

@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from "node:util"
-
 /** What changed of a thing, as the audit log shows it. */
 export type Changes = Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>
 
@@ -12,7 +10,8 @@ export function changesOf<T extends object>(
   const changes: Record<string, { old: unknown; new: unknown }> = {}
   for (const field of fields) {
     const [old, now] = [before?.[field] ?? null, after?.[field] ?? null]
-    if (!isDeepStrictEqual(old, now)) changes[field] = { old, new: now }
+    // They are what JSON can say: the log keeps them as that.
+    if (JSON.stringify(old) !== JSON.stringify(now)) changes[field] = { old, new: now }
   }
   return changes
 }

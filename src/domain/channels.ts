@@ -1,4 +1,5 @@
 import type { Channel } from "../contract/channels.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { holdsIn, type AccessRules, type Holder, type Override } from "./permissions.ts"
 import type { ChannelState } from "./states.ts"
 
@@ -33,6 +34,38 @@ export const nextPosition = (channels: Iterable<Pick<ChannelState, "position">>)
   return next
 }
 
+type Placed = Pick<ChannelState, "id" | "position">
+
+const byPosition = (a: Placed, b: Placed): number => a.position - b.position || (BigInt(a.id) < BigInt(b.id) ? -1 : 1)
+
+/**
+ * The positions of a server's channels once some were asked to stand elsewhere: from 0 without gaps, in one order whatever it
+ * was before. Where places are free in between, a position means the place of what stands there. Empty: the order stays, so
+ * that nothing has to be told.
+ */
+export function renumberedChannels(
+  channels: Iterable<Placed>,
+  asked: ReadonlyMap<Snowflake, number>,
+): Map<Snowflake, number> {
+  const before = [...channels].toSorted(byPosition)
+  const placeOf = (position: number) => {
+    const place = before.findIndex(channel => channel.position >= position)
+    return place < 0 ? before.length : place
+  }
+  const said = new Map([...asked.keys()].map((id, i) => [id, i]))
+  const movers = before
+    .flatMap(({ id }) => (asked.has(id) ? [{ id, place: placeOf(asked.get(id)!) }] : []))
+    .toSorted((a, b) => a.place - b.place || said.get(a.id)! - said.get(b.id)!)
+  const others = before.filter(({ id }) => !asked.has(id)).map(({ id }) => id)
+  const order: Snowflake[] = []
+  for (let mover = 0, other = 0; order.length < before.length;)
+    if (mover < movers.length && (movers[mover]!.place <= order.length || other === others.length))
+      order.push(movers[mover++]!.id)
+    else order.push(others[other++]!)
+  if (before.every(({ id }, i) => order[i] === id)) return new Map()
+  return new Map(order.map((id, i) => [id, i]))
+}
+
 /** Seconds that an author has still to wait under slow mode; 0: none. */
 export const slowmodeWait = (
   channel: Pick<ChannelState, "slowmode_seconds">,
@@ -52,4 +85,4 @@ type Channels = AccessRules & {
 export const visibleChannels = (server: Channels, member: Holder): Readonly<ChannelState>[] =>
   [...server.channels.values()]
     .filter(({ id }) => holdsIn(server, server.overrides.get(id) ?? [], member, "channels.view"))
-    .toSorted((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))
+    .toSorted(byPosition)

@@ -46,6 +46,8 @@ export type RulesChange =
       readonly role: Snowflake
       readonly before: readonly Permission[] | null
       readonly after: readonly Permission[] | null
+      /** Of a role that goes: what channels say of it, which goes with it, for whoever is taken back to before. */
+      readonly overrides?: readonly (readonly [channel: Snowflake, override: Override])[]
     }
   | {
       readonly type: "channel"
@@ -53,7 +55,11 @@ export type RulesChange =
       readonly channel: Snowflake
       readonly before: Channel | null
       readonly after: Channel | null
+      /** Of a channel that goes: what it allowed and denied, for whoever is taken back to before. */
+      readonly overrides?: readonly Override[]
     }
+  /** Channels have other places: one entry, because each makes a version of the rules. Workers of the version before pass it over. */
+  | { readonly type: "channelsMoved"; readonly server: Snowflake; readonly moves: readonly ChannelMove[] }
   | {
       readonly type: "overrides"
       readonly server: Snowflake
@@ -63,6 +69,29 @@ export type RulesChange =
       readonly before: readonly Override[]
       readonly after: readonly Override[]
     }
+  /** Who owns it, and what it is called. */
+  | {
+      readonly type: "server"
+      readonly server: Snowflake
+      readonly before: ServerIdentity
+      readonly after: ServerIdentity
+    }
+
+export interface ServerIdentity {
+  readonly name: string
+  readonly owner_id: Snowflake
+}
+
+export type ChannelPlace = Pick<Channel, "position" | "category_id">
+interface ChannelMove {
+  readonly channel: Snowflake
+  readonly before: ChannelPlace
+  readonly after: ChannelPlace
+}
 
 export const isRulesChange = (control: Control): control is RulesChange =>
-  control.type === "role" || control.type === "channel" || control.type === "overrides"
+  control.type === "role" ||
+  control.type === "channel" ||
+  control.type === "channelsMoved" ||
+  control.type === "overrides" ||
+  control.type === "server"

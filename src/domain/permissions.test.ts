@@ -1,11 +1,12 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { permissionNames, type Permission } from "../contract/permissions.ts"
+import { aliasNames, permissionNames, type Permission } from "../contract/permissions.ts"
 import {
   holds,
   holdsIn,
   loosened,
   notHisToGrant,
+  permissionMap,
   rankOf,
   renumbered,
   type Holder,
@@ -133,4 +134,25 @@ test("a moved role keeps the others' order, and nobody moves one past his own", 
       },
     ),
   )
+})
+
+test("the map of a member says of every name what he holds then", () => {
+  const roles = new Map([
+    ["1", { permissions: new Set<Permission>(["messages.send", "channels.view"]) }],
+    ["10", { permissions: new Set<Permission>(["channels.manage"]) }],
+  ])
+  const rules = { id: "1", owner_id: "90", roles }
+  const map = (user_id: string, overrides: Override[] = [], timeout_until: number | null = null) => {
+    const found = permissionMap(rules, overrides, { user_id, roles: ["10"], timeout_until }, 5_000)
+    return Object.keys(found).filter(name => found[name])
+  }
+  expect(map("90", [], 6)).toEqual([...permissionNames, ...aliasNames])
+  expect(map("91")).toEqual(
+    "channels.manage channels.view messages.send server.view channel.create message.send".split(" "),
+  )
+  expect(map("91", [], 6)).toEqual(["channels.manage", "channels.view", "server.view", "channel.create"])
+  // It is over.
+  expect(map("91", [], 5)).toContain("message.send")
+  const muted: Override = { target_id: "1", type: "role", allow: ["voice.speak"], deny: ["messages.send"] }
+  expect(map("91", [muted])).toEqual("channels.manage channels.view voice.speak server.view channel.create".split(" "))
 })

@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { permissionNames, permissions, type Permission } from "../contract/permissions.ts"
+import { aliasNames, permissionNames, permissionOf, permissions, type Permission } from "../contract/permissions.ts"
 
 /** What a decision about permissions needs of a server. `@everyone` has the server's own id. */
 export interface AccessRules {
@@ -65,7 +65,7 @@ export function holdsIn(
 }
 
 /** What a member who is timed out may not do, whatever he is granted. */
-const lostInTimeout: ReadonlySet<Permission> = new Set([
+export const lostInTimeout: ReadonlySet<Permission> = new Set([
   "messages.send",
   "messages.add_reactions",
   "messages.attach_files",
@@ -93,6 +93,23 @@ export const holdsNow = (
   holdsIn(server, overrides, member, permission) &&
   (!lostInTimeout.has(permission) || !isTimedOut(member, nowMs) || holds(server, member, "administrator"))
 
+/** What a member may do at a moment, in the server or, with a channel's overrides, in that channel: by every name that a permission has. */
+export function permissionMap(
+  server: AccessRules,
+  overrides: readonly Override[],
+  member: TimedHolder,
+  nowMs: number,
+): Record<string, boolean> {
+  const map: Record<string, boolean> = {}
+  for (const name of permissionNames) map[name] = holdsNow(server, overrides, member, name, nowMs)
+  for (const alias of aliasNames) {
+    const permission = permissionOf(alias)
+    // `server.view` is no permission: whoever is in the server has it.
+    map[alias] = permission === undefined || map[permission]!
+  }
+  return map
+}
+
 /** Whether everybody in the server holds a permission, so that no role needs a look. */
 export const everyoneHolds = (server: AccessRules, permission: Permission): boolean =>
   server.roles.get(server.id)?.permissions.has(permission) ?? false
@@ -117,6 +134,10 @@ export const notHisToGrant = (
   for (const permission of granted) if (!before?.has(permission) && !holds(server, actor, permission)) return permission
   return undefined
 }
+
+/** What is said of the others. */
+export const without = (overrides: readonly Override[], target: Snowflake): readonly Override[] =>
+  overrides.filter(({ target_id }) => target_id !== target)
 
 /** What a change of an override lets its target do that it forbade or did not allow before. */
 export function loosened(before: Override | undefined, after: Override | undefined): Permission[] {

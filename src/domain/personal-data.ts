@@ -26,6 +26,7 @@ export interface PersonalTable {
   readonly atPurge: "erased" | "ended" | "kept" | "stub"
 }
 
+const nameOfFile = "What the file is kept under; its picture is at the address of its id"
 const provesNothing = "Secret that proves who somebody is: worth something to a thief only"
 
 const account = [
@@ -165,6 +166,18 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
     given: ["server_id", "user_id", "joined_at", "nickname", "roles", "timeout_until", "timeout_reason", "temporary"],
     atPurge: "ended",
   },
+  left_timeouts: {
+    his: ["user_id"],
+    key: { server_id: "bigint", user_id: "bigint" },
+    given: ["server_id", "user_id", "timeout_until", "timeout_reason"],
+    atPurge: "erased",
+  },
+  message_deletions: {
+    his: ["user_id"],
+    key: { server_id: "bigint", user_id: "bigint", before_id: "bigint" },
+    given: ["server_id", "user_id", "after_id", "before_id"],
+    atPurge: "erased",
+  },
   notification_settings: {
     his: ["user_id"],
     key: { user_id: "bigint", server_id: "bigint", channel_id: "bigint" },
@@ -200,6 +213,7 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
     his: ["created_by"],
     key: { id: "bigint" },
     given: ["id", "server_id", "name", "animated", "content_type", "hash", "size", "created_by", "created_at"],
+    leftOut: { file: nameOfFile },
     atPurge: "kept",
   },
   stickers: {
@@ -222,10 +236,11 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
       "created_by",
       "created_at",
     ],
+    leftOut: { file: nameOfFile },
     atPurge: "kept",
   },
   automod_rules: {
-    his: ["created_by"],
+    his: ["created_by", "updated_by"],
     key: { id: "bigint" },
     given: [
       "id",
@@ -243,6 +258,7 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
       "created_at",
       "updated_at",
       "created_by",
+      "updated_by",
     ],
     atPurge: "kept",
   },
@@ -421,6 +437,7 @@ export const otherTables: Readonly<
   server_icons: { why: "They are a server's" },
   service: { why: "What is so for the service as a whole" },
   shards: { why: "Which process owns what" },
+  unused_files: { why: "Names of files that nothing leads to; gone within hours" },
   tells_seen: { why: "Numbers of words between processes; gone after a day" },
 }
 

@@ -19,8 +19,6 @@ const waiting = [
   "POST /feedback",
   "POST /media/upload",
   "POST /telemetry",
-  "POST /webhooks",
-  "POST /webhooks/{id}/{token}",
   "THUMBNAIL_GEN",
 ]
 

@@ -1,6 +1,6 @@
 import { permissionNames } from "../contract/permissions.ts"
 import type { Role } from "../contract/roles.ts"
-import type { Guild, Member, Server } from "../contract/servers.ts"
+import type { Guild, Member, Server, ServerUpdate } from "../contract/servers.ts"
 import { avatarPath } from "../contract/users.ts"
 import { visibleChannels } from "./channels.ts"
 import type { Holder, Override } from "./permissions.ts"
@@ -35,6 +35,14 @@ export const serverObject = (server: ServerFacts): Server => ({
   public: server.public,
   category: server.category,
   created_at: secondsOf(server.id),
+})
+
+/** A server that changed, as its members are told. */
+export const serverUpdate = (server: ServerFacts): ServerUpdate => ({
+  ...serverObject(server),
+  server_id: server.id,
+  guild_id: server.id,
+  ...(server.icon_url === null ? {} : { icon: server.icon_url }),
 })
 
 /** A server as its new member's sessions get it, with the channels that he may view. */

@@ -1,9 +1,13 @@
 import type { ChannelType } from "../contract/channels.ts"
+import type { AutomodRule } from "../contract/automod.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { MessagingChoice } from "../contract/messaging-settings.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Account } from "./accounts.ts"
+import type { Refusal } from "./automod.ts"
+import type { RecentPost } from "./automod-spam.ts"
 import type { ExportState } from "./exports.ts"
+import type { NotificationChoice } from "./notification-levels.ts"
 import type { KeptSetting } from "./settings.ts"
 import type { OneTimeToken } from "./one-time-tokens.ts"
 import type { Override } from "./permissions.ts"
@@ -29,23 +33,44 @@ export interface ServerState {
   overrides: Map<Snowflake, readonly Override[]>
   /** Facts that commands asked for; null: known not to be there. */
   members: Map<Snowflake, MemberState | null>
+  /** Time-outs of people who left while they were on. */
+  leftTimeouts: Map<Snowflake, TimeoutState | null>
   bans: Map<Snowflake, BanState | null>
   invites: Map<string, InviteState | null>
+  /** How many there are, under one key, once a command has asked. */
+  inviteCount: Map<string, number | null>
   messages: Map<Snowflake, MessageState | null>
   nonces: Map<string, MessageState | null>
   /** When an author last posted in a channel, in Unix milliseconds; asked for where slow mode is on. */
   lastPosts: Map<string, number | null>
-  webhooks: Map<Snowflake, WebhookState | null>
+  /** All of them under one key, once a command has asked. */
+  webhooks: Map<string, readonly WebhookState[] | null>
   /** All of them under one key, once a command has asked. */
   emojis: Map<string, readonly EmojiState[] | null>
+  /** The server's own under one key, once a command has asked. */
+  icons: Map<string, FileState | null>
   /** All of them under one key, once a command has asked. */
   stickerPacks: Map<string, readonly StickerPackState[] | null>
+  /** The rules of its auto-moderation, in the order in which they are looked at. Each is replaced, never changed. */
+  automod: readonly AutomodRule[]
+  /** An author's latest in a channel, the oldest first; asked for where a rule counts them. */
+  recentPosts: Map<string, readonly RecentPost[] | null>
+  /** What was refused, by nonce: repeated, it is refused again and counted once. The latest last; nothing else remembers it. */
+  refusedNonces: Map<string, Refusal>
+  /** When moderators were last told of a user by a rule, in Unix milliseconds. The latest last; nothing else remembers it. */
+  alerts: Map<string, number>
   /** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. Nothing else remembers it. */
   typing: Map<string, number>
   /** Who is in a voice channel, whole. */
   voice: Map<Snowflake, VoiceState>
   deleted: boolean
 }
+
+/** What its owner or whoever manages it decides about a server. */
+export type ServerSettings = Pick<
+  ServerState,
+  "name" | "description" | "owner_id" | "default_channel_id" | "default_message_notifications" | "public" | "category"
+>
 
 export interface RoleState {
   id: Snowflake
@@ -115,6 +140,9 @@ export interface MemberState {
   temporary: boolean
 }
 
+/** Until when somebody is timed out, in Unix seconds, and why. */
+export type TimeoutState = Pick<MemberState, "timeout_reason"> & { timeout_until: number }
+
 export interface WebhookState {
   id: Snowflake
   server_id: Snowflake
@@ -127,8 +155,9 @@ export interface WebhookState {
   created_at: number
 }
 
-/** A file's facts: what it is by its content, its SHA-256 in hex, and its bytes. */
+/** A file's facts: what it is kept under, what it is by its content, its SHA-256 in hex, and its bytes. */
 export interface FileState {
+  file: string
   content_type: string
   hash: string
   size: number
@@ -227,8 +256,23 @@ export interface UserState extends Account {
   messaging: Map<string, MessagingChoice | null>
   /** When each of his settings was written, all of them under one key, once a command has asked. */
   settings: Map<string, ReadonlyMap<string, KeptSetting> | null>
+  /** Places in servers that he is about to take, by token, in the order of asking; see actors/places.ts. */
+  places: Map<string, Place>
   /** Those that commands asked for. */
   notifications: Map<Snowflake, { readonly read: boolean } | null>
+  /** What he wants to be told of, all of it under one key, once a command has asked; see actors/notification-levels.ts. */
+  notificationChoices: Map<string, ReadonlyMap<string, NotificationChoice> | null>
+}
+
+export interface Place {
+  /** In a server that will be his. */
+  readonly owns: boolean
+  /** In a server that he is not in yet. */
+  readonly joins: boolean
+  /** None at all: he is about to delete his account. */
+  readonly ends?: true
+  /** Unix milliseconds. */
+  readonly until: number
 }
 
 export interface SessionState {

@@ -67,6 +67,12 @@ export const limitsOf = (name: string): TierLimits => tiers.get(name) ?? tiers.g
 /** Whether somebody with so many of something may have one more. */
 export const isRoomFor = (count: number, most: number): boolean => most === -1 || count < most
 
+/** In how many servers somebody may be, his own among them: whoever may own more than others may be in as many. */
+export const mostServers = (name: string): number => {
+  const { max_servers } = limitsOf(name)
+  return max_servers === -1 ? -1 : Math.max(max_servers, limits.serversPerUser)
+}
+
 /** Seconds that a user may spend in voice channels a day; null: no bound. */
 export function voiceAllowance(name: string): number | null {
   const minutes = limitsOf(name).max_voice_minutes_per_day
