@@ -87,6 +87,14 @@ export const accountDeletionStorage = (sql: Sql) => {
         SELECT server_id AS id FROM members WHERE user_id = ${user} UNION SELECT server_id FROM bans WHERE user_id = ${user}
         ORDER BY id`),
 
+    /** Deletes what is left of him in servers that are gone: no home lets him go there. */
+    async eraseLeft(user: Snowflake): Promise<void> {
+      await sql`
+        WITH memberships AS (
+          DELETE FROM members m WHERE m.user_id = ${user} AND NOT EXISTS (SELECT FROM servers s WHERE s.id = m.server_id))
+        DELETE FROM bans b WHERE b.user_id = ${user} AND NOT EXISTS (SELECT FROM servers s WHERE s.id = b.server_id)`
+    },
+
     /** Channels with an override of his. */
     channelsNaming: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`

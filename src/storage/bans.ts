@@ -26,8 +26,9 @@ export const bansStorage = (sql: Sql) => ({
     return new Map(rows.map(row => [row.user_id, row]))
   },
 
-  async list(server: Snowflake, limit: number): Promise<BanState[]> {
+  async list(server: Snowflake, after: Snowflake, limit: number): Promise<BanState[]> {
     return sql<BanState[]>`
-      SELECT user_id, reason, banned_by, banned_at FROM bans WHERE server_id = ${server} ORDER BY user_id LIMIT ${limit}`
+      SELECT user_id, reason, banned_by, banned_at FROM bans
+      WHERE server_id = ${server} AND user_id > ${after} ORDER BY user_id LIMIT ${limit}`
   },
 })

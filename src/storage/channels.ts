@@ -1,4 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { ChannelPlace } from "../domain/control.ts"
 import type { ChannelState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
@@ -15,6 +16,53 @@ export const insertChannel = defineWrite<ChannelRow>(
       ${column(rows, "nsfw")}::text[]::boolean[], ${column(rows, "slowmode_seconds")}::int[], ${column(rows, "read_receipts_enabled")}::text[]::boolean[],
       ${column(rows, "user_limit")}::int[], ${column(rows, "bitrate")}::int[], ${column(rows, "created_at")}::bigint[])`,
 )
+
+export const updateChannel = defineWrite<ChannelRow>("updateChannel", (sql, rows) => {
+  const last = lastOf(rows)
+  return sql`
+    UPDATE channels SET name = t.name, topic = t.topic, position = t.position, category_id = t.category_id, nsfw = t.nsfw,
+      slowmode_seconds = t.slowmode_seconds, read_receipts_enabled = t.read_receipts_enabled, user_limit = t.user_limit, bitrate = t.bitrate
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "name")}::text[], ${column(last, "topic")}::text[], ${column(last, "position")}::int[],
+      ${column(last, "category_id")}::bigint[], ${column(last, "nsfw")}::text[]::boolean[], ${column(last, "slowmode_seconds")}::int[],
+      ${column(last, "read_receipts_enabled")}::text[]::boolean[], ${column(last, "user_limit")}::int[], ${column(last, "bitrate")}::int[])
+      AS t (id, name, topic, position, category_id, nsfw, slowmode_seconds, read_receipts_enabled, user_limit, bitrate)
+    WHERE channels.id = t.id`
+})
+
+interface PlaceRow extends ChannelPlace {
+  id: Snowflake
+}
+
+export const placeChannel = defineWrite<PlaceRow>("placeChannel", (sql, rows) => {
+  const last = lastOf(rows)
+  return sql`
+    UPDATE channels SET position = t.position, category_id = t.category_id
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "position")}::int[], ${column(last, "category_id")}::bigint[])
+      AS t (id, position, category_id)
+    WHERE channels.id = t.id`
+})
+
+/** The channel with its overrides and calls; its messages are purged by a job. */
+export const deleteChannel = defineWrite<{ id: Snowflake }>(
+  "deleteChannel",
+  (sql, rows) => sql`DELETE FROM channels WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+)
+
+/**
+ * After the channel itself, so that nothing comes to what names it meanwhile: its webhooks go and what its users set, invites
+ * lead to the server only.
+ */
+export const forgetChannel = defineWrite<{ id: Snowflake; server_id: Snowflake }>("forgetChannel", (sql, rows) => {
+  const [ids, servers] = [column(rows, "id"), column(rows, "server_id")]
+  return sql`
+    WITH hooks AS (DELETE FROM webhooks WHERE channel_id = ANY(${ids}::bigint[])),
+      set AS (DELETE FROM notification_settings WHERE channel_id = ANY(${ids}::bigint[]))
+    UPDATE invites SET channel_id = NULL WHERE server_id = ANY(${servers}::bigint[]) AND channel_id = ANY(${ids}::bigint[])`
+})
+
+const lastOf = <Row extends { id: Snowflake }>(rows: readonly Row[]): Row[] => [
+  ...new Map(rows.map(row => [row.id, row])).values(),
+]
 
 export const channelsStorage = (sql: Sql) => ({
   /** The home that a channel lives in. */

@@ -100,6 +100,10 @@ export function isDataError(error: unknown): error is postgres.PostgresError {
   return /^(0A|21|22|23|42)/.test(error.code)
 }
 
+/** Whether PostgreSQL took a transaction back because of another one that ran at the same time: asked again, it may succeed. */
+export const isTakenBack = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && (error.code === "40001" || error.code === "40P01")
+
 /** PostgreSQL, or the way to it, did not answer in time. */
 class NoAnswer extends Error {
   readonly code = "NO_ANSWER"

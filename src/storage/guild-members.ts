@@ -1,13 +1,12 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { MemberState, TimeoutState } from "../domain/states.ts"
 import type { Sql, Statement } from "./database.ts"
+import { column, defineWrite } from "./write.ts"
 
-export interface ListedMember {
-  user_id: Snowflake
+export interface ListedMember extends MemberState {
   username: string
   bot: boolean
-  nickname: string | null
-  joined_at: number
-  roles: Snowflake[]
+  badges: string[]
 }
 
 /** Which of a server's members are meant: those whose username or nickname begins with a text; "" means all. */
@@ -22,7 +21,47 @@ export interface IdRange {
   readonly until: Snowflake
 }
 
-const columns = (sql: Sql) => sql`m.user_id, u.username, u.bot, m.nickname, m.joined_at, m.roles`
+/** All but his roles, which have a write of their own. */
+interface MemberFacts extends Omit<MemberState, "roles"> {
+  server_id: Snowflake
+}
+
+export const updateMember = defineWrite<MemberFacts>("updateMember", (sql, rows) => {
+  const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+  return sql`
+      UPDATE members SET nickname = t.nickname, timeout_until = t.timeout_until, timeout_reason = t.timeout_reason, temporary = t.temporary
+      FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "nickname")}::text[],
+        ${column(last, "timeout_until")}::bigint[], ${column(last, "timeout_reason")}::text[], ${column(last, "temporary")}::text[]::boolean[])
+        AS t (server_id, user_id, nickname, timeout_until, timeout_reason, temporary)
+      WHERE members.server_id = t.server_id AND members.user_id = t.user_id`
+})
+
+/** What is over at `now`, in Unix seconds, goes with it. */
+export const putLeftTimeout = defineWrite<TimeoutState & { server_id: Snowflake; user_id: Snowflake; now: number }>(
+  "putLeftTimeout",
+  (sql, rows) => {
+    const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+    return sql`
+      WITH t AS MATERIALIZED (
+        SELECT * FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "timeout_until")}::bigint[],
+          ${column(last, "timeout_reason")}::text[], ${column(last, "now")}::bigint[]) AS t (server_id, user_id, timeout_until, timeout_reason, now)),
+      over AS (DELETE FROM left_timeouts l USING (SELECT server_id, min(now) AS now FROM t GROUP BY server_id) AS at
+        WHERE l.server_id = at.server_id AND l.timeout_until <= at.now AND NOT EXISTS (SELECT FROM t WHERE t.server_id = l.server_id AND t.user_id = l.user_id))
+      INSERT INTO left_timeouts (server_id, user_id, timeout_until, timeout_reason)
+      SELECT server_id, user_id, timeout_until, timeout_reason FROM t
+      ON CONFLICT (server_id, user_id) DO UPDATE SET timeout_until = excluded.timeout_until, timeout_reason = excluded.timeout_reason`
+  },
+)
+
+export const deleteLeftTimeout = defineWrite<{ server_id: Snowflake; user_id: Snowflake }>(
+  "deleteLeftTimeout",
+  (sql, rows) => sql`
+    DELETE FROM left_timeouts USING unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[]) AS t (server_id, user_id)
+    WHERE left_timeouts.server_id = t.server_id AND left_timeouts.user_id = t.user_id`,
+)
+
+const columns = (sql: Sql) => sql`
+  m.user_id, u.username, u.bot, u.badges, m.nickname, m.joined_at, m.roles, m.timeout_until, m.timeout_reason, m.temporary`
 
 /** Plain comparisons by bytes in place of LIKE: nothing has to be escaped, and a prepared plan can use the index. */
 const beginsWith = (sql: Sql, name: Statement, query: string): Statement =>
@@ -72,6 +111,28 @@ export const guildMembersStorage = (sql: Sql) => ({
         SELECT user_id FROM (${chosen(sql, choice)}) AS c WHERE user_id <= ${until} ORDER BY user_id LIMIT ${most}) AS wanted
       JOIN members m ON m.server_id = ${choice.server} AND m.user_id = wanted.user_id JOIN users u ON u.id = m.user_id
       ORDER BY m.user_id`
+  },
+
+  /** One page of all, in the order of ids. Users are looked up one by one: a join could read all that there are. */
+  async page(server: Snowflake, after: Snowflake, limit: number): Promise<ListedMember[]> {
+    return sql<ListedMember[]>`
+      SELECT ${columns(sql)} FROM (
+        SELECT * FROM members WHERE server_id = ${server} AND user_id > ${after} ORDER BY user_id LIMIT ${limit}) AS m,
+        LATERAL (SELECT username, bot, badges FROM users WHERE id = m.user_id LIMIT 1) AS u
+      ORDER BY m.user_id`
+  },
+
+  async leftTimeouts(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, TimeoutState>> {
+    const rows = await sql<(TimeoutState & { user_id: Snowflake })[]>`
+      SELECT user_id, timeout_until, timeout_reason FROM left_timeouts WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
+    return new Map(rows.map(({ user_id, ...timeout }) => [user_id, timeout]))
+  },
+
+  /** Where these users are members for as long as they are there. */
+  async temporary(users: readonly Snowflake[]): Promise<{ server_id: Snowflake; user_id: Snowflake }[]> {
+    return sql<{ server_id: Snowflake; user_id: Snowflake }[]>`
+      SELECT m.server_id, m.user_id FROM members m JOIN servers s ON s.id = m.server_id
+      WHERE m.temporary AND m.user_id = ANY(${[...users]}::bigint[])`
   },
 
   async some(server: Snowflake, users: readonly Snowflake[]): Promise<ListedMember[]> {

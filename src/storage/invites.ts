@@ -43,6 +43,19 @@ export const invitesStorage = (sql: Sql) => ({
     return new Map(rows.map(row => [row.code, row]))
   },
 
+  async count(server: Snowflake): Promise<number> {
+    const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM invites WHERE server_id = ${server}`
+    return row!.count
+  },
+
+  /** Those that still let somebody in at `now`, in Unix seconds, newest first. */
+  async list(server: Snowflake, now: number, limit: number): Promise<InviteState[]> {
+    return sql<InviteState[]>`
+      SELECT code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at FROM invites
+      WHERE server_id = ${server} AND (expires_at IS NULL OR expires_at > ${now}) AND (max_uses = 0 OR uses < max_uses)
+      ORDER BY created_at DESC, code LIMIT ${limit}`
+  },
+
   async expired(now: number, limit: number): Promise<{ code: string; server_id: Snowflake }[]> {
     return sql<
       { code: string; server_id: Snowflake }[]

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
-import { isSessionOver, openPool, within, type Observe, type PoolOptions, type Sql } from "./database.ts"
+import { isSessionOver, isTakenBack, openPool, within, type Observe, type PoolOptions, type Sql } from "./database.ts"
 import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
 import { groupWrites, type Write } from "./write.ts"
 
@@ -33,6 +33,9 @@ const insertMessageKind = insertMessage({
   reply_to_id: null,
   nonce: null,
 }).kind
+
+/** How often a batch is tried that PostgreSQL takes back for another's sake. */
+const attempts = 3
 
 interface LaneOptions extends Omit<PoolOptions, "connections"> {
   incarnation: string
@@ -68,8 +71,14 @@ export class Lane {
   }
 
   /** Rejects with `Fenced`, with what PostgreSQL refused, or, after a bounded time, without anybody knowing the outcome. */
-  commit(batch: Batch): Promise<void> {
-    return this.#observe(within(this.#commit(batch), this.#patience, "commit"))
+  async commit(batch: Batch): Promise<void> {
+    for (let attempt = 1; ; attempt++)
+      try {
+        return await this.#observe(within(this.#commit(batch), this.#patience, "commit"))
+      } catch (error) {
+        // Batches of two lanes stood in each other's way: nothing of this one was written.
+        if (attempt === attempts || !isTakenBack(error)) throw error
+      }
   }
 
   async #commit(batch: Batch): Promise<void> {

@@ -5,7 +5,8 @@ import type { Server } from "../contract/servers.ts"
 import { channelObject } from "../domain/channels.ts"
 import type { Override } from "../domain/permissions.ts"
 import { shardOf } from "../domain/snowflake.ts"
-import type { ChannelState, MemberState, RoleState, ServerState } from "../domain/states.ts"
+import type { ChannelState, MemberState, RoleState, ServerSettings, ServerState } from "../domain/states.ts"
+import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "./database.ts"
 import type { OverrideRow } from "./overrides.ts"
@@ -23,7 +24,23 @@ export const insertServer = defineWrite<ServerRow>(
       ${column(rows, "owner_id")}::bigint[], ${column(rows, "member_count")}::int[], ${column(rows, "created_at")}::bigint[])`,
 )
 
-/** The server with its channels, members, roles and invites; its messages are purged by a job. */
+/** What can be changed of a server in one go, with who owns it. */
+export const updateServer = defineWrite<ServerSettings & { id: Snowflake }>("updateServer", (sql, rows) => {
+  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  return sql`
+    UPDATE servers SET name = t.name, description = t.description, owner_id = t.owner_id, default_channel_id = t.default_channel_id,
+      default_message_notifications = t.default_message_notifications, public = t.public, category = t.category
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "name")}::text[], ${column(last, "description")}::text[],
+      ${column(last, "owner_id")}::bigint[], ${column(last, "default_channel_id")}::bigint[],
+      ${column(last, "default_message_notifications")}::int[], ${column(last, "public")}::text[]::boolean[], ${column(last, "category")}::text[])
+      AS t (id, name, description, owner_id, default_channel_id, default_message_notifications, public, category)
+    WHERE servers.id = t.id`
+})
+
+/**
+ * The server with its channels, who is in voice there, roles and invites: bounded all of it. What else there is a job deletes.
+ * Rows of members stay until then, and make nobody a member: whoever asks where somebody is one asks for the server as well.
+ */
 export const deleteServer = defineWrite<{ id: Snowflake }>(
   "deleteServer",
   (sql, rows) => sql`
@@ -87,12 +104,28 @@ export const insertMember = defineWrite<MemberState & { server_id: Snowflake }>(
       ${column(rows, "temporary")}::text[]::boolean[])`,
 )
 
+/** Whoever is no member is in no call. */
 export const deleteMember = defineWrite<{ server_id: Snowflake; user_id: Snowflake }>(
   "deleteMember",
   (sql, rows) => sql`
-    DELETE FROM members USING unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[]) AS t (server_id, user_id)
-    WHERE members.server_id = t.server_id AND members.user_id = t.user_id`,
+    WITH t AS MATERIALIZED (
+      SELECT * FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[]) AS t (server_id, user_id)),
+    calls AS (DELETE FROM voice_states v USING t WHERE v.server_id = t.server_id AND v.user_id = t.user_id)
+    DELETE FROM members USING t WHERE members.server_id = t.server_id AND members.user_id = t.user_id`,
 )
+
+/**
+ * Tables whose rows do not go with a server's own: there may be too many of them for one statement. Members come late, because
+ * by them it is found which servers left something; what they choose to be told of comes after, as nobody else chooses.
+ */
+export const tablesLeft = [
+  "bans",
+  "message_deletions",
+  "audit_log",
+  "automod_violations",
+  "members",
+  "notification_settings",
+] as const
 
 const toRole = (row: RoleRow): RoleState => ({ ...row, permissions: new Set(row.permissions) })
 
@@ -131,12 +164,13 @@ function byChannel(rows: readonly OverrideRow[]): Map<Snowflake, readonly Overri
 export const serversStorage = (sql: Sql) => ({
   /** The server's home as it wakes. */
   async load(id: Snowflake): Promise<ServerState | undefined> {
-    const [[server], roles, channels, overrides, voice] = await Promise.all([
+    const [[server], roles, channels, overrides, voice, automod] = await Promise.all([
       sql<ServerRow[]>`SELECT * FROM servers WHERE id = ${id}`,
       sql<RoleRow[]>`SELECT * FROM roles WHERE server_id = ${id}`,
       sql<ChannelRow[]>`SELECT * FROM channels WHERE server_id = ${id}`,
       sql<OverrideRow[]>`SELECT * FROM channel_overrides WHERE server_id = ${id} ORDER BY target_id`,
       voiceStatesOf(sql, id),
+      automodRulesOf(sql, id),
     ])
     if (!server) return undefined
     return newServerState({
@@ -145,6 +179,7 @@ export const serversStorage = (sql: Sql) => ({
       channels: new Map(channels.map(channel => [channel.id, channel])),
       overrides: byChannel(overrides),
       voice,
+      automod,
     })
   },
 
@@ -192,9 +227,32 @@ export const serversStorage = (sql: Sql) => ({
     >`SELECT s.* FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${user} ORDER BY lower(s.name), s.id`
   },
 
-  async ownedBy(user: Snowflake): Promise<number> {
-    const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM servers WHERE owner_id = ${user}`
-    return row!.count
+  /** How many somebody owns, and in how many he is. */
+  async countsOf(user: Snowflake): Promise<{ owned: number; joined: number }> {
+    const [row] = await sql<{ owned: number; joined: number }[]>`
+      SELECT (SELECT count(*)::int FROM servers WHERE owner_id = ${user}) AS owned,
+        (SELECT count(*)::int FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${user}) AS joined`
+    return row!
+  },
+
+  /** Deletes some of what is left of a server that is gone. @returns how many rows */
+  async purgeLeft(table: (typeof tablesLeft)[number], server: Snowflake, limit: number): Promise<number> {
+    const { count } = await sql`
+      DELETE FROM ${sql(table)} WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM ${sql(table)} WHERE server_id = ${server} LIMIT ${limit}))`
+    return count
+  },
+
+  /** The next servers that rows of members name, in the order of ids, and whether they are gone: each is one look into an index. */
+  async named(after: Snowflake, limit: number): Promise<{ id: Snowflake; is_gone: boolean }[]> {
+    return sql<{ id: Snowflake; is_gone: boolean }[]>`
+      WITH RECURSIVE named (id, place) AS (
+        (SELECT server_id, 1 FROM members WHERE server_id > ${after} ORDER BY server_id LIMIT 1)
+        UNION ALL
+        SELECT following.server_id, place + 1
+        FROM named, LATERAL (SELECT server_id FROM members WHERE server_id > named.id ORDER BY server_id LIMIT 1) AS following
+        WHERE place < ${limit})
+      SELECT id, NOT EXISTS (SELECT FROM servers s WHERE s.id = named.id) AS is_gone FROM named ORDER BY place`
   },
 
   async members(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, MemberState>> {
@@ -210,8 +268,9 @@ export function newServerState(parts: {
   channels: Map<Snowflake, ChannelState>
   overrides?: Map<Snowflake, readonly Override[]>
   voice?: ServerState["voice"]
+  automod?: ServerState["automod"]
 }): ServerState {
-  const { server, roles, channels, overrides = new Map(), voice = new Map() } = parts
+  const { server, roles, channels, overrides = new Map(), voice = new Map(), automod = [] } = parts
   return {
     id: server.id,
     name: server.name,
@@ -230,12 +289,19 @@ export function newServerState(parts: {
     members: new Map(),
     bans: new Map(),
     invites: new Map(),
+    inviteCount: new Map(),
+    leftTimeouts: new Map(),
     messages: new Map(),
     nonces: new Map(),
     lastPosts: new Map(),
     webhooks: new Map(),
     emojis: new Map(),
+    icons: new Map(),
     stickerPacks: new Map(),
+    automod,
+    recentPosts: new Map(),
+    refusedNonces: new Map(),
+    alerts: new Map(),
     typing: new Map(),
     voice,
     deleted: false,

@@ -126,8 +126,9 @@ export const sessionsStorage = (sql: Sql) => ({
     await sql`UPDATE failed_logins SET failures = greatest(failures - 1, 0), locked_until = 0 WHERE name = ${key}`
   },
 
-  async clearFailures(key: string): Promise<void> {
-    await sql`DELETE FROM failed_logins WHERE name = ${key}`
+  /** With `now`, a lock that holds then stays: it has come since somebody was let in. */
+  async clearFailures(key: string, now?: number): Promise<void> {
+    await sql`DELETE FROM failed_logins WHERE name = ${key} ${now === undefined ? sql`` : sql`AND locked_until <= ${now}`}`
   },
 
   /** Forgets some of the names that nobody has tried since. */

@@ -2,19 +2,24 @@ import { accessTokensStorage } from "./access-tokens.ts"
 import { accountDeletionStorage } from "./account-deletion.ts"
 import { addressBlocksStorage } from "./address-blocks.ts"
 import { auditLogStorage } from "./audit-log.ts"
+import { automodStorage } from "./automod.ts"
 import { bansStorage } from "./bans.ts"
 import { botsStorage } from "./bots.ts"
 import { channelsStorage } from "./channels.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { bounded, observing, openPool, type Observe, type PoolOptions } from "./database.ts"
+import { emojisStorage } from "./emojis.ts"
 import { exportsStorage } from "./exports.ts"
+import { filesStorage } from "./files.ts"
 import { guildMembersStorage } from "./guild-members.ts"
+import { iconsStorage } from "./icons.ts"
 import { invitesStorage } from "./invites.ts"
 import { Fenced, Lane } from "./lanes.ts"
 import { mailsStorage } from "./mails.ts"
 import { messagesStorage } from "./messages.ts"
 import { messagingSettingsStorage } from "./messaging-settings.ts"
 import { migrationsStorage } from "./migrate.ts"
+import { notificationSettingsStorage } from "./notification-settings.ts"
 import { notificationsStorage } from "./notifications.ts"
 import { oauthStorage } from "./oauth.ts"
 import { oneTimeTokensStorage } from "./one-time-tokens.ts"
@@ -26,9 +31,11 @@ import { serversStorage } from "./servers.ts"
 import { serverStatusStorage } from "./server-status.ts"
 import { sessionsStorage } from "./sessions.ts"
 import { settingsStorage } from "./settings.ts"
+import { stickersStorage } from "./stickers.ts"
 import { tellsStorage } from "./tells.ts"
 import { usersStorage } from "./users.ts"
 import { voiceStorage } from "./voice.ts"
+import { webhooksStorage } from "./webhooks.ts"
 
 export type StorageOptions = Omit<PoolOptions, "connections"> & {
   readConnections: number
@@ -53,9 +60,15 @@ export function openStorage(options: StorageOptions) {
     messagingSettings: asked(messagingSettingsStorage(sql)),
     settings: asked(settingsStorage(sql)),
     notifications: asked(notificationsStorage(sql)),
+    notificationSettings: asked(notificationSettingsStorage(sql)),
     servers: asked(serversStorage(sql)),
     guildMembers: asked(guildMembersStorage(sql)),
     auditLog: asked(auditLogStorage(sql)),
+    automod: asked(automodStorage(sql)),
+    emojis: asked(emojisStorage(sql)),
+    stickers: asked(stickersStorage(sql)),
+    icons: asked(iconsStorage(sql)),
+    files: asked(filesStorage(sql)),
     bans: asked(bansStorage(sql)),
     bots: asked(botsStorage(sql)),
     channels: asked(channelsStorage(sql)),
@@ -70,6 +83,7 @@ export function openStorage(options: StorageOptions) {
     migrations: asked(migrationsStorage(sql)),
     tells: asked(tellsStorage(sql)),
     voice: asked(voiceStorage(sql)),
+    webhooks: asked(webhooksStorage(sql)),
     serverStatus: asked(serverStatusStorage(sql)),
     addressBlocks: asked(addressBlocksStorage(sql)),
     accessTokens: asked(accessTokensStorage(sql)),

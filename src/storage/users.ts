@@ -132,7 +132,7 @@ export const usersStorage = (sql: Sql) => ({
   async onlookers(id: Snowflake): Promise<{ people: Snowflake[]; servers: Snowflake[] }> {
     const [row] = await sql<{ people: Snowflake[]; servers: Snowflake[] }[]>`
       SELECT ARRAY(SELECT user_id::text FROM relationships WHERE other_id = ${id} ORDER BY user_id) AS people,
-             ARRAY(SELECT server_id::text FROM members WHERE user_id = ${id} ORDER BY server_id) AS servers`
+             ARRAY(SELECT s.id::text FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${id} ORDER BY s.id) AS servers`
     return row!
   },
 
@@ -162,13 +162,16 @@ export const usersStorage = (sql: Sql) => ({
       messaging: new Map(),
       settings: new Map(),
       notifications: new Map(),
+      notificationChoices: new Map(),
+      places: new Map(),
     }
   },
 
   /** Where each of these users is a member. */
   async memberships(users: readonly Snowflake[]): Promise<Map<Snowflake, Membership[]>> {
     const rows = await sql<(Membership & { user_id: Snowflake })[]>`
-      SELECT user_id, server_id, roles FROM members WHERE user_id = ANY(${[...users]}::bigint[]) ORDER BY user_id, server_id`
+      SELECT m.user_id, m.server_id, m.roles FROM members m JOIN servers s ON s.id = m.server_id
+      WHERE m.user_id = ANY(${[...users]}::bigint[]) ORDER BY m.user_id, m.server_id`
     const found = new Map<Snowflake, Membership[]>()
     for (const { user_id, server_id, roles } of rows) {
       const mine = found.get(user_id)

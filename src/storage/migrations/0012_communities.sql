@@ -7,9 +7,26 @@ ALTER TABLE members
   ADD COLUMN temporary boolean NOT NULL DEFAULT false;
 CREATE INDEX members_temporary ON members (user_id) WHERE temporary;
 
+-- There may be a hundred thousand of them: a job deletes what is left of a server that is gone, and until then its row is
+-- what says that anybody is a member of it. Who is in voice goes with the channels.
+ALTER TABLE voice_states DROP CONSTRAINT voice_states_server_id_user_id_fkey;
+ALTER TABLE members DROP CONSTRAINT members_server_id_fkey;
+ALTER TABLE bans DROP CONSTRAINT bans_server_id_fkey;
+
+-- Time-outs of people who left meanwhile: whoever comes back has his again.
+CREATE TABLE left_timeouts (
+  server_id bigint NOT NULL REFERENCES servers ON DELETE CASCADE,
+  user_id bigint NOT NULL,
+  timeout_until bigint NOT NULL,
+  timeout_reason text,
+  PRIMARY KEY (server_id, user_id)
+);
+CREATE INDEX left_timeouts_user ON left_timeouts (user_id);
+
 -- The pictures behind icon_url, kept as they were sent.
 CREATE TABLE server_icons (
   server_id bigint PRIMARY KEY REFERENCES servers ON DELETE CASCADE,
+  file text NOT NULL,
   content_type text NOT NULL,
   -- SHA-256 of the file, in hex.
   hash text NOT NULL,
@@ -54,14 +71,24 @@ ALTER TABLE messages
   ADD COLUMN webhook_id bigint,
   ADD COLUMN webhook_name text,
   ADD COLUMN webhook_avatar_url text,
-  ADD COLUMN embeds jsonb;
+  -- As they were sent: jsonb would write numbers out, which can make much of little.
+  ADD COLUMN embeds json;
 
--- Files are kept under the id of what they belong to.
+-- Keys of files that no row names, or none yet: what stays here is deleted. One that ends in / stands for all below it.
+CREATE TABLE unused_files (
+  key text PRIMARY KEY,
+  -- Unix seconds.
+  since bigint NOT NULL
+);
+CREATE INDEX unused_files_since ON unused_files (since);
+
 CREATE TABLE emojis (
   id bigint PRIMARY KEY,
   server_id bigint NOT NULL REFERENCES servers ON DELETE CASCADE,
   name text NOT NULL,
   animated boolean NOT NULL,
+  -- What it is kept under among the files of the server.
+  file text NOT NULL,
   content_type text NOT NULL,
   -- SHA-256 of the file, in hex.
   hash text NOT NULL,
@@ -89,6 +116,7 @@ CREATE TABLE stickers (
   format text NOT NULL,
   tags text[] NOT NULL,
   related_emoji text,
+  file text NOT NULL,
   content_type text NOT NULL,
   hash text NOT NULL,
   size integer NOT NULL,
@@ -99,7 +127,7 @@ CREATE TABLE stickers (
   created_at bigint NOT NULL
 );
 CREATE INDEX stickers_pack ON stickers (pack_id);
-CREATE INDEX stickers_server ON stickers (server_id);
+CREATE INDEX stickers_server ON stickers (server_id, uses DESC, id);
 CREATE INDEX stickers_creator ON stickers (created_by);
 
 CREATE TABLE automod_rules (
@@ -117,10 +145,12 @@ CREATE TABLE automod_rules (
   enabled boolean NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
-  created_by bigint NOT NULL
+  created_by bigint NOT NULL,
+  updated_by bigint NOT NULL
 );
 CREATE INDEX automod_rules_server ON automod_rules (server_id);
 CREATE INDEX automod_rules_creator ON automod_rules (created_by);
+CREATE INDEX automod_rules_writer ON automod_rules (updated_by);
 
 -- A job deletes what is left of a server that is gone.
 CREATE TABLE automod_violations (
@@ -138,6 +168,7 @@ CREATE TABLE automod_violations (
   PRIMARY KEY (server_id, id)
 );
 CREATE INDEX automod_violations_user ON automod_violations (user_id, server_id, id);
+CREATE INDEX automod_violations_created ON automod_violations (created_at);
 
 -- What somebody wants to be told of in a server, or with channel_id in one of its channels; 0: in all that have nothing of their own.
 CREATE TABLE notification_settings (
@@ -147,7 +178,19 @@ CREATE TABLE notification_settings (
   -- Null: as the server has it, and a channel as his server setting has it.
   level text,
   muted boolean NOT NULL,
+  -- Unix seconds; null: for ever.
   muted_until bigint,
   PRIMARY KEY (user_id, server_id, channel_id)
 );
 CREATE INDEX notification_settings_server ON notification_settings (server_id);
+CREATE INDEX notification_settings_channel ON notification_settings (channel_id);
+
+-- What is still to be deleted with a ban: messages of a user between two ids.
+CREATE TABLE message_deletions (
+  server_id bigint NOT NULL,
+  user_id bigint NOT NULL,
+  after_id bigint NOT NULL,
+  before_id bigint NOT NULL,
+  PRIMARY KEY (server_id, user_id, before_id)
+);
+CREATE INDEX message_deletions_user ON message_deletions (user_id);
