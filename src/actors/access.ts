@@ -50,6 +50,21 @@ export function requirePermissionIn(
   if (!mayIn(server, channel, caller, permission, now)) throw fail("permission_denied", { permission })
 }
 
+/** As `requirePermissionIn`, but whoever lacks it only because he is timed out is told so, and until when. */
+export function requireFreeIn(
+  server: Server,
+  channel: Snowflake,
+  caller: Member,
+  permission: Permission,
+  now: number,
+): void {
+  if (mayIn(server, channel, caller, permission, now)) return
+  const isTimedOut = holdsIn(server, server.overrides.get(channel) ?? [], caller, permission)
+  throw isTimedOut
+    ? fail("timed_out", { extra: { timeout_until: caller.timeout_until } })
+    : fail("permission_denied", { permission })
+}
+
 /** Only what ranks strictly lower may be touched; the owner may touch everything but himself. */
 export function requireRank(server: Server, caller: Member, rank: number): void {
   if (rank >= rankOf(server, caller)) throw fail("rank_too_low")

@@ -1,24 +1,38 @@
-import { type Channel, type ChannelInput, channelCreate } from "../contract/channels.ts"
+import {
+  type Channel,
+  type ChannelInput,
+  type ChannelMoves,
+  channelCreate,
+  channelUpdate,
+} from "../contract/channels.ts"
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
-import { changesOf } from "../domain/audit.ts"
+import { changesOf, type Changes } from "../domain/audit.ts"
 import { membersOf, viewersOf } from "../domain/audience.ts"
-import { channelObject, nextPosition, visibleChannels } from "../domain/channels.ts"
+import { channelObject, nextPosition, renumberedChannels, visibleChannels } from "../domain/channels.ts"
 import { secondsOf } from "../domain/snowflake.ts"
-import type { ChannelState, ServerState } from "../domain/states.ts"
+import type { ChannelState, MemberState, ServerState } from "../domain/states.ts"
 import { holdsVoice } from "../domain/voice.ts"
-import { insertChannel } from "../storage/channels.ts"
-import { requireMember, requirePermission } from "./access.ts"
+import { insertChannel, placeChannel } from "../storage/channels.ts"
+import { mayView, requireMember, requirePermission, requirePermissionIn } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member } from "./needs.ts"
-import { type ActorKind, control } from "./runtime/actor.ts"
+import { type ActorKind, control, type Publication, type Readonlied } from "./runtime/actor.ts"
 
-/** Which channels a server has, among its home's commands. */
+/**
+ * Which channels a server has and in which order, among its home's commands. They keep:
+ *   J1  No two channels of a server have one position. After a move they count from 0 without gaps.
+ *   J2  A category is one of the same server, and stands in none itself.
+ */
 export interface ChannelListCommands {
   listChannels(input: { user: Snowflake }): Channel[]
   createChannel(input: Deed & { channel: ChannelInput }): Channel
+  reorderChannels(input: Deed & { moves: ChannelMoves["channels"] }): Channel[]
 }
+
+type Server = Readonlied<ServerState>
+type StoredChannel = Readonlied<ChannelState>
 
 export const channelListCommands: ActorKind<ServerState, ServerState, ChannelListCommands>["commands"] = {
   listChannels: {
@@ -32,18 +46,19 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
   createChannel: {
     needs: ({ user }) => [member(user)],
     turn({ state: server, now, newId }, { user, reason, channel: input }) {
-      requirePermission(server, requireMember(server, user), "channels.manage")
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "channels.manage")
       if (server.channels.size >= limits.channelsPerServer) throw fail("channel_limit")
-      const category = input.category_id === undefined ? undefined : server.channels.get(input.category_id)
-      if (input.category_id !== undefined && category?.channel_type !== "category") throw fail("invalid_category")
       const channel_type = input.type ?? input.channel_type ?? "text"
+      if (input.category_id !== undefined)
+        requireCategory(server, { channel_type, category_id: null }, input.category_id, caller)
       const created = newChannel({
         id: newId(),
         server_id: server.id,
         name: input.name,
         position: nextPosition(server.channels.values()),
         channel_type,
-        topic: input.topic ?? null,
+        topic: input.topic || null,
         category_id: input.category_id ?? null,
         nsfw: input.nsfw ?? false,
         slowmode_seconds: input.slowmode_seconds ?? 0,
@@ -83,6 +98,123 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
       }
     },
   },
+
+  reorderChannels: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, now, newId }, { user, reason, moves }) {
+      const caller = requireMember(server, user)
+      const named = moves.map(({ id }) => server.channels.get(id))
+      if (named.includes(undefined)) throw fail("channel_not_found")
+      requirePermission(server, caller, "channels.manage")
+      for (const { id, category_id } of moves) {
+        if (!mayView(server, id, caller)) throw fail("access_denied")
+        requirePermissionIn(server, id, caller, "channels.manage", now)
+        if (category_id !== undefined && category_id !== noCategory)
+          requireCategory(server, server.channels.get(id)!, category_id, caller)
+      }
+      const moved = movedTo(server, moves)
+      const list = (channels: Iterable<StoredChannel>) =>
+        visibleChannels({ ...server, channels: new Map([...channels].map(each => [each.id, each])) }, caller).map(
+          channelObject,
+        )
+      if (moved.length === 0) return { reply: list(server.channels.values()) }
+      const after = new Map([...server.channels, ...moved.map(channel => [channel.id, channel] as const)])
+      const placed = placing(server, moved)
+      return {
+        ...placed,
+        write: [
+          ...placed.write,
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "CHANNEL_UPDATE",
+            { type: "server", id: server.id, name: server.name },
+            moveChanges(server, moves, after),
+          ),
+        ],
+        reply: list(after.values()),
+      }
+    },
+  },
+}
+
+/** Takes a channel out of its category. */
+export const noCategory = "0"
+
+/** J2. Whoever may not view a category does not learn that it is there, but may leave a channel in it. */
+export function requireCategory(
+  server: Server,
+  { channel_type, category_id }: Pick<ChannelState, "channel_type" | "category_id">,
+  asked: Snowflake,
+  caller: Readonlied<MemberState>,
+): void {
+  if (asked === category_id) return
+  const isCategory = server.channels.get(asked)?.channel_type === "category"
+  if (channel_type === "category" || !isCategory || !mayView(server, asked, caller)) throw fail("invalid_category")
+}
+
+interface Move {
+  readonly id: Snowflake
+  readonly position?: number | undefined
+  readonly category_id?: Snowflake | undefined
+}
+
+/** J1: the channels that stand elsewhere then, those that make way among them. */
+export function movedTo(server: Server, moves: readonly Move[]): StoredChannel[] {
+  const asked = moves.flatMap(({ id, position }) => (position === undefined ? [] : [[id, position] as const]))
+  const positions = renumberedChannels(server.channels.values(), new Map(asked))
+  const categories = new Map(moves.map(({ id, category_id }) => [id, category_id]))
+  return [...server.channels.values()].flatMap(channel => {
+    const position = positions.get(channel.id) ?? channel.position
+    const asked = categories.get(channel.id) ?? channel.category_id
+    const category_id = asked === noCategory ? null : asked
+    return position === channel.position && category_id === channel.category_id
+      ? []
+      : [{ ...channel, position, category_id }]
+  })
+}
+
+/** Channels go to other places: part of a turn's effects. */
+export function placing(server: Server, moved: readonly StoredChannel[]) {
+  const placeOf = ({ position, category_id }: StoredChannel) => ({ position, category_id })
+  const moves = moved.map(channel => ({
+    channel: channel.id,
+    before: placeOf(server.channels.get(channel.id)!),
+    after: placeOf(channel),
+  }))
+  const publish: Publication[] =
+    moved.length === 0
+      ? []
+      : [
+          control(membersOf(server.id), { type: "channelsMoved", server: server.id, moves }),
+          ...moved.map(channel => channelUpdate.to(viewersOf(server.id, channel.id), channelObject(channel))),
+        ]
+  return {
+    apply: (draft: ServerState) => {
+      for (const channel of moved) draft.channels.set(channel.id, { ...channel })
+    },
+    write: moved.map(channel => placeChannel({ id: channel.id, ...placeOf(channel) })),
+    publish,
+  }
+}
+
+/** Channels of which one entry of the audit log says where they went; of more it says how many. */
+const movesNoted = 50
+
+/** As the audit log shows them: those that were named. The others made way. */
+function moveChanges(server: Server, moves: readonly Move[], after: ReadonlyMap<Snowflake, StoredChannel>): Changes {
+  const places = moves.flatMap(({ id }) => {
+    const [was, is] = [server.channels.get(id)!, after.get(id)!]
+    return was.position === is.position && was.category_id === is.category_id ? [] : [{ was, is }]
+  })
+  if (places.length > movesNoted) return { channels: { old: null, new: places.length } }
+  const shown = (field: "position" | "category_id") => {
+    const changed = places.filter(({ was, is }) => was[field] !== is[field])
+    const of = (side: "was" | "is") => Object.fromEntries(changed.map(place => [place[side].id, place[side][field]]))
+    return changed.length === 0 ? {} : { [field]: { old: of("was"), new: of("is") } }
+  }
+  return { ...shown("position"), ...shown("category_id") }
 }
 
 export const channelTarget = ({ id, name, channel_type }: Pick<ChannelState, "id" | "name" | "channel_type">) =>

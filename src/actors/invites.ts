@@ -1,15 +1,19 @@
-import type { Invite } from "../contract/invites.ts"
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { inviteCreate, inviteDelete, type Invite } from "../contract/invites.ts"
 import { expireInvite } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { changesOf } from "../domain/audit.ts"
+import { holdersOf } from "../domain/audience.ts"
+import { holds } from "../domain/permissions.ts"
 import type { ChannelState, InviteState, ServerState } from "../domain/states.ts"
 import { deleteInvite, insertInvite } from "../storage/invites.ts"
-import { requirePermissionIn, requireViewer } from "./access.ts"
+import { requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
-import { invite, member } from "./needs.ts"
-import type { ActorKind } from "./runtime/actor.ts"
+import { invite, inviteCount, member } from "./needs.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 
-/** Invites: made where they lead to, kept and ended by their server. */
+/** Invites: made where they lead to, kept and ended by their server. One that lets nobody in any longer is gone. */
 export interface InviteChannelCommands {
   createInvite(
     input: Deed & {
@@ -22,18 +26,23 @@ export interface InviteChannelCommands {
 }
 
 export interface InviteServerCommands {
+  /** Refuses whoever may not see the invites. */
+  requireInvites(input: { user: Snowflake }): { server_id: Snowflake }
+  revokeInvite(input: Deed & { code: string }): { revoked: true }
   /** Ends an invite whose time is over; nothing happens to any other. */
   expireInvite(input: { code: string }): { ended: boolean }
 }
 
 export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteChannelCommands>["commands"] = {
   createInvite: {
-    needs: ({ user }) => [member(user)],
+    needs: ({ user }) => [member(user), inviteCount],
     turn(
       { state: channel, home: server, now, newId },
       { user, reason, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false },
     ) {
       requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "invites.create", now)
+      const count = countOf(server)
+      if (count >= limits.invitesPerServer) throw fail("invite_limit")
       const created_at = Math.floor(now / 1000)
       const invite: InviteState = {
         code,
@@ -50,6 +59,7 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
       return {
         apply: draft => {
           draft.invites.set(code, { ...invite })
+          draft.inviteCount.set("", count + 1)
         },
         write: [
           insertInvite(invite),
@@ -62,15 +72,17 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
             changesOf(null, invite, ["channel_id", "max_age", "max_uses", "temporary"]),
           ),
         ],
-        publish:
-          invite.expires_at === null
+        publish: [
+          inviteCreate.to(holdersOf(server.id, "server.manage"), told(server, invite)),
+          ...(invite.expires_at === null
             ? []
             : [
                 expireInvite.at(
                   { server_id: server.id, code },
                   { key: `invite:${code}`, runAtMs: invite.expires_at * 1000 },
                 ),
-              ],
+              ]),
+        ],
         reply: invite,
       }
     },
@@ -78,19 +90,68 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
 }
 
 export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteServerCommands>["commands"] = {
+  requireInvites: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user }) {
+      const caller = requireMember(server, user)
+      if (!holds(server, caller, "server.manage")) requirePermission(server, caller, "invites.manage")
+      return { reply: { server_id: server.id } }
+    },
+  },
+
+  revokeInvite: {
+    needs: ({ user, code }) => [member(user), invite(code), inviteCount],
+    turn({ state: server, now, newId }, { user, reason, code }) {
+      const found = server.invites.get(code)
+      if (!found || isOver(found, now)) throw fail("invite_not_found")
+      const caller = requireMember(server, user)
+      if (found.inviter_id !== user && !holds(server, caller, "server.manage"))
+        requirePermission(server, caller, "invites.manage")
+      const { apply, write, publish } = inviteEnding(server, found)
+      const changes = changesOf(found, null, ["channel_id", "max_age", "max_uses", "temporary", "uses"])
+      const about = { type: "invite", id: code } as const
+      return {
+        apply,
+        write: [...write, audited({ now, newId }, server.id, { user, reason }, "INVITE_DELETE", about, changes)],
+        publish,
+        reply: { revoked: true },
+      }
+    },
+  },
+
   expireInvite: {
-    needs: ({ code }) => [invite(code)],
+    needs: ({ code }) => [invite(code), inviteCount],
     turn({ state: server, now }, { code }) {
       const ended = server.invites.get(code)
       if (!ended || ended.expires_at === null || ended.expires_at > Math.floor(now / 1000))
         return { reply: { ended: false } }
-      return {
-        apply: draft => {
-          draft.invites.set(code, null)
-        },
-        write: [deleteInvite({ code })],
-        reply: { ended: true },
-      }
+      return { ...inviteEnding(server, ended), reply: { ended: true } }
     },
   },
 }
+
+/** Whether nobody can join by it any longer. */
+export const isOver = ({ expires_at, max_uses, uses }: Readonlied<InviteState>, now: number): boolean =>
+  (expires_at !== null && expires_at <= Math.floor(now / 1000)) || (max_uses > 0 && uses >= max_uses)
+
+/** What the end of an invite does, however it ends. */
+export const inviteEnding = (server: Server, ended: Readonlied<InviteState>) => ({
+  apply: (draft: ServerState) => {
+    draft.invites.set(ended.code, null)
+    const count = draft.inviteCount.get("")
+    if (count) draft.inviteCount.set("", count - 1)
+  },
+  write: [deleteInvite({ code: ended.code })],
+  publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, ended))],
+})
+
+type Server = Readonlied<ServerState>
+
+const countOf = (server: Server): number => server.inviteCount.get("") ?? 0
+
+/** The channel may have gone. */
+const told = (server: Server, { channel_id, ...facts }: Readonlied<InviteState>) => ({
+  ...facts,
+  guild_id: server.id,
+  channel_id: channel_id !== null && server.channels.has(channel_id) ? channel_id : null,
+})

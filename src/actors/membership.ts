@@ -11,12 +11,16 @@ import { guildObject, memberObject, newMember } from "../domain/servers.ts"
 import { firstIdAt } from "../domain/snowflake.ts"
 import type { Actor, BanState, MemberState, ServerState } from "../domain/states.ts"
 import { deleteBan, putBan } from "../storage/bans.ts"
+import { deleteLeftTimeout, putLeftTimeout, updateMember } from "../storage/guild-members.ts"
+import { putMessageDeletion } from "../storage/messages.ts"
 import { setInviteUses } from "../storage/invites.ts"
+import { deleteNotificationSettings } from "../storage/notification-settings.ts"
 import { deleteMember, insertMember, setMemberCount } from "../storage/servers.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
-import { ban, invite, member } from "./needs.ts"
+import { inviteEnding, isOver } from "./invites.ts"
+import { ban, invite, inviteCount, leftTimeout, member } from "./needs.ts"
 import { control, tell, type ActorKind, type Readonlied } from "./runtime/actor.ts"
 import type { UserCommands } from "./user.ts"
 import { voiceEnding } from "./voice.ts"
@@ -26,12 +30,17 @@ import { voiceEnding } from "./voice.ts"
  *   S1  `member_count` is the number of members.
  *   S2  A use of an invite is counted once, and never beyond `max_uses`.
  *   S3  Who has left sees nothing that was appended after the answer.
+ *   S4  Nobody escapes a time-out by going and coming back.
  */
 export interface MembershipCommands {
   /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */
-  join(input: { user: Actor; code: string; workers: string[] }): { server_id: Snowflake }
+  join(input: Joining & { code: string }): { server_id: Snowflake }
+  /** The same without an invite, where the server is open to everybody. */
+  joinPublic(input: Joining): { server_id: Snowflake }
   leave(input: { user: Snowflake }): { left: true }
   kick(input: Deed & { member_id: Snowflake }): { kicked: true }
+  /** Whoever joined for as long as he is there has gone. */
+  endTemporary(input: { user: Snowflake }): { ended: boolean }
   /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. What he wrote in the last `days` goes. */
   ban(input: Deed & { target_id: Snowflake; username: string | null; reason: string; days: number }): {
     banned: true
@@ -45,6 +54,13 @@ export interface MembershipCommands {
   eraseUser(input: { user: Snowflake }): { erased: boolean }
 }
 
+interface Joining {
+  user: Actor
+  workers: string[]
+  /** He is in as many servers as he can be. Doors of the version before do not say. */
+  isFull?: boolean
+}
+
 const userTold = { kind: "user" } as const
 export const membershipChanged = (user: Snowflake, server: Snowflake, isMember: boolean) =>
   tell<unknown, unknown, UserCommands, "membershipChanged">(userTold, user, {
@@ -55,31 +71,27 @@ export const membershipChanged = (user: Snowflake, server: Snowflake, isMember: 
 
 export const membershipCommands: ActorKind<ServerState, ServerState, MembershipCommands>["commands"] = {
   join: {
-    needs: ({ user, code }) => [member(user.id), ban(user.id), invite(code)],
-    turn({ state: server, now, newId }, { user, code, workers }) {
+    needs: ({ user, code }) => [member(user.id), ban(user.id), leftTimeout(user.id), invite(code), inviteCount],
+    turn({ state: server, now, newId }, { code, ...joining }) {
+      const { user } = joining
       const used = server.invites.get(code)
-      const seconds = Math.floor(now / 1000)
-      if (!used || (used.expires_at !== null && used.expires_at <= seconds)) throw fail("invite_not_found")
+      if (!used || isOver(used, now)) throw fail("invite_not_found") // S2
       if (server.members.get(user.id)) throw fail("already_member")
       if (server.bans.get(user.id)) throw fail("banned")
-      if (used.max_uses > 0 && used.uses >= used.max_uses) throw fail("invite_not_found") // S2
-      if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
-
-      const joined: MemberState = { ...newMember(user.id, seconds), temporary: used.temporary }
-      const member_count = server.member_count + 1
       const uses = used.uses + 1
-      const { server_id: _, ...memberFacts } = { ...memberObject(server, joined, user), server_id: server.id }
+      const after = { ...used, uses }
+      const joined = joins(server, joining, { now, newId }, used.temporary)
+      const ending = isOver(after, now) ? inviteEnding(server, after) : undefined
       return {
+        ...joined,
         apply: draft => {
-          draft.members.set(user.id, joined)
-          draft.member_count = member_count
+          joined.apply(draft)
           draft.invites.get(code)!.uses = uses
+          ending?.apply(draft)
         },
         write: [
-          insertMember({ ...joined, server_id: server.id }),
-          setMemberCount({ id: server.id, member_count }),
-          setInviteUses({ code, uses }),
-          audited({ now, newId }, server.id, { user: user.id }, "MEMBER_JOIN", memberTarget(user.id)),
+          ...joined.write,
+          ...(ending?.write ?? [setInviteUses({ code, uses })]),
           audited(
             { now, newId },
             server.id,
@@ -89,29 +101,20 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
             { uses: { old: used.uses, new: uses } },
           ),
         ],
-        interest: workers,
-        publish: [
-          control(userOnly(user.id), {
-            type: "joined",
-            server: server.id,
-            user: user.id,
-            roles: [],
-            event: guildObject({ ...server, member_count }, joined),
-          }),
-          guildMemberAdd.to(
-            membersOf(server.id),
-            {
-              ...memberFacts,
-              server_id: server.id,
-              guild_id: server.id,
-              user: { id: user.id, username: user.username, avatar_url: memberFacts.avatar_url },
-            },
-            { except: [user.id] },
-          ),
-          membershipChanged(user.id, server.id, true),
-        ],
+        publish: [...joined.publish, ...(ending?.publish ?? [])],
         reply: { server_id: server.id },
       }
+    },
+  },
+
+  joinPublic: {
+    needs: ({ user }) => [member(user.id), ban(user.id), leftTimeout(user.id)],
+    turn({ state: server, now, newId }, joining) {
+      const { id } = joining.user
+      if (server.members.get(id)) throw fail("already_member")
+      if (!server.public) throw fail("access_denied")
+      if (server.bans.get(id)) throw fail("banned")
+      return { ...joins(server, joining, { now, newId }), reply: { server_id: server.id } }
     },
   },
 
@@ -138,6 +141,16 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     },
   },
 
+  endTemporary: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, now, newId }, { user }) {
+      if (!server.members.get(user)?.temporary || server.owner_id === user) return { reply: { ended: false } }
+      const deed = { user, reason: "temporary membership ended" }
+      const noted = audited({ now, newId }, server.id, deed, "MEMBER_KICK", memberTarget(user))
+      return { ...removal(server, user, now, noted), reply: { ended: true } }
+    },
+  },
+
   ban: {
     needs: ({ user, target_id }) => [member(user), member(target_id), ban(target_id)],
     turn({ state: server, now, newId }, { user, target_id, username, reason, days }) {
@@ -146,43 +159,8 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
       if (username === null) throw fail("server_or_user_not_found")
       const found = server.members.get(target_id)
       requireRank(server, caller, rankOf(server, found ?? { user_id: target_id, roles: [] }))
-      const before = server.bans.get(target_id)
-      const banned: BanState = {
-        user_id: target_id,
-        reason,
-        banned_by: user,
-        banned_at: before?.banned_at ?? Math.floor(now / 1000),
-      }
-      const removed = found ? removal(server, target_id, now) : undefined
-      const deletion =
-        days > 0 &&
-        deleteMessagesOf.at(
-          {
-            server_id: server.id,
-            user_id: target_id,
-            after: firstIdAt(now - days * 86_400_000),
-            before: newId(),
-          },
-          { key: `ban:${server.id}:${target_id}:${now}` },
-        )
-      const told = guildBanAdd.to(holdersOf(server.id, "members.ban"), {
-        guild_id: server.id,
-        server_id: server.id,
-        user: { id: target_id, username },
-      })
-      return {
-        apply: draft => {
-          draft.bans.set(target_id, banned)
-          removed?.apply(draft)
-        },
-        write: [
-          putBan({ ...banned, server_id: server.id }),
-          ...(removed?.write ?? []),
-          audited({ now, newId }, server.id, { user, reason }, "MEMBER_BAN", memberTarget(target_id)),
-        ],
-        publish: [...(removed?.publish ?? []), ...(before ? [] : [told]), ...(deletion ? [deletion] : [])],
-        reply: { banned: true },
-      }
+      const by = { user, reason }
+      return { ...banning(server, { target_id, username, days }, by, { now, newId }), reply: { banned: true } }
     },
   },
 
@@ -231,7 +209,8 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
   eraseUser: {
     needs: ({ user }) => [member(user), ban(user)],
     turn({ state: server, now }, { user }) {
-      const left = server.members.get(user) && server.owner_id !== user ? removal(server, user, now) : undefined
+      const left =
+        server.members.get(user) && server.owner_id !== user ? removal(server, user, now, undefined, true) : undefined
       const isBanned = Boolean(server.bans.get(user))
       if (!left && !isBanned) return { reply: { erased: false } }
       return {
@@ -250,8 +229,117 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
 /** Without a name: what the log shows is looked up when it is read. */
 export const memberTarget = (id: Snowflake) => ({ type: "member", id }) as const
 
+/**
+ * What a ban does, whoever decides on it: who is a member goes, and what he wrote in the last `days`. Whether he may be banned,
+ * and whether he is known to be a member, is to be looked at before.
+ */
+export function banning(
+  server: Readonlied<ServerState>,
+  { target_id, username, days }: { target_id: Snowflake; username: string; days: number },
+  { user, reason = "" }: Deed,
+  { now, newId }: { now: number; newId: () => Snowflake },
+) {
+  const before = server.bans.get(target_id)
+  const banned: BanState = {
+    user_id: target_id,
+    reason,
+    banned_by: user,
+    banned_at: before?.banned_at ?? Math.floor(now / 1000),
+  }
+  const removed = server.members.get(target_id) ? removal(server, target_id, now) : undefined
+  const written = {
+    server_id: server.id,
+    user_id: target_id,
+    after: firstIdAt(now - days * 86_400_000),
+    before: newId(),
+  }
+  const deletion = deleteMessagesOf.at(written, {
+    key: `ban:${server.id}:${target_id}:${now}`,
+  })
+  const told = guildBanAdd.to(holdersOf(server.id, "members.ban"), {
+    guild_id: server.id,
+    server_id: server.id,
+    user: { id: target_id, username },
+  })
+  return {
+    apply: (draft: ServerState) => {
+      draft.bans.set(target_id, banned)
+      removed?.apply(draft)
+    },
+    write: [
+      putBan({ ...banned, server_id: server.id }),
+      ...(days > 0 ? [putMessageDeletion(written)] : []),
+      ...(removed?.write ?? []),
+      audited({ now, newId }, server.id, { user, reason }, "MEMBER_BAN", memberTarget(target_id)),
+    ],
+    publish: [...(removed?.publish ?? []), ...(before ? [] : [told]), ...(days > 0 ? [deletion] : [])],
+  }
+}
+
+/** What coming into a server does, whichever way: whether he may is to be looked at before. */
+function joins(
+  server: Readonlied<ServerState>,
+  { user, workers, isFull = false }: Joining,
+  { now, newId }: { now: number; newId: () => Snowflake },
+  temporary = false,
+) {
+  if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
+  if (isFull) throw fail("too_many_servers")
+  const seconds = Math.floor(now / 1000)
+  const left = server.leftTimeouts.get(user.id)
+  const isStillOut = left !== undefined && left !== null && left.timeout_until > seconds // S4
+  const joined: MemberState = { ...newMember(user.id, seconds), temporary, ...(isStillOut && left) }
+  const member_count = server.member_count + 1
+  const { server_id: _, ...memberFacts } = { ...memberObject(server, joined, user), server_id: server.id }
+  return {
+    apply: (draft: ServerState) => {
+      draft.members.set(user.id, joined)
+      draft.member_count = member_count
+      draft.leftTimeouts.set(user.id, null)
+    },
+    write: [
+      insertMember({ ...joined, server_id: server.id }),
+      ...(isStillOut ? [updateMember({ ...joined, server_id: server.id })] : []),
+      ...(left ? [deleteLeftTimeout({ server_id: server.id, user_id: user.id })] : []),
+      setMemberCount({ id: server.id, member_count }),
+      audited({ now, newId }, server.id, { user: user.id }, "MEMBER_JOIN", memberTarget(user.id)),
+    ],
+    interest: workers,
+    publish: [
+      control(userOnly(user.id), {
+        type: "joined",
+        server: server.id,
+        user: user.id,
+        roles: [],
+        event: guildObject({ ...server, member_count }, joined),
+      }),
+      guildMemberAdd.to(
+        membersOf(server.id),
+        {
+          ...memberFacts,
+          server_id: server.id,
+          guild_id: server.id,
+          user: { id: user.id, username: user.username, avatar_url: memberFacts.avatar_url },
+        },
+        { except: [user.id] },
+      ),
+      membershipChanged(user.id, server.id, true),
+    ],
+  }
+}
+
 /** What the end of a membership does, whoever ends it. */
-function removal(server: Readonlied<ServerState>, user: Snowflake, now: number, noted?: Write) {
+export function removal(
+  server: Readonlied<ServerState>,
+  user: Snowflake,
+  now: number,
+  noted?: Write,
+  /** He will not come back. */
+  isForGood = false,
+) {
+  const seconds = Math.floor(now / 1000)
+  const { timeout_until = null, timeout_reason = null } = server.members.get(user) ?? {}
+  const left = !isForGood && timeout_until !== null && timeout_until > seconds && { timeout_until, timeout_reason } // S4
   const member_count = server.member_count - 1
   const inVoice = server.voice.get(user)
   const voice = inVoice && voiceEnding(server, inVoice, now)
@@ -260,11 +348,14 @@ function removal(server: Readonlied<ServerState>, user: Snowflake, now: number, 
       voice?.apply(draft)
       draft.members.set(user, null)
       draft.member_count = member_count
+      if (left) draft.leftTimeouts.set(user, left)
     },
     write: [
       ...(voice?.write ?? []),
       deleteMember({ server_id: server.id, user_id: user }),
+      deleteNotificationSettings({ server_id: server.id, user_id: user }),
       setMemberCount({ id: server.id, member_count }),
+      ...(left ? [putLeftTimeout({ ...left, server_id: server.id, user_id: user, now: seconds })] : []),
       ...(noted ? [noted] : []),
     ],
     publish: [

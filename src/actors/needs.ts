@@ -1,5 +1,17 @@
 import { messageKey, nonceKey } from "../storage/messages.ts"
-import type { BanState, InviteState, MemberState, MessageState, ServerState } from "../domain/states.ts"
+import type {
+  BanState,
+  EmojiState,
+  FileState,
+  InviteState,
+  MemberState,
+  MessageState,
+  ServerState,
+  StickerPackState,
+  TimeoutState,
+  WebhookState,
+} from "../domain/states.ts"
+import { recentPost, type RecentPost } from "../domain/automod-spam.ts"
 import { firstIdAt, msOf } from "../domain/snowflake.ts"
 import { limits } from "../contract/limits.ts"
 import type { Snowflake } from "../contract/fields.ts"
@@ -26,6 +38,20 @@ const inviteFacts: NeedKind<ServerState, InviteState> = {
   keep: 100,
   map: home => home.invites,
   load: (storage, server, codes) => storage.invites.ofServer(server, codes),
+}
+
+const leftTimeoutFacts: NeedKind<ServerState, TimeoutState> = {
+  name: "leftTimeout",
+  keep: 100,
+  map: home => home.leftTimeouts,
+  load: (storage, server, users) => storage.guildMembers.leftTimeouts(server, users),
+}
+
+const inviteCounts: NeedKind<ServerState, number> = {
+  name: "inviteCount",
+  keep: 1,
+  map: home => home.inviteCount,
+  load: async (storage, server) => new Map([["", await storage.invites.count(server)]]),
 }
 
 const messageFacts: NeedKind<ServerState, MessageState> = {
@@ -77,18 +103,90 @@ const lastPostFacts: NeedKind<ServerState, number> = {
 export const lastPost = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
   needOf(lastPostFacts)(lastPostKey(channel, author))
 
+const recentPostsFacts: NeedKind<ServerState, readonly RecentPost[]> = {
+  name: "recentPosts",
+  keep: 1_000,
+  map: home => home.recentPosts,
+  async load(storage, _server, keys) {
+    const found = new Map<string, readonly RecentPost[]>()
+    const since = firstIdAt(Date.now() - limits.automod.windowSeconds * 1000)
+    for (const key of keys) {
+      const [channel, author] = key.split(":")
+      const posts = await storage.automod.recentPosts(channel!, author!, since, limits.automod.postsRemembered)
+      if (posts.length > 0)
+        found.set(
+          key,
+          posts.map(({ id, content }) => recentPost(id, msOf(id), content)),
+        )
+    }
+    return found
+  },
+}
+export const recentPosts = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
+  needOf(recentPostsFacts)(lastPostKey(channel, author))
+
 export const member = needOf(memberFacts)
 export const ban = needOf(banFacts)
 export const invite = needOf(inviteFacts)
+export const leftTimeout = needOf(leftTimeoutFacts)
+export const inviteCount = needOf(inviteCounts)("")
+
+/** A server has few: they are loaded all at once, under one key. */
+const webhookFacts: NeedKind<ServerState, readonly WebhookState[]> = {
+  name: "webhooks",
+  keep: 1,
+  map: home => home.webhooks,
+  load: async (storage, server) => new Map([[allWebhooksKey, await storage.webhooks.ofServer(server)]]),
+}
+export const allWebhooksKey = "all"
+export const allWebhooks = needOf(webhookFacts)(allWebhooksKey)
+
+/** The same is so of these. */
+const emojiFacts: NeedKind<ServerState, readonly EmojiState[]> = {
+  name: "emojis",
+  keep: 1,
+  map: home => home.emojis,
+  load: async (storage, server) => new Map([[allEmojisKey, await storage.emojis.ofServer(server)]]),
+}
+export const allEmojisKey = "all"
+export const allEmojis = needOf(emojiFacts)(allEmojisKey)
+
+const stickerFacts: NeedKind<ServerState, readonly StickerPackState[]> = {
+  name: "stickerPacks",
+  keep: 1,
+  map: home => home.stickerPacks,
+  load: async (storage, server) => new Map([[allStickerPacksKey, await storage.stickers.packs(server)]]),
+}
+export const allStickerPacksKey = "all"
+export const allStickerPacks = needOf(stickerFacts)(allStickerPacksKey)
+
+const iconFacts: NeedKind<ServerState, FileState> = {
+  name: "icon",
+  keep: 1,
+  map: home => home.icons,
+  async load(storage, server) {
+    const icon = await storage.icons.find(server)
+    return new Map(icon && [[iconKey, icon]])
+  },
+}
+export const iconKey = "icon"
+export const serverIcon = needOf(iconFacts)(iconKey)
 
 /** All of them: a server's home forgets the oldest when it holds too many. */
 export const serverFacts: readonly NeedKind<ServerState, unknown>[] = [
   memberFacts,
   banFacts,
   inviteFacts,
+  inviteCounts,
+  leftTimeoutFacts,
   messageFacts,
   nonceFacts,
   lastPostFacts,
+  recentPostsFacts,
+  webhookFacts,
+  emojiFacts,
+  stickerFacts,
+  iconFacts,
 ]
 
 function byChannel(keys: readonly string[]): Map<Snowflake, Snowflake[]> {

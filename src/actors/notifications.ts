@@ -4,12 +4,20 @@ import { notificationCreate, notificationUpdate, type Notification } from "../co
 import { userOnly } from "../domain/audience.ts"
 import type { UserState } from "../domain/states.ts"
 import { insertNotification, markAllNotificationsRead, markNotificationRead } from "../storage/notifications.ts"
+import { notificationChoices, wantsToKnow, type NotificationDefault } from "./notification-levels.ts"
 import { needOf, type ActorKind, type NeedKind } from "./runtime/actor.ts"
 import { secondsAt } from "./sign-in.ts"
 
 /** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */
 export interface NotificationCommands {
-  notify(input: { of: Omit<Notification, "id" | "read" | "created_at"> }): Notification
+  /**
+   * With `where` it is about a channel: null where he does not want to be told of what is there. Without, it reaches him whatever
+   * he has muted.
+   */
+  notify(input: {
+    of: Omit<Notification, "id" | "read" | "created_at">
+    where?: NotificationDefault & { channel_id: Snowflake }
+  }): Notification | null
   /** One that is read stays so. */
   readNotification(input: { notification_id: Snowflake }): { read: true }
   readAllNotifications(input: {}): { read: true }
@@ -24,7 +32,9 @@ export const notificationFacts: NeedKind<UserState, { readonly read: boolean }> 
 
 export const notificationCommands: ActorKind<UserState, UserState, NotificationCommands>["commands"] = {
   notify: {
-    turn({ state: user, now, newId }, { of }) {
+    needs: ({ where }) => (where ? [notificationChoices] : []),
+    turn({ state: user, now, newId }, { of, where }) {
+      if (where && !wantsToKnow(user, where, where.channel_id, of.type === "mention", now)) return { reply: null }
       const notification: Notification = { ...of, id: newId(), read: false, created_at: secondsAt(now) }
       return {
         apply: draft => {

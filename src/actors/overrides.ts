@@ -10,7 +10,7 @@ import { channelObject } from "../domain/channels.ts"
 import { loosened, rankOf, type Override } from "../domain/permissions.ts"
 import type { ChannelState, MemberState, ServerState } from "../domain/states.ts"
 import { deleteOverride, putOverride } from "../storage/overrides.ts"
-import { requirePermission, requirePermissionIn, requireRank, requireViewer } from "./access.ts"
+import { requirePermissionIn, requireRank, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member } from "./needs.ts"
 import { control, type ActorKind, type Readonlied } from "./runtime/actor.ts"
@@ -18,6 +18,7 @@ import { voiceRechecks } from "./voice.ts"
 
 /** What a channel allows or denies beside its server's roles, among its commands. */
 export interface OverrideCommands {
+  listOverrides(input: { user: Snowflake }): ShownOverride[]
   readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
   setOverride(
     input: Deed & {
@@ -33,10 +34,18 @@ export interface OverrideCommands {
 }
 
 export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideCommands>["commands"] = {
+  listOverrides: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: channel, home: server, now }, { user }) {
+      requireManager(server, channel.id, user, now)
+      return { reply: overridesOf(server, channel.id).map(override => overrideObject(channel.id, override)) }
+    },
+  },
+
   readOverride: {
     needs: ({ user }) => [member(user)],
-    turn({ state: channel, home: server }, { user, target_id }) {
-      requirePermission(server, requireViewer(server, channel.id, user), "roles.manage")
+    turn({ state: channel, home: server, now }, { user, target_id }) {
+      requireManager(server, channel.id, user, now)
       const found = overridesOf(server, channel.id).find(override => override.target_id === target_id)
       if (!found) throw fail("override_not_found")
       return { reply: overrideObject(channel.id, found) }
@@ -50,12 +59,13 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       const found = before.find(override => override.target_id === target_id)
       const override: Override = { target_id, type: kind, allow: flagsOf(allow), deny: flagsOf(deny) }
       const target = kind === "role" ? server.roles.get(target_id) : server.members.get(target_id)
-      const caller = requireViewer(server, channel.id, user)
-      requirePermission(server, caller, "roles.manage")
+      const caller = requireManager(server, channel.id, user, now)
       if (!target) throw fail("member_or_role_not_found")
       if (user !== server.owner_id)
         requireRank(server, caller, "position" in target ? target.position : rankOf(server, target))
       requireLoosenable(server, channel.id, caller, found, override, now)
+      const changes = overrideChanges(found, override)
+      if (found && Object.keys(changes).length === 0) return { reply: overrideObject(channel.id, found) }
       if (!found && before.length >= limits.overridesPerChannel) throw fail("override_limit")
       const after = [...before.filter(other => other.target_id !== target_id), override]
       return {
@@ -68,7 +78,7 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
             { user, reason },
             found ? "OVERRIDE_UPDATE" : "OVERRIDE_CREATE",
             { type: "override", id: channel.id, name: channel.name },
-            overrideChanges(found, override),
+            changes,
           ),
         ],
         reply: overrideObject(channel.id, override),
@@ -81,8 +91,7 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
     turn({ state: channel, home: server, now, newId }, { user, reason, target_id }) {
       const before = overridesOf(server, channel.id)
       const found = before.find(override => override.target_id === target_id)
-      const caller = requireViewer(server, channel.id, user)
-      requirePermission(server, caller, "roles.manage")
+      const caller = requireManager(server, channel.id, user, now)
       if (!found) throw fail("override_not_found")
       const gone = { user_id: target_id, roles: [] }
       const rank =
@@ -145,6 +154,13 @@ function flagsOf(names: readonly string[]): Permission[] {
 /** As the audit log shows them, with whom they are about. */
 const overrideChanges = (before: Override | undefined, after: Override | undefined): Changes =>
   changesOf(before ?? null, after ?? null, ["target_id", "type", "allow", "deny"])
+
+/** Who manages roles in the server may be kept from it in a channel, or do it in one channel only. */
+function requireManager(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number) {
+  const caller = requireViewer(server, channel, user)
+  requirePermissionIn(server, channel, caller, "roles.manage", now)
+  return caller
+}
 
 /** Nobody lets others do in a channel what he may not do there himself. */
 function requireLoosenable(

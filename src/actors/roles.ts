@@ -3,7 +3,6 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { permissionNames, permissionOf, type Permission } from "../contract/permissions.ts"
 import {
-  guildMemberUpdate,
   guildRoleCreate,
   guildRoleDelete,
   guildRoleUpdate,
@@ -13,21 +12,24 @@ import {
 } from "../contract/roles.ts"
 import { changesOf, type Changes } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
-import { channelObject } from "../domain/channels.ts"
-import { holds, notHisToGrant, rankOf, renumbered } from "../domain/permissions.ts"
-import { roleObject, shownRoles } from "../domain/servers.ts"
-import type { MemberState, RoleState, ServerState } from "../domain/states.ts"
+import { holds, notHisToGrant, rankOf, renumbered, without, type Override } from "../domain/permissions.ts"
+import { roleObject } from "../domain/servers.ts"
+import type { Actor, MemberState, RoleState, ServerState } from "../domain/states.ts"
+import { updateMember } from "../storage/guild-members.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../storage/servers.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
+import { withoutTarget } from "./automod.ts"
+import { memberTold } from "./members.ts"
 import { member } from "./needs.ts"
 import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
 
 /**
  * The roles of a server, among its home's commands. They keep:
- *   R1  Nobody grants what he does not hold, or touches a role at or above his own highest.
+ *   R1  Nobody makes a role grant what he does not hold, or touches a role at or above his own highest. What ranks below
+ *       him he gives and takes, whatever it grants.
  *   R2  A change of what a role grants stands in every log before what follows it.
  */
 export interface RoleCommands {
@@ -35,8 +37,9 @@ export interface RoleCommands {
   createRole(input: Deed & { role: RoleInput }): Role
   editRole(input: Deed & { role_id: Snowflake; patch: RolePatch }): Role
   deleteRole(input: Deed & { role_id: Snowflake }): { deleted: true }
-  giveRole(input: Deed & { member_id: Snowflake; role_id: Snowflake }): { given: true }
-  takeRole(input: Deed & { member_id: Snowflake; role_id: Snowflake }): { taken: true }
+  /** `shown`: the member as others see him. Doors of the version before do not say, here and in the next. */
+  giveRole(input: Deed & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): { given: true }
+  takeRole(input: Deed & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): { taken: true }
 }
 
 type Server = Readonlied<ServerState>
@@ -129,6 +132,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
           : renumbered(server.roles.values(), server.id, role_id, placeOf(found.position, patch.position))
       const placed = { ...edited, position: positions.get(role_id) ?? edited.position }
       const moved = movedRoles(server, positions).filter(({ id }) => id !== role_id)
+      const changes = roleChanges(found, placed)
+      if (Object.keys(changes).length === 0 && moved.length === 0) return { reply: roleObject(server, found) }
       return {
         apply: draft => {
           for (const role of [placed, ...moved]) draft.roles.set(role.id, role)
@@ -141,7 +146,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
             { user, reason },
             "ROLE_UPDATE",
             { type: "role", id: role_id, name: placed.name },
-            roleChanges(found, placed),
+            changes,
           ),
         ],
         publish: [
@@ -163,15 +168,15 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       if (!found) throw fail("role_not_found")
       if (role_id === server.id) throw fail("default_role")
       requireRank(server, caller, found.position)
-      const overridden = [...server.overrides].flatMap(([channel, before]) => {
-        const after = before.filter(({ target_id }) => target_id !== role_id)
-        const known = server.channels.get(channel)
-        return !known || after.length === before.length ? [] : [{ channel, shown: channelObject(known), before, after }]
-      })
+      const said = [...server.overrides].flatMap(([channel, overrides]) =>
+        overrides.filter(({ target_id }) => target_id === role_id).map(override => [channel, override] as const),
+      )
+      const moderated = withoutTarget(server, role_id, { user, reason }, { now, newId })
       return {
         apply: draft => {
           draft.roles.delete(role_id)
-          for (const { channel, after } of overridden) draft.overrides.set(channel, after)
+          moderated.apply(draft)
+          for (const [channel] of said) draft.overrides.set(channel, without(draft.overrides.get(channel)!, role_id))
         },
         write: [
           deleteRole({ id: role_id }),
@@ -183,13 +188,10 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
             { type: "role", id: role_id, name: found.name },
             roleChanges(found, null),
           ),
+          ...moderated.write,
         ],
         publish: [
-          changed(server, role_id, found.permissions, null), // R2
-          // Without the role they mean nothing any more; it goes first, so that nothing is shown in between.
-          ...overridden.map(change =>
-            control(membersOf(server.id), { type: "overrides", server: server.id, ...change }),
-          ),
+          changed(server, role_id, found.permissions, null, said), // R2
           guildRoleDelete.to(membersOf(server.id), told(server, { role_id })),
           ...voiceRechecks(server),
         ],
@@ -200,7 +202,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   giveRole: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server, now, newId }, { user, reason, member_id, role_id }) {
+    turn({ state: server, now, newId }, { user, reason, member_id, role_id, shown }) {
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
       const noted = audited(
@@ -211,13 +213,13 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         { type: "member", id: member_id },
         { role_id: { old: null, new: role.id } },
       )
-      return { ...assignment(server, target, [...target.roles, role.id], noted), reply: { given: true } }
+      return { ...assignment(server, target, [...target.roles, role.id], noted, shown), reply: { given: true } }
     },
   },
 
   takeRole: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server, now, newId }, { user, reason, member_id, role_id }) {
+    turn({ state: server, now, newId }, { user, reason, member_id, role_id, shown }) {
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id) throw fail("default_role")
       if (!target.roles.includes(role.id)) return { reply: { taken: true } }
@@ -230,7 +232,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         { type: "member", id: member_id },
         { role_id: { old: role.id, new: null } },
       )
-      return { ...assignment(server, target, left, noted), reply: { taken: true } }
+      return { ...assignment(server, target, left, noted, shown), reply: { taken: true } }
     },
   },
 }
@@ -263,13 +265,25 @@ function requireAssignable(server: Server, user: Snowflake, member_id: Snowflake
   return { target, role }
 }
 
-function assignment(server: Server, target: Readonlied<MemberState>, roles: readonly Snowflake[], noted: Write) {
+/** A role makes a membership last. */
+function assignment(
+  server: Server,
+  target: Readonlied<MemberState>,
+  roles: readonly Snowflake[],
+  noted: Write,
+  shown: Actor | undefined,
+) {
   const kept = roles.filter(id => server.roles.has(id))
+  const changed: MemberState = { ...target, roles: kept, temporary: target.temporary && kept.length === 0 }
   return {
     apply: (draft: ServerState) => {
-      draft.members.set(target.user_id, { ...target, roles: kept })
+      draft.members.set(target.user_id, changed)
     },
-    write: [setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept }), noted],
+    write: [
+      setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept }),
+      ...(changed.temporary === target.temporary ? [] : [updateMember({ ...changed, server_id: server.id })]),
+      noted,
+    ],
     publish: [
       control(membersOf(server.id), {
         type: "memberRoles",
@@ -278,14 +292,7 @@ function assignment(server: Server, target: Readonlied<MemberState>, roles: read
         before: target.roles,
         after: kept,
       }), // R2
-      guildMemberUpdate.to(
-        membersOf(server.id),
-        told(server, {
-          user: { id: target.user_id },
-          roles: shownRoles(server, kept),
-          ...(target.nickname === null ? {} : { nick: target.nickname }),
-        }),
-      ),
+      memberTold(server, changed, shown),
       ...voiceRechecks(server, ({ user_id }) => user_id === target.user_id),
     ],
   }
@@ -316,6 +323,7 @@ const changed = (
   role: Snowflake,
   before: ReadonlySet<Permission> | null,
   after: ReadonlySet<Permission> | null,
+  overrides?: readonly (readonly [Snowflake, Override])[],
 ): Publication =>
   control(membersOf(server.id), {
     type: "role",
@@ -323,4 +331,5 @@ const changed = (
     role,
     before: before && [...before],
     after: after && [...after],
+    ...(overrides && { overrides }),
   })

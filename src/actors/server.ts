@@ -1,6 +1,6 @@
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { purgeMessages } from "../contract/jobs.ts"
+import { purgeServer } from "../contract/jobs.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
 import { membersOf, userOnly } from "../domain/audience.ts"
@@ -8,26 +8,51 @@ import { grantedAtCreation } from "../domain/permissions.ts"
 import { guildObject, newMember, serverObject } from "../domain/servers.ts"
 import { secondsOf } from "../domain/snowflake.ts"
 import type { Actor, RoleState, ServerState } from "../domain/states.ts"
+import { serverFiles } from "../storage/blobs.ts"
 import { insertChannel } from "../storage/channels.ts"
+import { discardFile } from "../storage/files.ts"
 import { deleteServer, insertMember, insertRole, insertServer, newServerState } from "../storage/servers.ts"
 import { requireMember, requirePermission } from "./access.ts"
 import { audited } from "./audit.ts"
+import { automodCommands, type AutomodCommands } from "./automod.ts"
 import { channelListCommands, newChannel, type ChannelListCommands } from "./channel-list.ts"
+import { emojiCommands, type EmojiCommands } from "./emojis.ts"
+import { discarded } from "./files.ts"
+import { iconCommands, type IconCommands } from "./icons.ts"
 import { inviteServerCommands, type InviteServerCommands } from "./invites.ts"
 import { membershipChanged, membershipCommands, type MembershipCommands } from "./membership.ts"
+import { memberCommands, type MemberCommands } from "./members.ts"
 import { member, serverFacts } from "./needs.ts"
+import { notificationDefaultOf, type NotificationDefault } from "./notification-levels.ts"
 import { roleCommands, type RoleCommands } from "./roles.ts"
 import { control, defineActor, type HomeKind } from "./runtime/actor.ts"
+import { serverSettingsCommands, type ServerSettingsCommands } from "./server-settings.ts"
+import { stickerCommands, type StickerCommands } from "./stickers.ts"
 import { voiceOver, voiceServerCommands, type VoiceServerCommands } from "./voice.ts"
+import { webhookServerCommands, type WebhookServerCommands } from "./webhooks.ts"
 
 /** One server: its settings, roles, channels and who is in it (S1 to S3 in membership.ts). */
 export interface ServerCommands
-  extends MembershipCommands, ChannelListCommands, InviteServerCommands, RoleCommands, VoiceServerCommands {
+  extends
+    AutomodCommands,
+    MembershipCommands,
+    MemberCommands,
+    ChannelListCommands,
+    InviteServerCommands,
+    RoleCommands,
+    EmojiCommands,
+    StickerCommands,
+    IconCommands,
+    ServerSettingsCommands,
+    VoiceServerCommands,
+    WebhookServerCommands {
   createServer(input: { owner: Actor; name: string; description: string | null; workers: string[] }): Server
   readServer(input: { user: Snowflake }): Server
   deleteServer(input: { user: Snowflake }): { deleted: true }
   /** Refuses whoever is not in the server or lacks a permission there. */
   requirePermission(input: { user: Snowflake; permission: Permission }): { server_id: Snowflake }
+  /** What it has chosen for members who have chosen nothing; refuses everybody else. */
+  readNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }
 
 export const serverHome: HomeKind<ServerState> = {
@@ -118,11 +143,19 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           apply: draft => {
             draft.deleted = true
           },
-          write: [deleteServer({ id: server.id })],
+          write: [
+            deleteServer({ id: server.id }),
+            discardFile({ key: serverFiles(server.id), since: Math.floor(now / 1000) }),
+          ],
           publish: [
             ...voiceOver(server, now),
             control(membersOf(server.id), { type: "serverDeleted", server: server.id }),
-            purgeMessages.at({ channel_ids: [...server.channels.keys()] }, { key: `purge:${server.id}` }),
+            discarded(serverFiles(server.id)),
+            // Whatever else is to be done once the server is gone goes here, as jobs.
+            purgeServer.at(
+              { server_id: server.id, channel_ids: [...server.channels.keys()] },
+              { key: `purge:${server.id}` },
+            ),
           ],
           reply: { deleted: true },
         }
@@ -137,10 +170,25 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
       },
     },
 
+    readNotificationDefault: {
+      needs: ({ user }) => [member(user)],
+      turn({ state: server }, { user }) {
+        requireMember(server, user)
+        return { reply: notificationDefaultOf(server) }
+      },
+    },
+
+    ...automodCommands,
     ...membershipCommands,
+    ...memberCommands,
     ...channelListCommands,
     ...inviteServerCommands,
     ...roleCommands,
+    ...emojiCommands,
+    ...stickerCommands,
+    ...iconCommands,
+    ...serverSettingsCommands,
     ...voiceServerCommands,
+    ...webhookServerCommands,
   },
 })

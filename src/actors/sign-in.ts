@@ -40,6 +40,8 @@ export interface SignInCommands {
   confirmSecondFactor(input: { secret: string; step: number }): void
   /** Whether the code was right. */
   disableSecondFactor(input: { factor: SecondFactor; proof: Proof }): { right: boolean }
+  /** Whether somebody who is signed in has shown once more that it is he; a code that shows it is used up. */
+  confirmIdentity(input: { proof: Proof; factor: SecondFactor }): { confirmed: boolean }
   /** The same password, hashed with the parameters of today. */
   renewHash(input: { former: string; password_hash: string }): void
   /** Idempotent: ending what has ended is a success. */
@@ -137,6 +139,15 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
       if (!user.totp_enabled) throw fail("second_factor_not_enabled")
       if (!accepted(user, factor)) return { reply: { right: false } }
       return { ...withoutSecondFactor(user), reply: { right: true } }
+    },
+  },
+
+  confirmIdentity: {
+    turn({ state: user }, { proof, factor }) {
+      requireProof(user, proof, "wrong_password")
+      const used = user.totp_enabled ? accepted(user, factor) : {}
+      if (!used) return { reply: { confirmed: false } }
+      return { ...(user.totp_enabled && becoming(user, used)), reply: { confirmed: true } }
     },
   },
 

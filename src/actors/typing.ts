@@ -3,7 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { viewersOf } from "../domain/audience.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import type { Actor, ChannelState, ServerState } from "../domain/states.ts"
-import { requirePermissionIn, requireViewer } from "./access.ts"
+import { requireFreeIn, requireViewer } from "./access.ts"
 import { member } from "./needs.ts"
 import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 
@@ -21,7 +21,7 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
     turn({ state: channel, home: server, now }, { user, hidden = false }) {
       const caller = requireViewer(server, channel.id, user.id)
       if (!holdsMessages(channel)) return { reply: { told: false } }
-      requirePermissionIn(server, channel.id, caller, "messages.send", now)
+      requireFreeIn(server, channel.id, caller, "messages.send", now)
       if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
       return {
         remember: draft => {

@@ -9,9 +9,17 @@ import { accountCommands, type AccountCommands } from "./account.ts"
 import { deletionCommands, type DeletionCommands } from "./deletion.ts"
 import { exportCommands, exportFacts, type ExportCommands } from "./exports.ts"
 import { mailedCommands, type MailedCommands } from "./mailed.ts"
+import {
+  forgetServerChoices,
+  notificationChoiceFacts,
+  notificationChoices,
+  notificationLevelCommands,
+  type NotificationLevelCommands,
+} from "./notification-levels.ts"
 import { notificationCommands, notificationFacts, type NotificationCommands } from "./notifications.ts"
 import { tokenFacts } from "./one-time-tokens.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./oauth.ts"
+import { placeCommands, type PlaceCommands } from "./places.ts"
 import { presenceCommands, type PresenceCommands } from "./presence.ts"
 import { unlessPurged } from "./purged.ts"
 import { renewing } from "./renewing.ts"
@@ -34,6 +42,8 @@ export interface UserCommands
     AccountCommands,
     SettingsCommands,
     NotificationCommands,
+    NotificationLevelCommands,
+    PlaceCommands,
     SignInCommands,
     MailedCommands,
     OAuthCommands,
@@ -60,7 +70,7 @@ export interface UserCommands
 export const userHome: HomeKind<UserState> = {
   name: "user",
   load: (id, storage) => storage.users.load(id),
-  facts: [pairFacts, tokenFacts, messagingFacts, settingFacts, notificationFacts, exportFacts],
+  facts: [pairFacts, tokenFacts, messagingFacts, settingFacts, notificationFacts, notificationChoiceFacts, exportFacts],
 }
 
 export const userActor = defineActor<UserState, UserState, UserCommands>({
@@ -85,6 +95,8 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
             messaging: new Map(),
             settings: new Map(),
             notifications: new Map(),
+            notificationChoices: new Map(),
+            places: new Map(),
             call: null,
             voiceSeconds: new Map(),
           },
@@ -111,6 +123,8 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         ...accountCommands,
         ...settingsCommands,
         ...notificationCommands,
+        ...notificationLevelCommands,
+        ...placeCommands,
         ...voiceUserCommands,
         ...presenceCommands,
       }),
@@ -118,7 +132,10 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
 
     membershipChanged: {
       forListeners: true,
+      // What is on its way into memory may be from before.
+      needs: ({ member }) => (member ? [] : [notificationChoices]),
       turn: ({ state: user }, { server, member }) => ({
+        apply: draft => forgetServerChoices(draft, server),
         publish: [control(userOnly(user.id), { type: "membershipsChanged", user: user.id, server, member })],
         reply: undefined,
       }),

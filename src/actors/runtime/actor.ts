@@ -118,11 +118,12 @@ export interface Command<Home, State, Input, Reply> {
     context: {
       readonly id: Snowflake
       readonly state: Readonlied<State>
+      readonly home: Readonlied<Home>
       /** The database refused the command once: what could explain that has to be loaded. */
       readonly suspect: boolean
     },
   ) => readonly Need<Home>[]
-  /** A tell whose only effect is to reach the home's listeners: without any it is done without waking the home. */
+  /** A tell that is for the home's listeners and for what the home remembers: without listeners it is done without waking the home. */
   readonly forListeners?: boolean
   readonly turn: (context: TurnContext<Home, State>, input: Input) => Effects<Home, Reply>
 }

@@ -190,7 +190,7 @@ export class Host {
     const id = commission.id!
     const homeId = actor.homeOf ? (this.#homeIds.get(id) ?? (await this.#homeIdOf(actor, id))) : id
     if (homeId === undefined) throw fail(actor.missing)
-    if (command.forListeners && !shard.interests.has(homeId)) return undefined
+    if (command.forListeners && !shard.interests.has(homeId) && !this.#homes.has(homeId)) return undefined
     const home = this.#homes.get(homeId) ?? (await this.#load(shard, actor.home, homeId))
     if (home === undefined) throw fail(actor.missing)
     if (home.waiting >= this.#options.bounds.mailbox) {
@@ -226,7 +226,12 @@ export class Host {
         if (home.clean) home.forgetOldFacts()
         continue
       }
-      const needs = command.needs?.(commission.input, { id, state, suspect: commission.suspect ?? false })
+      const needs = command.needs?.(commission.input, {
+        id,
+        state,
+        home: home.state,
+        suspect: commission.suspect ?? false,
+      })
       const loads = needs && home.loadMissing(needs, storage)
       if (loads) {
         await loads

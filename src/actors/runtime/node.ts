@@ -14,7 +14,7 @@ import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
 import type { PresenceChange } from "../../domain/presences.ts"
-import { epochMs, idOf, shardCount } from "../../domain/snowflake.ts"
+import { epochMs, idOf, shardCount, shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { fail, unavailable } from "../../contract/errors.ts"
@@ -33,6 +33,7 @@ import { Presences, type PresenceTiming } from "./presences.ts"
 import { Router } from "./router.ts"
 import { ShardKeeper } from "./shard-keeper.ts"
 import type { Shard } from "./shard.ts"
+import { TemporaryMembers } from "./temporary-members.ts"
 
 export interface NodeTopology {
   readonly membership: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
@@ -250,11 +251,25 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     replace: (shard, users) => announced.replace(shard, users),
     serving: () => membership.serving,
     isDead: worker => membership.isDead(worker),
+    onGone: users => temporaryMembers.gone(users),
+    onBack: user => temporaryMembers.back(user),
+    isBeingRemoved: user => temporaryMembers.isPending(user),
     deliver: options.onPresences,
     timing: topology.presence,
     clock,
     log,
     metrics,
+  })
+  const temporaryMembers = new TemporaryMembers({
+    store: storage.guildMembers,
+    end: (server, user) => router.ask(serverActor, server, { type: "endTemporary", user }),
+    isGone: user => {
+      const shard = host.shard(shardOf(user))
+      return shard !== undefined && !shard.closing && !shard.interests.has(user)
+    },
+    resumeWindow: topology.resumeWindow,
+    clock,
+    log,
   })
   /** Where workers made their logs anew: what was true once stays so. */
   const realLogs = new Map<string, string>()
@@ -429,6 +444,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     async stop() {
       keeper.stop()
       presences.stop()
+      temporaryMembers.stop()
       lane?.end()
       outbox.stop()
       router.stop()

@@ -50,6 +50,11 @@ export interface PresencesOptions {
   readonly replace: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
   readonly serving: () => boolean
   readonly isDead: (worker: string) => boolean
+  /** These users have gone, and that is written down; until it is done with that, they are not forgotten. */
+  readonly onGone: (users: readonly Snowflake[]) => void
+  /** At once, before anybody is told. */
+  readonly onBack: (user: Snowflake) => void
+  readonly isBeingRemoved: (user: Snowflake) => boolean
   /** To this worker's own sessions. */
   readonly deliver: (changes: readonly PresenceChange[]) => void
   readonly timing: PresenceTiming
@@ -118,6 +123,8 @@ export class Presences {
   readonly #due = new Map<Snowflake, number>()
   /** When others were last told of somebody, and from when on they may be told again; forgotten once that has settled. */
   readonly #told = new Map<Snowflake, { readonly at: number; readonly until: number }>()
+  /** Who was there a moment ago: he has gone, even if he was not seen to come. */
+  readonly #left = new Set<Snowflake>()
   /** What was said of them is to be said again. */
   readonly #again = new Set<Snowflake>()
   /** Who is to hear of somebody, or see him no more, whatever the rest were told. */
@@ -145,6 +152,8 @@ export class Presences {
   adopt(shard: Shard): void {
     shard.onTaken = home => {
       const isTaken = shard.interests.has(home)
+      if (isTaken) this.#options.onBack(home)
+      else this.#left.add(home)
       this.#look(home, isTaken ? 0 : this.#options.timing.grace) // S3
     }
     for (const home of shard.interests.keys()) this.#look(home)
@@ -372,11 +381,13 @@ export class Presences {
   #changeOf(shard: Shard, user: Snowflake, chosen: Shown | undefined): Change | undefined {
     const known = shard.presences.get(user)
     const isHere = chosen !== undefined && shard.interests.has(user)
-    if (!isHere && !known) return undefined
+    const hasLeft = this.#left.delete(user) && chosen !== undefined
+    if (!isHere && !known && !hasLeft) return undefined
     const shown = isHere ? shownToOthers(chosen) : offline
     const before = known ?? offline
     const wasHere = known !== undefined && !known.isGone
-    if (isHere === wasHere && looksSame(shown, before) && !this.#again.has(user)) return undefined
+    const isNews = isHere !== wasHere || (hasLeft && !isHere)
+    if (!isNews && looksSame(shown, before) && !this.#again.has(user)) return undefined
     return { shard, user, shown, before, isHere }
   }
 
@@ -396,6 +407,7 @@ export class Presences {
         for (const { user } of mine) this.#look(user, timing.grace)
         return
       }
+      this.#options.onGone(mine.flatMap(({ user, isHere }) => (isHere ? [] : [user])))
       for (const { user, shown, before } of mine) {
         const isAgain = this.#again.delete(user)
         shard.presences.set(user, entries.get(user)!)
@@ -452,7 +464,7 @@ export class Presences {
     const settled = new Map<Shard, { kept: Map<Snowflake, Announced>; gone: Snowflake[] }>()
     for (const [user, { at }] of this.#told) {
       if (at > before) break
-      if (this.#due.has(user)) continue
+      if (this.#due.has(user) || this.#options.isBeingRemoved(user)) continue
       const shard = host.shard(shardOf(user))
       const entry = shard?.presences.get(user)
       if (!shard || !entry) {
@@ -476,6 +488,7 @@ export class Presences {
 
   #forget(user: Snowflake): void {
     this.#told.delete(user)
+    this.#left.delete(user)
     this.#again.delete(user)
     this.#regards.delete(user)
   }

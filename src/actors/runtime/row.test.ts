@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { messageDelete } from "../../contract/messages.ts"
-import { membersOf, userOnly, viewersOf } from "../../domain/audience.ts"
+import { membersOf, userOnly, viewersHolding, viewersOf } from "../../domain/audience.ts"
 import { control, revoke, type Publication } from "./actor.ts"
 import { jobOf, logFields, readRowBody, rowBody, toItem, type RowAnswer, type RowItem } from "./row.ts"
 import { Shard } from "./shard.ts"
@@ -22,6 +22,7 @@ const text = fc.string({ unit: "binary" })
 const json = fc.jsonValue().map(value => JSON.parse(JSON.stringify(value)) as unknown)
 const audience = fc.oneof(
   fc.tuple(id, id).map(([server, channel]) => viewersOf(server, channel)),
+  fc.tuple(id, id).map(([server, channel]) => viewersHolding(server, channel, "webhooks.manage")),
   id.map(server => membersOf(server)),
   id.map(user => userOnly(user)),
 )

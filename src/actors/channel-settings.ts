@@ -1,0 +1,170 @@
+import { type Channel, channelDelete, type ChannelPatch, channelUpdate } from "../contract/channels.ts"
+import { purgeMessages } from "../contract/jobs.ts"
+import { changesOf } from "../domain/audit.ts"
+import { membersOf, viewersOf } from "../domain/audience.ts"
+import { channelObject } from "../domain/channels.ts"
+import type { ChannelState, ServerState } from "../domain/states.ts"
+import { holdsVoice } from "../domain/voice.ts"
+import { deleteChannel, forgetChannel, updateChannel } from "../storage/channels.ts"
+import { requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { withoutTarget } from "./automod.ts"
+import { channelFields, channelTarget, movedTo, noCategory, placing, requireCategory } from "./channel-list.ts"
+import { allWebhooks, member } from "./needs.ts"
+import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { changing, settingsOf } from "./server-settings.ts"
+import { voiceEnding } from "./voice.ts"
+import { webhooksChanged, webhooksOf } from "./webhooks.ts"
+
+/** What becomes of one channel, among its commands; J1 and J2 of channel-list.ts hold here, too. */
+export interface ChannelSettingsCommands {
+  editChannel(input: Deed & { patch: ChannelPatch }): Channel
+  deleteChannel(input: Deed): { deleted: true }
+}
+
+export const channelSettingsCommands: ActorKind<ServerState, ChannelState, ChannelSettingsCommands>["commands"] = {
+  editChannel: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: channel, home: server, now, newId }, { user, reason, patch }) {
+      const caller = requireViewer(server, channel.id, user)
+      requirePermissionIn(server, channel.id, caller, "channels.manage", now)
+      const { position, category_id } = patch
+      // Where it stands is the server's matter, not the channel's alone.
+      if (position !== undefined || category_id !== undefined) requirePermission(server, caller, "channels.manage")
+      if (category_id !== undefined && category_id !== noCategory) requireCategory(server, channel, category_id, caller)
+
+      const moved = movedTo(server, [{ id: channel.id, position, category_id }])
+      const edited: ChannelState = {
+        ...channel,
+        ...moved.find(({ id }) => id === channel.id),
+        ...saidOf(channel, patch),
+      }
+      const changes = changesOf(channel, edited, channelFields)
+      // Others may make way though its own number stays: where places are free in between.
+      if (moved.length === 0 && Object.keys(changes).length === 0) return { reply: channelObject(channel) }
+      const shown = channelObject(edited)
+      const others = placing(
+        server,
+        moved.filter(({ id }) => id !== channel.id),
+      )
+      return {
+        apply: draft => {
+          draft.channels.set(edited.id, edited)
+          others.apply(draft)
+        },
+        write: [
+          updateChannel(edited),
+          ...others.write,
+          audited({ now, newId }, server.id, { user, reason }, "CHANNEL_UPDATE", channelTarget(edited), changes),
+        ],
+        publish: [...(Object.keys(changes).length === 0 ? [] : changed(channel, shown)), ...others.publish],
+        reply: shown,
+      }
+    },
+  },
+
+  deleteChannel: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: channel, home: server, now, newId }, { user, reason }) {
+      const caller = requireViewer(server, channel.id, user)
+      requirePermissionIn(server, channel.id, caller, "channels.manage", now)
+      const { id } = channel
+      const calls = [...server.voice.values()].filter(({ channel_id }) => channel_id === id)
+      const endings = calls.map(state => voiceEnding(server, state, now))
+      const freed = placing(
+        server,
+        [...server.channels.values()].flatMap(each =>
+          each.category_id === id ? [{ ...each, category_id: null }] : [],
+        ),
+      )
+      const hadWebhooks = webhooksOf(server).some(({ channel_id }) => channel_id === id)
+      const undefaulted =
+        id === server.default_channel_id ? withoutDefault(server, { user, reason }, { now, newId }) : undefined
+      const moderated = withoutTarget(server, id, { user, reason }, { now, newId })
+      return {
+        apply: draft => {
+          for (const ending of endings) ending.apply(draft)
+          freed.apply(draft)
+          undefaulted?.apply(draft)
+          moderated.apply(draft)
+          forget(draft, channel)
+        },
+        write: [
+          ...endings.flatMap(ending => ending.write),
+          ...freed.write,
+          deleteChannel({ id }),
+          forgetChannel({ id, server_id: server.id }),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "CHANNEL_DELETE",
+            channelTarget(channel),
+            changesOf(channel, null, channelFields),
+          ),
+          ...(undefaulted?.write ?? []),
+          ...moderated.write,
+        ],
+        publish: [
+          ...endings.flatMap(ending => ending.publish),
+          // Before the entry: whoever may view it knows of it until then, and nobody else hears of its end.
+          ...(hadWebhooks ? webhooksChanged(server.id, id) : []),
+          channelDelete.to(viewersOf(server.id, id), { id, server_id: server.id, guild_id: server.id }),
+          control(membersOf(server.id), {
+            type: "channel",
+            server: server.id,
+            channel: id,
+            before: channelObject(channel),
+            after: null,
+            overrides: server.overrides.get(id) ?? [],
+          }),
+          ...freed.publish,
+          ...(undefaulted?.publish ?? []),
+          purgeMessages.at({ channel_ids: [id] }, { key: `purge:${id}` }),
+        ],
+        reply: { deleted: true },
+      }
+    },
+  },
+}
+
+/** What decides who sees what knows of it before anybody is told. */
+const changed = (before: Readonlied<ChannelState>, after: Channel): Publication[] => [
+  control(membersOf(before.server_id), {
+    type: "channel",
+    server: before.server_id,
+    channel: before.id,
+    before: channelObject(before),
+    after,
+  }),
+  channelUpdate.to(viewersOf(before.server_id, before.id), after),
+]
+
+/** What a patch says of a channel beside its place; what only calls have is no matter of the others. */
+function saidOf(channel: Readonlied<ChannelState>, patch: ChannelPatch): Partial<ChannelState> {
+  return {
+    name: patch.name ?? channel.name,
+    topic: patch.topic === undefined ? channel.topic : patch.topic || null,
+    nsfw: patch.nsfw ?? channel.nsfw,
+    slowmode_seconds: patch.slowmode_seconds ?? channel.slowmode_seconds,
+    read_receipts_enabled: patch.read_receipts_enabled ?? channel.read_receipts_enabled,
+    ...(holdsVoice(channel) && {
+      user_limit: patch.user_limit ?? channel.user_limit,
+      bitrate: patch.bitrate ?? channel.bitrate,
+    }),
+  }
+}
+
+/** The server has no default channel any longer. */
+function withoutDefault(server: Readonlied<ServerState>, deed: Deed, moment: Parameters<typeof changing>[3]) {
+  return changing(server, { ...settingsOf(server), default_channel_id: null }, deed, moment)
+}
+
+/** What the home remembers of a channel that is gone, or of what led to it. */
+function forget(draft: ServerState, { id }: Readonlied<ChannelState>): void {
+  draft.channels.delete(id)
+  draft.overrides.delete(id)
+  for (const [code, invite] of draft.invites)
+    if (invite?.channel_id === id) draft.invites.set(code, { ...invite, channel_id: null })
+  for (const key of draft.typing.keys()) if (key.startsWith(`${id} `)) draft.typing.delete(key)
+}

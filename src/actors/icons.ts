@@ -1,0 +1,86 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { iconPath } from "../contract/icons.ts"
+import { guildUpdate, type Server as ShownServer } from "../contract/servers.ts"
+import { membersOf } from "../domain/audience.ts"
+import { serverObject, serverUpdate } from "../domain/servers.ts"
+import type { FileState, ServerState } from "../domain/states.ts"
+import { serverFile } from "../storage/blobs.ts"
+import { discardFile, useFile } from "../storage/files.ts"
+import { deleteIcon, putIcon } from "../storage/icons.ts"
+import { requireMember, requirePermission } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { discarded } from "./files.ts"
+import { iconKey, member, serverIcon } from "./needs.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+
+/** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
+export interface IconCommands {
+  putIcon(input: Deed & { file: FileState }): ShownServer
+  deleteIcon(input: Deed): { deleted: true }
+}
+
+type Server = Readonlied<ServerState>
+
+export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["commands"] = {
+  putIcon: {
+    needs: ({ user }) => [member(user), serverIcon],
+    turn(context, { user, reason, file }) {
+      const { state: server } = context
+      requirePermission(server, requireMember(server, user), "server.manage")
+      const { write, ...effects } = changed(context, { user, reason }, file)
+      const use = useFile({ key: serverFile(server.id, file.file) })
+      const icon_url = iconPath(server.id)
+      return {
+        ...effects,
+        write: [putIcon({ ...file, server_id: server.id, icon_url }), use, ...write],
+        reply: serverObject({ ...server, icon_url }),
+      }
+    },
+  },
+
+  deleteIcon: {
+    needs: ({ user }) => [member(user), serverIcon],
+    turn(context, { user, reason }) {
+      const { state: server } = context
+      requirePermission(server, requireMember(server, user), "server.manage")
+      if (!server.icons.get(iconKey)) return { reply: { deleted: true } }
+      const { write, ...effects } = changed(context, { user, reason }, null)
+      return { ...effects, write: [deleteIcon({ server_id: server.id }), ...write], reply: { deleted: true } }
+    },
+  },
+}
+
+/** What is the same whether there is another icon from now on, or none. */
+function changed(
+  { state: server, now, newId }: { state: Server; now: number; newId: () => Snowflake },
+  deed: Deed,
+  file: FileState | null,
+) {
+  const before = server.icons.get(iconKey)
+  const key = before && serverFile(server.id, before.file)
+  const icon_url = file && iconPath(server.id)
+  return {
+    apply: (draft: ServerState) => {
+      draft.icon_url = icon_url
+      draft.icons.set(iconKey, file)
+    },
+    write: [
+      ...(key ? [discardFile({ key, since: Math.floor(now / 1000) })] : []),
+      // Another picture has the same address.
+      audited(
+        { now, newId },
+        server.id,
+        deed,
+        "SERVER_UPDATE",
+        { type: "server", id: server.id, name: server.name },
+        {
+          icon_url: { old: server.icon_url, new: icon_url },
+        },
+      ),
+    ],
+    publish: [
+      guildUpdate.to(membersOf(server.id), serverUpdate({ ...server, icon_url })),
+      ...(key ? [discarded(key)] : []),
+    ],
+  }
+}

@@ -1,0 +1,138 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import { guildMemberUpdate } from "../contract/roles.ts"
+import type { Member } from "../contract/servers.ts"
+import { changesOf, type Changes } from "../domain/audit.ts"
+import { membersOf } from "../domain/audience.ts"
+import { holds, rankOf } from "../domain/permissions.ts"
+import { memberObject } from "../domain/servers.ts"
+import type { Actor, MemberState, ServerState } from "../domain/states.ts"
+import { updateMember } from "../storage/guild-members.ts"
+import type { Write } from "../storage/write.ts"
+import { requireMember, requirePermission, requireRank } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { member } from "./needs.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { voiceRechecks } from "./voice.ts"
+
+/**
+ * What a server knows of its members, among its home's commands. They keep:
+ *   M1  Nobody changes whoever ranks as high as himself; his own nickname everybody may change.
+ *   M2  The owner and administrators are never timed out.
+ */
+export interface MemberCommands {
+  /** Refuses whoever is no member; says which roles there are. */
+  requireMember(input: { user: Snowflake }): { server_id: Snowflake; roles: Snowflake[] }
+  /** `target` is the member as he is shown. */
+  editMember(input: Deed & { member_id: Snowflake; target: Actor; patch: MemberPatch }): Member
+}
+
+/** Null: none from now on; left out: as before. */
+export interface MemberPatch {
+  readonly nickname?: string | null | undefined
+  readonly timeout?: Timeout | null | undefined
+}
+/** Until when, in Unix seconds, or for how many seconds from now on. */
+type Timeout = ({ readonly until: number } | { readonly seconds: number }) & { readonly reason: string | null }
+
+type Server = Readonlied<ServerState>
+type KnownMember = Readonlied<MemberState>
+
+export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>["commands"] = {
+  requireMember: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user }) {
+      requireMember(server, user)
+      return { reply: { server_id: server.id, roles: [...server.roles.keys()] } }
+    },
+  },
+
+  editMember: {
+    needs: ({ user, member_id }) => [member(user), member(member_id)],
+    turn({ state: server, now, newId }, { user, reason, member_id, target: shown, patch: { nickname, timeout } }) {
+      const caller = requireMember(server, user)
+      const isOther = user !== member_id
+      if (nickname !== undefined && isOther) requirePermission(server, caller, "members.manage_nicknames")
+      if (timeout !== undefined) requirePermission(server, caller, "members.kick")
+      const target = server.members.get(member_id)
+      if (!target) throw fail("member_not_found")
+      if ((nickname !== undefined && isOther) || timeout !== undefined)
+        requireRank(server, caller, rankOf(server, target)) // M1
+      const edited: MemberState = { ...target, ...(nickname !== undefined && { nickname }) }
+      if (timeout !== undefined) {
+        edited.timeout_until = timeout && untilOf(timeout, now)
+        edited.timeout_reason = timeout && timeout.reason
+        if (timeout && !mayBeTimedOut(server, target)) throw fail("administrator_timeout") // M2
+      }
+      const reply = memberObject(server, edited, shown)
+      const changes = memberChanges(target, edited)
+      if (Object.keys(changes).length === 0) return { reply }
+      const why = reason ?? timeout?.reason ?? undefined
+      const about = { type: "member", id: member_id } as const
+      const noted = audited({ now, newId }, server.id, { user, reason: why }, "MEMBER_UPDATE", about, changes)
+      return { ...memberChange(server, edited, noted, shown), reply }
+    },
+  },
+}
+
+/** M2: what they would lose they hold all the same. */
+export const mayBeTimedOut = (server: Server, target: KnownMember): boolean => !holds(server, target, "administrator")
+
+/**
+ * Takes from a member what he may do, until then; `until` in Unix seconds, null: no longer. To be asked before: `mayBeTimedOut`.
+ * `shown` is the member as others see him, where he is at hand.
+ */
+export const timingOut = (
+  server: Server,
+  target: KnownMember,
+  until: number | null,
+  reason: string | null,
+  noted: Write,
+  shown?: Readonly<Actor>,
+) => memberChange(server, { ...target, timeout_until: until, timeout_reason: reason }, noted, shown)
+
+/** What the audit log says of it. Names of people are no part of it, so of nicknames it says only whether there is one. */
+export function memberChanges(before: KnownMember, after: KnownMember): Changes {
+  const changes = changesOf(before, after, ["timeout_until", "timeout_reason"])
+  if (before.nickname === after.nickname) return changes
+  return { nickname: { old: before.nickname !== null, new: after.nickname !== null }, ...changes }
+}
+
+/** A member as he is from now on: who is timed out leaves voice. */
+export function memberChange(server: Server, changed: KnownMember, noted: Write, shown?: Readonly<Actor>) {
+  return {
+    apply: (draft: ServerState) => {
+      draft.members.set(changed.user_id, { ...changed })
+    },
+    write: [updateMember({ ...changed, server_id: server.id }), noted],
+    publish: [
+      memberTold(server, changed, shown),
+      ...voiceRechecks(server, ({ user_id }) => user_id === changed.user_id),
+    ],
+  }
+}
+
+/** What members are told of one of them. His account's facts are in it where they are at hand; they have an event of their own. */
+export function memberTold(server: Server, changed: KnownMember, shown?: Readonly<Actor>) {
+  const { username, avatar_url, badges, ...facts } = memberObject(
+    server,
+    changed,
+    shown ?? { id: changed.user_id, username: "", badges: [] },
+  )
+  return guildMemberUpdate.to(membersOf(server.id), {
+    guild_id: server.id,
+    server_id: server.id,
+    user: { id: changed.user_id, ...(shown && { username, avatar_url }) },
+    ...(shown && { username, avatar_url, badges }),
+    ...facts,
+    ...(changed.nickname === null ? {} : { nick: changed.nickname }),
+  })
+}
+
+function untilOf(timeout: Timeout, now: number): number {
+  const seconds = Math.floor(now / 1000)
+  const until = "until" in timeout ? timeout.until : seconds + timeout.seconds
+  if (until <= seconds || until > seconds + limits.timeoutSeconds) throw fail("invalid_timeout")
+  return until
+}

@@ -1,0 +1,138 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import {
+  notificationSettingsUpdate,
+  type NotificationPatch,
+  type NotificationSettings,
+} from "../contract/notification-settings.ts"
+import { userOnly } from "../domain/audience.ts"
+import {
+  choiceKey,
+  chosen,
+  effectiveLevel,
+  isNoChoice,
+  isTold,
+  isMuted,
+  noChoice,
+  type NotificationChoice,
+} from "../domain/notification-levels.ts"
+import type { ServerState, UserState } from "../domain/states.ts"
+import { dropNotificationChoice, putNotificationChoice } from "../storage/notification-settings.ts"
+import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import { secondsAt } from "./sign-in.ts"
+
+/**
+ * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:
+ *   N1  At most `notificationSettings` choices of one user. The end of a membership ends those of the server.
+ */
+export interface NotificationLevelCommands {
+  /** `of`: what the server's home has said to somebody who may choose. */
+  chooseNotifications(input: {
+    of: NotificationDefault
+    channel_id: Snowflake | null
+    patch: NotificationPatch
+  }): NotificationSettings
+}
+
+/** A server's own level, said to somebody who is in it. */
+export interface NotificationDefault {
+  readonly server_id: Snowflake
+  readonly default_message_notifications: number
+}
+export const notificationDefaultOf = (server: Readonlied<ServerState>): NotificationDefault => ({
+  server_id: server.id,
+  default_message_notifications: server.default_message_notifications,
+})
+
+/** All of them are one fact of the home, under this key. */
+const all = "all"
+
+export const notificationChoiceFacts: NeedKind<UserState, ReadonlyMap<string, NotificationChoice>> = {
+  name: "notificationChoices",
+  keep: 1,
+  map: home => home.notificationChoices,
+  load: async (storage, user) => new Map([[all, await storage.notificationSettings.ofUser(user)]]),
+}
+export const notificationChoices = needOf(notificationChoiceFacts)(all)
+
+type User = Readonlied<UserState>
+
+const choicesOf = (user: User): ReadonlyMap<string, NotificationChoice> =>
+  user.notificationChoices.get(all) ?? new Map()
+
+export const notificationLevelCommands: ActorKind<UserState, UserState, NotificationLevelCommands>["commands"] = {
+  chooseNotifications: {
+    needs: () => [notificationChoices],
+    turn({ state: user, now }, { of, channel_id, patch }) {
+      const seconds = secondsAt(now)
+      const key = choiceKey(of.server_id, channel_id)
+      const before = choicesOf(user)
+      const choice = chosen(before.get(key) ?? noChoice, patch, seconds)
+      const isGone = isNoChoice(choice)
+      const after = new Map(before)
+      if (isGone) after.delete(key)
+      else after.set(key, choice)
+      if (after.size > limits.notificationSettings && after.size > before.size)
+        throw fail("notification_settings_limit") // N1
+      const shown = notificationSettingsObject(after, of, channel_id, seconds)
+      if (isGone && !before.has(key)) return { reply: shown }
+      const row = { user_id: user.id, server_id: of.server_id, channel_id }
+      return {
+        apply: draft => {
+          draft.notificationChoices.set(all, after)
+        },
+        write: [isGone ? dropNotificationChoice(row) : putNotificationChoice({ ...row, ...choice })],
+        publish: [notificationSettingsUpdate.to(userOnly(user.id), shown)],
+        reply: shown,
+      }
+    },
+  },
+}
+
+/** What a user has chosen, as he is shown it at a moment in Unix seconds. */
+export function notificationSettingsObject(
+  choices: ReadonlyMap<string, NotificationChoice>,
+  of: NotificationDefault,
+  channel_id: Snowflake | null,
+  now: number,
+): NotificationSettings {
+  const { server_id, default_message_notifications } = of
+  const choice = choices.get(choiceKey(server_id, channel_id)) ?? noChoice
+  const muted = isMuted(choice, now)
+  return {
+    server_id,
+    guild_id: server_id,
+    channel_id,
+    level: choice.level,
+    muted,
+    muted_until: muted ? (choice.muted_until ?? 0) : 0,
+    effective: effectiveLevel(near(choices, server_id, channel_id), default_message_notifications, now),
+  }
+}
+
+const near = (choices: ReadonlyMap<string, NotificationChoice>, server: Snowflake, channel: Snowflake | null) => ({
+  server: choices.get(choiceKey(server, null)) ?? noChoice,
+  channel: channel === null ? null : (choices.get(choiceKey(server, channel)) ?? noChoice),
+})
+
+/** Whether a user wants to be told of something in a channel; the command needs `notificationChoices`. */
+export const wantsToKnow = (
+  user: User,
+  { server_id, default_message_notifications }: NotificationDefault,
+  channel_id: Snowflake,
+  isMention: boolean,
+  now: number,
+): boolean =>
+  isTold(
+    effectiveLevel(near(choicesOf(user), server_id, channel_id), default_message_notifications, secondsAt(now)),
+    isMention,
+  )
+
+/** A membership began or has ended, and with it what was chosen before. */
+export function forgetServerChoices(draft: UserState, server: Snowflake): void {
+  const choices = draft.notificationChoices.get(all)
+  if (!choices) return
+  const kept = [...choices].filter(([key]) => !key.startsWith(choiceKey(server, null)))
+  draft.notificationChoices.set(all, new Map(kept))
+}

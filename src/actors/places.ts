@@ -1,0 +1,83 @@
+import { fail, unavailable } from "../contract/errors.ts"
+import type { Place, UserState } from "../domain/states.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+
+/**
+ * Places in servers that are about to be taken, among the commands of a user's home. Which servers somebody is in and which
+ * he owns is decided by their homes; that he does not come into more than he may, though he asks for several at once, by his:
+ *   Q1  Whoever asks for a place hears how many are asked for before it and not done with. They count as taken.
+ *   Q2  Nobody becomes an owner whose account is not active, or is about to be deleted; nor is an account about to be deleted
+ *       while somebody decides whether a server becomes his.
+ * Only memory knows of them: where the home moves, what is asked for in that moment is not counted.
+ */
+export interface PlaceCommands {
+  /** Under a token of its own; asked again it keeps its turn. @returns how many are before it, of each kind */
+  askForPlace(input: { token: string; owns: boolean; joins: boolean }): PlacesAhead
+  /** Until `leavePlace` nobody hands him a server. False: that is being decided just now. */
+  refusePlaces(input: { token: string }): { refused: boolean }
+  /** It is decided. */
+  leavePlace(input: { token: string }): { left: true }
+}
+
+export interface PlacesAhead {
+  readonly owned: number
+  readonly joined: number
+}
+
+/** Milliseconds after which nobody waits for a server's answer any longer. */
+const placeLasts = 20_000
+/** Places that a home remembers; who asks for more at once is told that so many are before him. */
+const placesKept = 1_000
+
+export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["commands"] = {
+  askForPlace: {
+    turn({ state: user, now }, { token, owns, joins }) {
+      if (user.deletion_status !== "active") throw fail("account_deleted") // Q2
+      if (owns && holdsPlace(user, now, place => place.ends === true)) throw unavailable("account may be about to end")
+      const ahead = { owned: 0, joined: 0 }
+      for (const [one, place] of user.places) {
+        if (one === token) break
+        if (place.until <= now) continue
+        if (place.owns) ahead.owned++
+        if (place.joins) ahead.joined++
+      }
+      return {
+        remember: draft => {
+          forgetOld(draft.places, now)
+          if (draft.places.has(token) || draft.places.size < placesKept)
+            draft.places.set(token, { owns, joins, until: now + placeLasts })
+        },
+        reply: ahead,
+      }
+    },
+  },
+
+  refusePlaces: {
+    turn({ state: user, now }, { token }) {
+      if (holdsPlace(user, now, place => place.owns)) return { reply: { refused: false } } // Q2
+      return {
+        remember: draft => {
+          forgetOld(draft.places, now)
+          draft.places.set(token, { owns: false, joins: false, ends: true, until: now + placeLasts })
+        },
+        reply: { refused: true },
+      }
+    },
+  },
+
+  leavePlace: {
+    turn: (_, { token }) => ({
+      remember: draft => {
+        draft.places.delete(token)
+      },
+      reply: { left: true },
+    }),
+  },
+}
+
+const holdsPlace = (user: Readonlied<UserState>, now: number, isSuch: (place: Place) => boolean): boolean =>
+  [...user.places.values()].some(place => place.until > now && isSuch(place))
+
+function forgetOld(places: Map<string, Place>, now: number): void {
+  for (const [token, { until }] of places) if (until <= now) places.delete(token)
+}

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest"
+import { fail } from "../../contract/errors.ts"
+import { silentLog } from "../../observability/log.ts"
+import { systemClock } from "../../system-clock.ts"
+import { TemporaryMembers } from "./temporary-members.ts"
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const resumeWindow = 10_000
+
+/** Who is there, and whose memberships ended where. */
+function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
+  const there = new Set<string>()
+  const ended: string[] = []
+  const members = new TemporaryMembers({
+    store: {
+      temporary: async users => users.flatMap(user_id => servers.map(server_id => ({ server_id, user_id }))),
+    },
+    end: async server => {
+      if (refuse.includes(server)) throw fail("internal")
+      ended.push(server)
+    },
+    isGone: user => !there.has(user),
+    resumeWindow,
+    clock: systemClock,
+    log: silentLog,
+  })
+  return {
+    members,
+    ended,
+    goes() {
+      there.delete("7")
+      members.gone(["7"])
+    },
+    /** His last session's worker died: he is gone, and nobody has written that down yet. */
+    isLost: () => void there.delete("7"),
+    comes() {
+      there.add("7")
+      members.back("7")
+    },
+    pass: (windows: number) => vi.advanceTimersByTimeAsync(windows * resumeWindow),
+  }
+}
+
+test("T1: whoever was back has a whole window when he is gone again, however long ago he went first", async () => {
+  const { ended, goes, comes, isLost, pass, members } = scene()
+  goes()
+  await pass(0.5)
+  comes()
+  expect(members.isPending("7")).toBe(false)
+  await pass(0.4)
+  isLost()
+  await pass(0.3)
+  expect(ended).toEqual([])
+  goes()
+  await pass(0.9)
+  expect(ended).toEqual([])
+  await pass(0.2)
+  expect(ended).toEqual(["1"])
+  expect(members.isPending("7")).toBe(false)
+})
+
+test("T1: whoever is back before it is written down that he went was not gone", async () => {
+  const { ended, goes, comes, isLost, members, pass } = scene()
+  comes()
+  members.gone(["7"])
+  await pass(0.9)
+  isLost()
+  await pass(0.2)
+  expect(ended).toEqual([])
+  goes()
+  await pass(1.1)
+  expect(ended).toEqual(["1"])
+})
+
+test("T2: a server that cannot end it holds up none of the others, and is asked again", async () => {
+  const refuse = ["1"]
+  const { ended, goes, members, pass } = scene({ servers: ["1", "2"], refuse })
+  goes()
+  await pass(1.1)
+  expect(ended).toEqual(["2"])
+  expect(members.isPending("7")).toBe(true)
+  refuse.pop()
+  await pass(4)
+  expect(ended).toContain("1")
+  expect(members.isPending("7")).toBe(false)
+})

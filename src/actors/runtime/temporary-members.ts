@@ -1,0 +1,132 @@
+import type { Snowflake } from "../../contract/fields.ts"
+import { Failure } from "../../contract/errors.ts"
+import type { Clock, Timer } from "../../domain/clock.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Storage } from "../../storage/storage.ts"
+import { isPassing } from "./passing.ts"
+
+export interface TemporaryMembersOptions {
+  readonly store: Pick<Storage["guildMembers"], "temporary">
+  /** Ends one membership, if it is temporary still. */
+  readonly end: (server: Snowflake, user: Snowflake) => Promise<unknown>
+  /** Whether this worker owns his home, and no worker takes its events. */
+  readonly isGone: (user: Snowflake) => boolean
+  /** A session that was left by a worker's death may be resumed for so many milliseconds. */
+  readonly resumeWindow: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Milliseconds between two tries of what could not be done for the moment. */
+const again = 2_000
+/** Until what a server refused is asked for once more. */
+const againLater = 30_000
+
+/**
+ * Ends the memberships of people who joined for as long as they are there. It keeps:
+ *   T1  Nobody is removed whose session may be resumed: he has been gone for a whole resume window more when it is asked for,
+ *       without having been back in between.
+ *   T2  Nobody is forgotten: until it is done, what is written beside his shard says that he has just gone, so that the
+ *       shard's next owner begins anew.
+ */
+export class TemporaryMembers {
+  readonly #options: TemporaryMembersOptions
+  readonly #timers = new Map<Snowflake, Timer | undefined>()
+  #stopped = false
+
+  constructor(options: TemporaryMembersOptions) {
+    this.#options = options
+  }
+
+  /** They have just gone, and that is written down. */
+  gone(left: readonly Snowflake[]): void {
+    if (this.#stopped) return
+    // While it was written down he may have come back.
+    const users = left.filter(user => this.#options.isGone(user))
+    const news = users.filter(user => !this.#timers.has(user))
+    for (const user of users) if (this.#timers.get(user)) this.#after(this.#options.resumeWindow, user)
+    if (news.length === 0) return
+    for (const user of news) this.#timers.set(user, undefined)
+    this.#look(news).catch((error: unknown) => {
+      this.#options.log.error({ err: error }, "temporary memberships not looked for")
+      for (const user of news) this.#timers.delete(user)
+    })
+  }
+
+  /** He is there. When he goes again he has a whole window again. */
+  back(user: Snowflake): void {
+    this.#timers.get(user)?.stop()
+    this.#timers.delete(user) // T1
+  }
+
+  /** T2 */
+  isPending(user: Snowflake): boolean {
+    return this.#timers.has(user)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    for (const timer of this.#timers.values()) timer?.stop()
+    this.#timers.clear()
+  }
+
+  /** Most have none. */
+  async #look(users: readonly Snowflake[]): Promise<void> {
+    const { resumeWindow } = this.#options
+    const found = await this.#patiently(() => this.#options.store.temporary(users))
+    if (this.#stopped) return
+    const affected = new Set(found?.map(({ user_id }) => user_id))
+    for (const user of users.filter(one => this.#timers.has(one)))
+      if (affected.has(user)) this.#after(resumeWindow, user)
+      else this.#timers.delete(user)
+  }
+
+  #after(milliseconds: number, user: Snowflake): void {
+    this.#timers.get(user)?.stop()
+    const timer = this.#options.clock.after(milliseconds, () => {
+      const isDue = () => this.#timers.get(user) === timer && this.#options.isGone(user)
+      this.#end(user, isDue)
+        .then(isDone => {
+          if (this.#timers.get(user) !== timer) return
+          if (isDone) this.#timers.delete(user)
+          else this.#after(againLater, user) // T2
+        })
+        .catch((error: unknown) => {
+          this.#options.log.error({ err: error }, "temporary memberships not looked for")
+          if (this.#timers.get(user) === timer) this.#timers.delete(user)
+        })
+    })
+    this.#timers.set(user, timer)
+  }
+
+  /** Before every step another look: whoever came back stays. What one server cannot do holds up none of the others. */
+  async #end(user: Snowflake, isDue: () => boolean): Promise<boolean> {
+    const { store, end, log } = this.#options
+    if (!isDue()) return true
+    const found = await this.#patiently(() => store.temporary([user]))
+    let isDone = true
+    for (const { server_id } of found ?? [])
+      try {
+        await this.#patiently(async () => {
+          if (isDue()) await end(server_id, user)
+        })
+      } catch (error) {
+        // A worker of the version before may own it, and does not know what is asked of it.
+        log.warn({ err: error, server: server_id }, "temporary membership not ended")
+        isDone = false
+      }
+    return isDone
+  }
+
+  async #patiently<T>(act: () => Promise<T>): Promise<T | undefined> {
+    while (!this.#stopped)
+      try {
+        return await act()
+      } catch (error) {
+        if (error instanceof Failure && error.code === "server_not_found") return undefined
+        if (!isPassing(error)) throw error
+        await this.#options.clock.sleep(again)
+      }
+    return undefined
+  }
+}

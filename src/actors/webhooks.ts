@@ -1,0 +1,312 @@
+import type { Embed } from "../contract/embeds.ts"
+import { fail, unavailable } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import { messageCreate } from "../contract/messages.ts"
+import { webhooksUpdate, type ListedWebhook, type Webhook, type WebhookExecution } from "../contract/webhooks.ts"
+import { changesOf, type Changes } from "../domain/audit.ts"
+import { viewersHolding, viewersOf } from "../domain/audience.ts"
+import { holdsMessages } from "../domain/channels.ts"
+import { sameHash } from "../domain/hashes.ts"
+import { isBlank, messageObject } from "../domain/messages.ts"
+import { secondsOf } from "../domain/snowflake.ts"
+import type { ChannelState, MessageState, ServerState, WebhookState } from "../domain/states.ts"
+import { executionObject, isPublicUrl, listedWebhook, webhookObject } from "../domain/webhooks.ts"
+import { insertWebhookMessage, messageKey, nonceKey } from "../storage/messages.ts"
+import { deleteWebhook, insertWebhook, updateWebhook } from "../storage/webhooks.ts"
+import { mayIn, mayView, requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { allWebhooks, allWebhooksKey, member, nonce } from "./needs.ts"
+import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
+
+/**
+ * Webhooks: made where their messages go, kept by their server. They keep:
+ *   Z1  Nobody but whoever created a webhook or made its token anew has seen the token: what comes here is its hash.
+ *   Z2  What a webhook sends was sent with the token of that moment, to the channel of that moment.
+ *   W3  One webhook and nonce make one message in a channel, however often they arrive.
+ */
+export interface WebhookChannelCommands {
+  createWebhook(input: Deed & { name: string; avatar_url?: string | undefined; token_hash: string }): Webhook
+  listChannelWebhooks(input: { user: Snowflake }): ListedWebhook[]
+}
+
+export interface WebhookServerCommands {
+  listServerWebhooks(input: { user: Snowflake }): ListedWebhook[]
+  readWebhook(input: { user: Snowflake; webhook_id: Snowflake }): Webhook
+  editWebhook(
+    input: Deed & {
+      webhook_id: Snowflake
+      patch: {
+        channel_id?: Snowflake | undefined
+        name?: string | undefined
+        /** `""`: none. */
+        avatar_url?: string | undefined
+      }
+    },
+  ): Webhook
+  deleteWebhook(input: Deed & { webhook_id: Snowflake }): { deleted: true }
+  setWebhookToken(input: Deed & { webhook_id: Snowflake; token_hash: string }): Webhook
+  executeWebhook(input: {
+    webhook_id: Snowflake
+    /** The webhook's, as the door found it. */
+    channel_id: Snowflake
+    token_hash: string
+    content?: string | undefined
+    /** Instead of the webhook's own. */
+    username?: string | undefined
+    avatar_url?: string | undefined
+    embeds?: readonly Embed[] | undefined
+    nonce?: string | undefined
+  }): WebhookExecution
+}
+
+type Server = Readonlied<ServerState>
+type Known = Readonlied<WebhookState>
+const managing = "webhooks.manage"
+
+export const webhookChannelCommands: ActorKind<ServerState, ChannelState, WebhookChannelCommands>["commands"] = {
+  createWebhook: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: channel, home: server, now, newId }, { user, reason, name, avatar_url = "", token_hash }) {
+      requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), managing, now)
+      requirePublic(avatar_url)
+      requireRoom(server, channel)
+      if (webhooksOf(server).length >= limits.webhooksPerServer) throw fail("webhook_limit")
+      const id = newId()
+      const created: WebhookState = {
+        id,
+        server_id: server.id,
+        channel_id: channel.id,
+        creator_id: user,
+        name,
+        avatar_url: avatar_url === "" ? null : avatar_url,
+        token_hash, // Z1
+        created_at: secondsOf(id),
+      }
+      return {
+        apply: draft => keep(draft, [...webhooksOf(server), created]),
+        write: [
+          insertWebhook(created),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "WEBHOOK_CREATE",
+            targetOf(created),
+            webhookChanges(null, created),
+          ),
+        ],
+        publish: webhooksChanged(server.id, channel.id),
+        reply: webhookObject(created),
+      }
+    },
+  },
+
+  listChannelWebhooks: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: channel, home: server, now }, { user }) {
+      requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), managing, now)
+      return { reply: webhooksIn(server, channel.id).map(listedWebhook) }
+    },
+  },
+}
+
+export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookServerCommands>["commands"] = {
+  listServerWebhooks: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: server, now }, { user }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, managing)
+      const his = webhooksOf(server).filter(
+        ({ channel_id }) => mayView(server, channel_id, caller) && mayIn(server, channel_id, caller, managing, now),
+      )
+      return { reply: his.map(listedWebhook) }
+    },
+  },
+
+  readWebhook: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: server, now }, { user, webhook_id }) {
+      return { reply: webhookObject(managed(server, webhook_id, user, now)) }
+    },
+  },
+
+  editWebhook: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: server, now, newId }, { user, reason, webhook_id, patch }) {
+      const found = managed(server, webhook_id, user, now)
+      const edited: WebhookState = {
+        ...found,
+        channel_id: patch.channel_id ?? found.channel_id,
+        name: patch.name ?? found.name,
+        avatar_url:
+          patch.avatar_url === undefined ? found.avatar_url : patch.avatar_url === "" ? null : patch.avatar_url,
+      }
+      if (edited.channel_id !== found.channel_id) {
+        const channel = server.channels.get(edited.channel_id)
+        if (!channel) throw fail("channel_not_found")
+        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), managing, now)
+        requireRoom(server, channel)
+      }
+      requirePublic(patch.avatar_url ?? "")
+      const changes = webhookChanges(found, edited)
+      if (Object.keys(changes).length === 0) return { reply: webhookObject(found) }
+      return {
+        apply: draft => keep(draft, replaced(server, edited)),
+        write: [
+          updateWebhook(edited),
+          audited({ now, newId }, server.id, { user, reason }, "WEBHOOK_UPDATE", targetOf(edited), changes),
+        ],
+        publish: webhooksChanged(server.id, found.channel_id, edited.channel_id),
+        reply: webhookObject(edited),
+      }
+    },
+  },
+
+  deleteWebhook: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: server, now, newId }, { user, reason, webhook_id }) {
+      const found = managed(server, webhook_id, user, now)
+      return {
+        apply: draft =>
+          keep(
+            draft,
+            webhooksOf(server).filter(({ id }) => id !== webhook_id),
+          ),
+        write: [
+          deleteWebhook({ id: webhook_id }),
+          audited(
+            { now, newId },
+            server.id,
+            { user, reason },
+            "WEBHOOK_DELETE",
+            targetOf(found),
+            webhookChanges(found, null),
+          ),
+        ],
+        publish: webhooksChanged(server.id, found.channel_id),
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  setWebhookToken: {
+    needs: ({ user }) => [member(user), allWebhooks],
+    turn({ state: server, now, newId }, { user, reason, webhook_id, token_hash }) {
+      const found = managed(server, webhook_id, user, now)
+      const edited: WebhookState = { ...found, token_hash }
+      return {
+        apply: draft => keep(draft, replaced(server, edited)),
+        write: [
+          updateWebhook(edited),
+          audited({ now, newId }, server.id, { user, reason }, "WEBHOOK_UPDATE", targetOf(edited), {
+            token_regenerated: { old: false, new: true },
+          }),
+        ],
+        publish: webhooksChanged(server.id, found.channel_id),
+        reply: webhookObject(edited),
+      }
+    },
+  },
+
+  executeWebhook: {
+    needs: ({ webhook_id, channel_id, nonce: sent }, { suspect }) => [
+      allWebhooks,
+      // As with people's messages: newer nonces are in memory, older ones are caught by their unique index.
+      ...(sent !== undefined && suspect ? [nonce(channel_id, webhook_id, sent)] : []),
+    ],
+    turn({ state: server, newId }, { webhook_id, channel_id, token_hash, content = "", nonce: sent, ...shown }) {
+      const webhook = webhookIn(server, webhook_id)
+      if (!sameHash(webhook.token_hash, token_hash)) throw fail("invalid_webhook_token") // Z2
+      if (webhook.channel_id !== channel_id) throw unavailable("the webhook has just moved")
+      const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel_id, webhook_id, sent))
+      if (repeated) return { reply: executionObject(repeated) } // W3
+      const { username = "", avatar_url = "", embeds = [] } = shown
+      if (!holdsMessages(server.channels.get(channel_id)!)) throw fail("not_a_text_channel")
+      if (embeds.length > limits.embedsPerMessage) throw fail("too_many_embeds")
+      if (content === "" && embeds.length === 0) throw fail("empty_message")
+      if (content !== "" && isBlank(content)) throw fail("invalid_content")
+      requirePublic(avatar_url)
+      const message: MessageState & { webhook_id: Snowflake; webhook_name: string } = {
+        id: newId(),
+        channel_id,
+        server_id: server.id,
+        author_id: webhook_id,
+        author_username: username === "" ? webhook.name : username,
+        author_badges: [],
+        content: content === "" ? null : content,
+        edited_at: null,
+        reply_to_id: null,
+        nonce: sent ?? null,
+        pinned: false,
+        webhook_id,
+        webhook_name: username === "" ? webhook.name : username,
+        webhook_avatar_url: avatar_url === "" ? webhook.avatar_url : avatar_url,
+        embeds: embeds.length === 0 ? null : embeds,
+      }
+      return {
+        apply: draft => {
+          draft.messages.set(messageKey(channel_id, message.id), message)
+          if (sent !== undefined) draft.nonces.set(nonceKey(channel_id, webhook_id, sent), message)
+        },
+        write: [insertWebhookMessage(message)],
+        publish: [messageCreate.to(viewersOf(server.id, channel_id), messageObject(message, null))],
+        reply: executionObject(message),
+      }
+    },
+  },
+}
+
+/** What those who may manage the webhooks of channels are told when they have changed, or go with their channel: before that goes. */
+export const webhooksChanged = (server: Snowflake, ...channels: readonly Snowflake[]): Publication[] =>
+  [...new Set(channels)].map(channel_id =>
+    webhooksUpdate.to(viewersHolding(server, channel_id, managing), {
+      guild_id: server,
+      server_id: server,
+      channel_id,
+    }),
+  )
+
+/** All webhooks of a server; the command needs `allWebhooks`. Those of a channel that is gone went with it. */
+export const webhooksOf = (server: Server): readonly Known[] =>
+  (server.webhooks.get(allWebhooksKey) ?? []).filter(({ channel_id }) => server.channels.has(channel_id))
+
+const webhooksIn = (server: Server, channel: Snowflake): readonly Known[] =>
+  webhooksOf(server).filter(({ channel_id }) => channel_id === channel)
+
+function webhookIn(server: Server, id: Snowflake): Known {
+  const found = webhooksOf(server).find(webhook => webhook.id === id)
+  if (!found) throw fail("webhook_not_found")
+  return found
+}
+
+/** A webhook that a user may manage. */
+function managed(server: Server, id: Snowflake, user: Snowflake, now: number): Known {
+  const found = webhookIn(server, id)
+  const caller = requireViewer(server, found.channel_id, user)
+  requirePermissionIn(server, found.channel_id, caller, managing, now)
+  return found
+}
+
+/** Whether a channel takes one more. */
+function requireRoom(server: Server, channel: Readonlied<ChannelState>): void {
+  if (!holdsMessages(channel)) throw fail("not_a_text_channel")
+  if (webhooksIn(server, channel.id).length >= limits.webhooksPerChannel) throw fail("webhook_limit")
+}
+
+/** `""`: no address. */
+function requirePublic(url: string): void {
+  if (url !== "" && !isPublicUrl(url)) throw fail("private_address")
+}
+
+const replaced = (server: Server, edited: WebhookState): readonly Known[] =>
+  webhooksOf(server).map(webhook => (webhook.id === edited.id ? edited : webhook))
+
+function keep(draft: ServerState, webhooks: readonly Known[]): void {
+  draft.webhooks.set(allWebhooksKey, webhooks)
+}
+
+const targetOf = ({ id, name }: Known) => ({ type: "webhook", id, name }) as const
+
+const webhookChanges = (before: Known | null, after: Known | null): Changes =>
+  changesOf(before, after, ["name", "channel_id", "avatar_url"])
