@@ -266,7 +266,7 @@ export class ForeignLogs {
   }
 }
 
-const changesAccess = /^\{"type":"(?:role|channel|overrides|memberRoles)"/
+const changesAccess = /^\{"type":"(?:role|channel|channelsMoved|overrides|server|memberRoles)"/
 
 /** Another piece of a log that is held. */
 function note(held: Held, item: LogItem): void {

@@ -8,6 +8,7 @@ import type { Control } from "../domain/control.ts"
 import type { LogItem } from "../domain/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
+import { controlOf, userOf } from "./controls.ts"
 import { Frame } from "./frames.ts"
 import { belongsTo, nextPiece, passPiece } from "./foreign-log.ts"
 import type { Listeners } from "./listeners.ts"
@@ -209,8 +210,9 @@ export class Reader {
       if (isCut(session, home, number) || (audience.kind !== "user" && session.hidden?.has(audience.server))) return
       if (!this.#options.listeners.isFor(session, audience, name, except)) return
       this.#options.listeners.sendItem(session, item, name, s)
-    } else if (header[0] === "c" && !isCut(session, header[3], header[2]))
-      this.control(session, JSON.parse(item.data) as Control, s)
+    } else if (header[0] === "c" && !isCut(session, header[3], header[2])) {
+      if ((userOf(header) ?? session.user) === session.user) this.control(session, controlOf(item), s)
+    }
   }
 
   /**
@@ -242,7 +244,9 @@ export class Reader {
         return
       case "role":
       case "channel":
+      case "channelsMoved":
       case "overrides":
+      case "server":
         this.#advance(session, control.server, s)
     }
   }

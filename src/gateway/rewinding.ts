@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { isRulesChange, type Control } from "../domain/control.ts"
-import type { LogItem } from "../domain/log-entry.ts"
+import { controlOf } from "./controls.ts"
 import { belongsTo } from "./foreign-log.ts"
 import type { Rules } from "./rules.ts"
 import type { Session } from "./session.ts"
@@ -49,13 +49,6 @@ export function takeBack(session: Session): void {
     session.ownRules.set(server, guild.rules)
     session.guilds.put(guild.view.seen(roles, before(guild.rules, past)))
   }
-}
-
-const parsed = new WeakMap<LogItem, Control>()
-function controlOf(item: LogItem): Control {
-  let control = parsed.get(item)
-  if (!control) parsed.set(item, (control = JSON.parse(item.data) as Control))
-  return control
 }
 
 /** Thousands may come from one log: the way back is made once. */

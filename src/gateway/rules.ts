@@ -4,7 +4,15 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Audience } from "../domain/audience.ts"
 import type { RulesChange } from "../domain/control.ts"
-import { everyoneHolds, holds, holdsIn, type AccessRules, type Holder, type Override } from "../domain/permissions.ts"
+import {
+  everyoneHolds,
+  holds,
+  holdsIn,
+  without,
+  type AccessRules,
+  type Holder,
+  type Override,
+} from "../domain/permissions.ts"
 
 export type ServerAudience = Exclude<Audience, { kind: "user" }>
 
@@ -42,24 +50,34 @@ export class Rules implements Parts {
   next: Step | undefined
   readonly #audienceOfViewers: string
   /** Channels whose overrides say who may view them, with the key of their audience. */
-  readonly #special = new Map<Snowflake, string>()
+  readonly #special: ReadonlyMap<Snowflake, string>
   /** Members that such overrides name. */
-  readonly #named = new Set<Snowflake>()
+  readonly #named: ReadonlySet<Snowflake>
   readonly #keys = new Map<string, readonly string[]>()
   readonly #visible = new Map<string, ReadonlySet<Snowflake>>()
 
-  constructor({ id, owner_id, roles, channels }: Parts) {
+  /** @param like rules whose channels have the same overrides */
+  constructor({ id, owner_id, roles, channels }: Parts, like?: Rules) {
     this.id = id
     this.owner_id = owner_id
     this.roles = roles
     this.channels = channels
     this.#audienceOfViewers = everyoneHolds(this, viewing) ? everybody : viewing
-    for (const [channel, { overrides }] of channels) {
-      const key = keyOf(overrides)
-      if (key === undefined) continue
-      this.#special.set(channel, key)
-      for (const { type, target_id } of overrides) if (type === "member") this.#named.add(target_id)
+    if (like) {
+      this.#special = like.#special
+      this.#named = like.#named
+      return
     }
+    const special = new Map<Snowflake, string>()
+    const named = new Set<Snowflake>()
+    for (const [channel, { overrides }] of channels) {
+      const found = viewersBy(overrides)
+      if (!found) continue
+      special.set(channel, found.key)
+      for (const member of found.members) named.add(member)
+    }
+    this.#special = special
+    this.#named = named
   }
 
   /** The rules after a change, or, taken back, before it. */
@@ -67,24 +85,61 @@ export class Rules implements Parts {
     switch (change.type) {
       case "role": {
         const permissions = isTakenBack ? change.before : change.after
-        return new Rules({
-          ...this.#parts,
-          roles: changed(this.roles, change.role, permissions && { permissions: new Set<Permission>(permissions) }),
-        })
+        const granted = permissions && { permissions: new Set<Permission>(permissions) }
+        const parts = { ...this.#parts, roles: changed(this.roles, change.role, granted) }
+        if (isTakenBack)
+          return change.overrides ? this.#saying(parts, change.role, change.overrides) : this.#like(parts)
+        return granted ? this.#like(parts) : this.#saying(parts, change.role, [])
       }
       case "channel": {
         const channel = isTakenBack ? change.before : change.after
-        const overrides = this.channels.get(change.channel)?.overrides ?? []
-        const channels = changed(this.channels, change.channel, channel && { channel, overrides })
-        return new Rules({ ...this.#parts, channels })
+        const known = this.channels.get(change.channel)?.overrides
+        const overrides = known ?? (isTakenBack && change.overrides ? change.overrides : [])
+        return this.#withChannel(change.channel, channel && { channel, overrides })
+      }
+      case "channelsMoved": {
+        const channels = new Map(this.channels)
+        for (const { channel: id, before, after } of change.moves) {
+          const known = channels.get(id)
+          if (known) channels.set(id, { ...known, channel: { ...known.channel, ...(isTakenBack ? before : after) } })
+        }
+        return this.#like({ ...this.#parts, channels })
       }
       case "overrides": {
         const known = this.channels.get(change.channel) ?? { channel: change.shown }
         const overrides = isTakenBack ? change.before : change.after
-        const channels = changed(this.channels, change.channel, { ...known, overrides })
-        return new Rules({ ...this.#parts, channels })
+        return this.#withChannel(change.channel, { ...known, overrides })
+      }
+      case "server": {
+        const { owner_id } = isTakenBack ? change.before : change.after
+        return this.#like({ ...this.#parts, owner_id })
       }
     }
+  }
+
+  /** Other rules, by which the same is said of who may view channels. */
+  #like(parts: Parts): Rules {
+    return new Rules(parts, this)
+  }
+
+  #withChannel(id: Snowflake, channel: RuledChannel | null): Rules {
+    const parts = { ...this.#parts, channels: changed(this.channels, id, channel) }
+    const [before, after] = [this.channels.get(id), channel].map(one =>
+      one ? viewersBy(one.overrides)?.key : undefined,
+    )
+    return before === after ? this.#like(parts) : new Rules(parts)
+  }
+
+  /** Of one role channels say this and nothing else. */
+  #saying(parts: Parts, role: Snowflake, said: readonly (readonly [channel: Snowflake, override: Override])[]): Rules {
+    const own = new Map(said)
+    const channels = new Map(this.channels)
+    for (const [id, known] of channels) {
+      const [others, override] = [without(known.overrides, role), own.get(id)]
+      if (!override && others.length === known.overrides.length) continue
+      channels.set(id, { ...known, overrides: override ? [...others, override] : others })
+    }
+    return new Rules({ ...parts, channels })
   }
 
   get #parts(): Parts {
@@ -95,6 +150,7 @@ export class Rules implements Parts {
   audienceKey(audience: ServerAudience): string {
     if (audience.kind === "members") return everybody
     if (audience.kind === "viewers") {
+      if (audience.permission !== undefined) return `${audience.permission} in ${audience.channel}`
       const key = this.#keyOfViewers(audience.channel)
       const also = audience.also === undefined ? key : this.#keyOfViewers(audience.also)
       if (key === also || key === everybody) return key
@@ -119,9 +175,10 @@ export class Rules implements Parts {
   /** Whether an audience of this server includes a member. */
   includes(audience: ServerAudience, member: Holder): boolean {
     if (audience.kind === "members") return true
-    return audience.kind === "viewers"
-      ? this.mayView(audience.channel, member) || (audience.also !== undefined && this.mayView(audience.also, member))
-      : holds(this, member, audience.permission)
+    if (audience.kind === "holders") return holds(this, member, audience.permission)
+    const { channel, also, permission } = audience
+    if (permission !== undefined) return this.mayView(channel, member) && this.#mayIn(channel, member, permission)
+    return this.mayView(channel, member) || (also !== undefined && this.mayView(also, member))
   }
 
   #keyOfViewers(channel: Snowflake): string {
@@ -130,7 +187,11 @@ export class Rules implements Parts {
 
   /** A channel that is not known here has no overrides. */
   mayView(channel: Snowflake, member: Holder): boolean {
-    return holdsIn(this, this.channels.get(channel)?.overrides ?? [], member, viewing)
+    return this.#mayIn(channel, member, viewing)
+  }
+
+  #mayIn(channel: Snowflake, member: Holder, permission: Permission): boolean {
+    return holdsIn(this, this.channels.get(channel)?.overrides ?? [], member, permission)
   }
 
   visibleTo(member: Holder): ReadonlySet<Snowflake> {
@@ -143,6 +204,12 @@ export class Rules implements Parts {
     return visible
   }
 
+  /** What is remembered goes; it is made again for whoever asks. */
+  forget(): void {
+    this.#keys.clear()
+    this.#visible.clear()
+  }
+
   /** Members of one kind see the same. */
   #kindOf(member: Holder): string {
     const isAlone = member.user_id === this.owner_id || this.#named.has(member.user_id)
@@ -153,14 +220,33 @@ export class Rules implements Parts {
 /** Whether an audience is published to topics. */
 export const isSubscribed = (key: string): boolean => key === everybody || key.startsWith(viewing)
 
-/** The audience of those who may view a channel with these overrides; undefined: they do not matter for that. */
-function keyOf(overrides: readonly Override[]): string | undefined {
-  const said = overrides.flatMap(({ type, target_id, allow, deny }) =>
-    allow.includes(viewing) ? [`${type}+${target_id}`] : deny.includes(viewing) ? [`${type}-${target_id}`] : [],
-  )
-  return said.length === 0
-    ? undefined
-    : `${viewing} ${hash("sha256", said.toSorted().join(), "base64url").slice(0, 16)}`
+/** What overrides say of who may view a channel. */
+interface Viewers {
+  /** Of their audience. */
+  readonly key: string
+  readonly members: readonly Snowflake[]
+}
+
+/** Versions of the rules share the overrides that did not change. Null: they say nothing of it. */
+const viewers = new WeakMap<readonly Override[], Viewers | null>()
+
+function viewersBy(overrides: readonly Override[]): Viewers | null {
+  let known = viewers.get(overrides)
+  if (known === undefined) viewers.set(overrides, (known = readViewers(overrides)))
+  return known
+}
+
+function readViewers(overrides: readonly Override[]): Viewers | null {
+  const said: string[] = []
+  const members: Snowflake[] = []
+  for (const { type, target_id, allow, deny } of overrides) {
+    const isAllowed = allow.includes(viewing)
+    if (!isAllowed && !deny.includes(viewing)) continue
+    said.push(`${target_id}${isAllowed ? "+" : "-"}${type}`)
+    if (type === "member") members.push(target_id)
+  }
+  if (said.length === 0) return null
+  return { key: `${viewing} ${hash("sha256", said.toSorted().join(), "base64url").slice(0, 16)}`, members }
 }
 
 function changed<V>(map: ReadonlyMap<Snowflake, V>, key: Snowflake, value: V | null): ReadonlyMap<Snowflake, V> {
@@ -175,15 +261,19 @@ function remember<V>(map: Map<string, V>, key: string, value: V): void {
   map.set(key, value)
 }
 
+interface ViewChanges {
+  readonly gained: readonly Channel[]
+  readonly lost: readonly Snowflake[]
+}
+
 /** What a member may view and may not where he stood before. A channel that came or went with the change has an event of its own. */
-export function viewChanges(
-  from: Rules,
-  before: Holder,
-  to: Rules,
-  after: Holder,
-): { gained: readonly Channel[]; lost: readonly Snowflake[] } {
+export function viewChanges(from: Rules, before: Holder, to: Rules, after: Holder): ViewChanges {
   if (from === to && before.roles === after.roles) return nothing
-  if (before === after && from.next?.to === to && !mayMatter(from.next.change, after)) return nothing
+  if (before === after && from.next?.to === to) {
+    const { change } = from.next
+    if (!mayMatter(change, after)) return nothing
+    if (change.type === "overrides") return viewChangesIn(change.channel, from, to, after)
+  }
   const [was, is] = [from.visibleTo(before), to.visibleTo(after)]
   if (was === is) return nothing
   const gained = [...is].flatMap(id => (was.has(id) || !from.channels.has(id) ? [] : [to.channels.get(id)!.channel]))
@@ -192,8 +282,18 @@ export function viewChanges(
 }
 const nothing = { gained: [], lost: [] } as const
 
+/** The same where nothing but the overrides of one channel changed: members' views of all others need not be made for that. */
+function viewChangesIn(channel: Snowflake, from: Rules, to: Rules, member: Holder): ViewChanges {
+  const known = to.channels.get(channel)
+  if (!known || !from.channels.has(channel)) return nothing
+  const mayView = to.mayView(channel, member)
+  if (mayView === from.mayView(channel, member)) return nothing
+  return mayView ? { gained: [known.channel], lost: [] } : { gained: [], lost: [channel] }
+}
+
 /** Whether a change can change what a member sees. A role that is new or gone may have overrides. */
 function mayMatter(change: RulesChange, member: Holder): boolean {
+  if (change.type === "server") return [change.before.owner_id, change.after.owner_id].includes(member.user_id)
   if (change.type !== "role") return change.type === "overrides"
   if (change.role !== change.server && !member.roles.includes(change.role)) return false
   const { before, after } = change

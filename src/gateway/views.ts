@@ -25,7 +25,8 @@ interface Version {
 /** What the worker knows of a server whose members' sessions it holds; its own log keeps it current. */
 export class ServerView {
   readonly id: Snowflake
-  readonly name: string
+  /** Whoever comes is told the newest; a change follows in his stream, too. */
+  name: string
   /** The log has a gap: what is known here may be wrong, and nobody may come to it any more. */
   isOver = false
   /** Sessions that hold this server, live or not. */
@@ -65,10 +66,22 @@ export class ServerView {
     return guild
   }
 
-  /** A change of the rules, from the worker's own log. What was so before the view was loaded is in it. */
+  /**
+   * A change of the rules, from the worker's own log. What was so before the view was loaded is in it. By then all live
+   * sessions have left the version before the last: what is remembered for them there is more than the version itself.
+   */
   apply(change: RulesChange, row: number, at: number, oldest: number): void {
     if (row <= this.#loadedRow) return
+    if (change.type === "server") {
+      this.name = change.after.name
+      if (change.before.owner_id === change.after.owner_id) return
+    }
     const before = this.now
+    const left = this.#versions.at(-2)?.rules
+    if (left) {
+      left.forget()
+      this.#seen.delete(left)
+    }
     const rules = before.after(change)
     before.next = { at, change, to: rules }
     this.#versions.push({ at, row, rules })
