@@ -11,8 +11,19 @@ export const channels = ({ ask, noteTyping }: Http): Handlers<typeof routes> => 
   createChannel: ({ params, body, caller, reason }) =>
     ask(serverActor, params.server_id, { type: "createChannel", user: caller.user_id, reason, channel: body }),
 
+  reorderChannels: ({ params, body, caller, reason }) =>
+    ask(serverActor, params.server_id, { type: "reorderChannels", user: caller.user_id, reason, moves: body.channels }),
+
   getChannel: ({ params, caller }) =>
     ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id }),
+
+  editChannel: ({ params, body, caller, reason }) =>
+    ask(channelActor, params.channel_id, { type: "editChannel", user: caller.user_id, reason, patch: body }),
+
+  async deleteChannel({ params, caller, reason }) {
+    await ask(channelActor, params.channel_id, { type: "deleteChannel", user: caller.user_id, reason })
+    return success
+  },
 
   async startTyping({ params, caller }) {
     const hidden = caller.typing_indicators === false

@@ -13,6 +13,7 @@ import { fail } from "../contract/errors.ts"
 import { AccessTokens } from "../domain/access-tokens.ts"
 import { silentLog } from "../observability/log.ts"
 import { createMetrics } from "../observability/metrics.ts"
+import type { Blobs } from "../storage/blobs.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { UserRow } from "../storage/users.ts"
 import { createHttpDoor, type HttpDoor } from "./door.ts"
@@ -52,6 +53,8 @@ const create = (async (actor: { kind: string }, command: { type: string; user: U
 
 /** Rows of what no test here looks at. */
 const nothingThere = new Proxy({}, { get: () => async () => [] })
+/** The picture of every emoji. */
+const stored = { bytes: Buffer.alloc(0), hash: "h", reads: 0 }
 const played: Record<string, object> = {
   users: {
     find: async (id: string) => users.find(user => user.id === id),
@@ -76,8 +79,32 @@ const played: Record<string, object> = {
   relationships: { list: async () => [] },
   accountDeletion: { isOwner: async () => false, botsOf: async () => [] },
   exports: { latest: async () => undefined, latestReady: async () => undefined },
+  emojis: {
+    file: async () => ({
+      server_id: "1",
+      file: "a".repeat(32),
+      content_type: "image/png",
+      hash: stored.hash,
+      size: stored.bytes.length,
+    }),
+  },
+  stickers: {
+    file: async () => undefined,
+    suggested: async () => [],
+    serverOf: async () => undefined,
+    isOwnMessage: async () => false,
+  },
+  icons: { shown: async () => undefined },
 }
 const storage = new Proxy(played, { get: (known, name) => known[String(name)] ?? nothingThere }) as unknown as Storage
+const blobs: Blobs = {
+  put: async () => {},
+  async get() {
+    stored.reads++
+    return stored.bytes.length > 0 ? stored.bytes : undefined
+  },
+  delete: async () => {},
+}
 
 const policy = {
   password_min_length: 12, password_max_length: 128, password_require_uppercase: true, password_require_lowercase: true, password_require_digit: true,
@@ -98,7 +125,7 @@ let limited = { port: 0, socket: undefined as unknown as uWS.us_listen_socket }
 async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) {
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
   const door = createHttpDoor({
-    ask, create, storage, tokens, policy, metrics, clock: Date.now, log: silentLog, addJob: async () => {},
+    ask, create, storage, blobs, tokens, policy, metrics, clock: Date.now, log: silentLog, addJob: async () => {},
     admission: createAdmission({ redis, keys, tokens, enabled }),
     workersOf: async () => ["w1"],
     noteTyping: async () => {},
@@ -107,12 +134,13 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     accessTokens: () => new AccessTokens([]),
     hashing: createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 3_000 }),
     secrets: createSecrets("ab".repeat(32)),
+    classifiers: { backends: [], scores: async () => ({}) },
     health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
     status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
     maintenance: () => undefined, isBlocked: () => false,
     publicUrl: "https://chat.example", trustedProxies: more.trustedProxies ?? [],
     pages: new Map([["/docs", { contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' }]]),
-    bounds: { bodyBytes: 4096, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },
+    bounds: { bodyBytes: 4096, uploadBytes: 4_194_304, uploadShare: 4_194_304, uploadTimeout: 1_000, downloadBytes: 20_000_000, downloadShare: 20_000_000, downloadTimeout: 1_000, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },
   }) // prettier-ignore
   const app = uWS.App()
   door.register(app)
@@ -356,6 +384,42 @@ test("a client that goes away while its answer is made harms nobody", async () =
   await expect.poll(async () => (await call("GET", "/health")).status).toBe(200)
   finish!()
   expect((await call("GET", "/health")).status).toBe(200)
+})
+
+test("a file is read when it is wanted and there is room; whoever does not read it is cut off", async () => {
+  // More than the buffers between two sockets hold.
+  stored.bytes = Buffer.alloc(16_000_000, "0123456789abcdef-")
+  const path = "/api/v1/media/emojis/7"
+  const inFlight = async () => /^starling_http_requests_in_flight (\d+)$/m.exec(await metrics.registry.metrics())?.[1]
+  expect(await inFlight()).toBe("0")
+  let ended = false
+  const slow = connect(port, "127.0.0.1", () => slow.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))
+  slow.on("error", () => {}).on("close", () => (ended = true))
+  slow.pause()
+  await expect.poll(() => stored.reads).toBe(1)
+  const refused = await call("GET", path)
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"])
+  // Neither needs the bytes.
+  const known = await call("GET", path, undefined, { "If-None-Match": '"h"' })
+  expect([known.status, known.headers.get("etag")]).toEqual([304, '"h"'])
+  const head = await call("HEAD", path)
+  expect([head.status, head.headers.get("content-length"), head.headers.get("etag")]).toEqual([200, "16000000", '"h"'])
+  expect(stored.reads).toBe(1)
+
+  const whole = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    return response.ok ? Buffer.from(await response.arrayBuffer()) : undefined
+  }
+  await expect.poll(async () => (await whole())?.equals(stored.bytes), { timeout: 3_000 }).toBe(true)
+  slow.resume()
+  await expect.poll(() => ended).toBe(true)
+  // Whoever goes away in the middle gives his room back, too.
+  const hasty = connect(port, "127.0.0.1", () => hasty.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))
+  hasty.once("data", () => hasty.destroy())
+  await expect.poll(() => hasty.closed).toBe(true)
+  await expect.poll(async () => (await whole())?.equals(stored.bytes)).toBe(true)
+  await expect.poll(inFlight).toBe("0")
+  stored.bytes = Buffer.alloc(0)
 })
 
 test("authentication says what is wrong", async () => {

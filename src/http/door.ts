@@ -6,7 +6,7 @@ import { openInMaintenance, routes } from "../contract/contract.ts"
 import { codePoints } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { errors, fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
-import type { Content, Route } from "../contract/registry.ts"
+import type { Content, Route, Unread } from "../contract/registry.ts"
 import {
   addressOf,
   clientAddress,
@@ -17,25 +17,32 @@ import {
 } from "../domain/client-address.ts"
 import { barTo, isAdministrator } from "../domain/accounts.ts"
 import { isUncounted } from "../domain/rate-limits.ts"
+import { loggedPath } from "../domain/webhooks.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
 import { createAccessGate } from "./access-gate.ts"
 import { accountDeletion } from "./account-deletion.ts"
 import { auditLog } from "./audit-log.ts"
 import { auth } from "./auth.ts"
+import { automod } from "./automod.ts"
 import { channels } from "./channels.ts"
 import { features } from "./features.ts"
 import { createCors } from "./cors.ts"
 import { Exchange, type ExchangeSurroundings } from "./exchange.ts"
+import { emojis } from "./emojis.ts"
 import { exports } from "./exports.ts"
 import { failureReply, isBug, toFailure } from "./failures.ts"
 import type { Call, Handlers, Http } from "./handlers.ts"
+import { icons } from "./icons.ts"
 import { isUnsafe } from "./json-text.ts"
 import { invites } from "./invites.ts"
 import { mailed } from "./mailed.ts"
 import { messages } from "./messages.ts"
 import { messagingSettings } from "./messaging-settings.ts"
+import { fileTooLarge, readForm } from "./multipart.ts"
+import { members } from "./members.ts"
 import { moderation } from "./moderation.ts"
+import { notificationSettings } from "./notification-settings.ts"
 import { notifications } from "./notifications.ts"
 import { oauth } from "./oauth.ts"
 import { overrides } from "./overrides.ts"
@@ -43,16 +50,27 @@ import { presence } from "./presence.ts"
 import type { Page } from "./pages.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
 import { relationships } from "./relationships.ts"
-import type { RequestBody } from "./request-body.ts"
+import type { BodyBounds, RequestBody } from "./request-body.ts"
 import { roles } from "./roles.ts"
+import { Room } from "./room.ts"
 import { servers } from "./servers.ts"
 import { settings } from "./settings.ts"
 import { sessionEnd } from "./sign-in.ts"
+import { stickers } from "./stickers.ts"
 import { system } from "./system.ts"
 import { twoFactor } from "./two-factor.ts"
 import { users } from "./users.ts"
 import { voice } from "./voice.ts"
-import { firstId, invalid, pathParameters, readBody, readParams, readQuery, type PathParameter } from "./validation.ts"
+import { webhooks } from "./webhooks.ts"
+import {
+  invalid,
+  pathParameters,
+  readBody,
+  readParams,
+  readQuery,
+  type PathParameter,
+  resourceOf,
+} from "./validation.ts"
 
 export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
   admission: Admission
@@ -64,7 +82,20 @@ export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
   maintenance: () => Failure | undefined
   isBlocked: (address: Address) => boolean
   /** Bytes, milliseconds, levels. */
-  bounds: { bodyBytes: number; bodyTimeout: number; bodyDepth: number; answerTimeout: number }
+  bounds: {
+    bodyBytes: number
+    /** Of forms with files, all that are under way together, and those of one caller; so long a whole one may take. */
+    uploadBytes: number
+    uploadShare: number
+    uploadTimeout: number
+    /** Of long files on their way out, all together, and those to one address; so long a reader may take. */
+    downloadBytes: number
+    downloadShare: number
+    downloadTimeout: number
+    bodyTimeout: number
+    bodyDepth: number
+    answerTimeout: number
+  }
   log: Log
   metrics: Pick<Metrics, "http">
 }
@@ -80,9 +111,14 @@ interface Prepared {
   readonly waits: boolean
   readonly bucket: RouteBucket | undefined
   readonly metrics: RouteMetrics
+  readonly body: Omit<BodyBounds, "startedAt">
 }
 
 const json = "application/json"
+/** Bytes that a form may have beside its file. */
+const besideFile = 64 * 1024
+/** Bytes up to which a file on its way out is not counted. */
+const longContent = 64 * 1024
 /** Instead of a listed origin with credentials. */
 const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const apiRoot = "/api/v1"
@@ -114,12 +150,18 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...settings(http),
     ...features(http),
     ...notifications(http),
+    ...notificationSettings(http),
     ...exports(http),
     ...accountDeletion(http),
     ...servers(http),
     ...roles(http),
+    ...emojis(http),
+    ...stickers(http),
+    ...icons(http),
+    ...members(http),
     ...moderation(http),
     ...auditLog(http),
+    ...automod(http),
     ...channels(http),
     ...overrides(http),
     ...invites(http),
@@ -127,11 +169,14 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...presence(http),
     ...relationships(http),
     ...voice(http),
+    ...webhooks(http),
   }
   const gate = createAccessGate(options)
   const cors = createCors(policy.cors_allowed_origins)
   const proxies = trustedProxies(options.trustedProxies)
   const bodyTimeout = Math.min(bounds.bodyTimeout, longestBodyTimeout)
+  const uploads = new Room(bounds.uploadBytes, bounds.uploadShare)
+  const downloads = new Room(bounds.downloadBytes, bounds.downloadShare)
   const reading = new Set<RequestBody>()
   const answering = new Set<Exchange>()
   let idle: (() => void) | undefined
@@ -152,13 +197,15 @@ export function createHttpDoor(options: HttpDoorOptions) {
   }
 
   const sweep = setInterval(() => {
-    const tooOld = performance.now() - bodyTimeout
+    const now = performance.now()
     for (const body of reading)
       if (body.settled) reading.delete(body)
-      else if (body.startedAt < tooOld) body.expire()
-    const now = performance.now()
+      else if (body.isOverdue(now)) body.expire()
     // Each step on the way to an answer has a deadline, but there may be several.
-    for (const exchange of answering) if (exchange.dueAt < now) refuse(exchange, unavailable("no answer in time"))
+    for (const exchange of answering)
+      if (exchange.dueAt < now)
+        if (exchange.isSending) exchange.cutOff()
+        else refuse(exchange, unavailable("no answer in time"))
   }, sweepEvery)
   sweep.unref()
 
@@ -166,7 +213,10 @@ export function createHttpDoor(options: HttpDoorOptions) {
   function refuse(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
     if (isBug(failure))
-      log.error({ err: failure.cause, request_id: exchange.requestId, path: exchange.url }, "request failed")
+      log.error(
+        { err: failure.cause, request_id: exchange.requestId, path: loggedPath(exchange.url) },
+        "request failed",
+      )
     const { status, body, headers } = failureReply(failure, exchange.requestId)
     exchange.headers += headers
     exchange.reply(status, json, JSON.stringify(body))
@@ -205,7 +255,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     prepared: Pick<Prepared, "route" | "bucket"> | undefined,
   ): Promise<Caller | undefined> {
     const bucket = prepared?.bucket
-    const resource = bucket?.byResource ? firstId(exchange.path) : ""
+    const resource = bucket?.byResource ? resourceOf(bucket.scope, exchange.path) : ""
     const bypass = exchange.rateLimitBypass
     const origin =
       policy.token_binding && typeof token === "string"
@@ -280,11 +330,15 @@ export function createHttpDoor(options: HttpDoorOptions) {
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       const maintenance = prepared.waits ? options.maintenance() : undefined
       if (maintenance) throw maintenance
-      const body = route.body ? exchange.listenToBody(bounds.bodyBytes) : undefined
+      const body = route.body && exchange.listenToBody(prepared.body, limitedAddress(exchange.address))
       if (body && !body.settled) reading.add(body)
       exchange.dueAt = exchange.startedAt + bounds.answerTimeout
       answering.add(exchange)
-      return answer(prepared, exchange, body).finally(() => answering.delete(exchange))
+      const answered = answer(prepared, exchange, body)
+      return (body && route.form?.file ? answered.catch(refuseDrained(exchange, body)) : answered).finally(() => {
+        answering.delete(exchange)
+        body?.release()
+      })
     })
   }
 
@@ -295,12 +349,17 @@ export function createHttpDoor(options: HttpDoorOptions) {
     const caller = prepared.counted ? await admit(exchange, tokenIn(exchange, route), prepared) : undefined
     if (exchange.over) return
 
-    const text = body && (await textOf(exchange, body))
+    if (body && caller) body.belongTo(`user ${caller.user_id}`)
+    const read = body && (await awaited(exchange, body, route.form ? body.bytes() : body.text()))
     if (exchange.over) return
     const call = {
       params: parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined,
       query: route.query && readQuery(exchange.queryText, route.query),
-      body: route.body && readBody(text, route.body, route.bodyOptional, bounds.bodyDepth),
+      body:
+        route.body &&
+        (route.form
+          ? readForm(read as Buffer | undefined, exchange.contentType, route)
+          : readBody(read as string | undefined, route.body, route.bodyOptional, bounds.bodyDepth)),
       caller,
       token: tokenIn(exchange, route) ?? "",
       address: formatAddress(exchange.address),
@@ -310,16 +369,59 @@ export function createHttpDoor(options: HttpDoorOptions) {
     } as Call
     const reply = await prepared.handler(call)
     if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
-    const { contentType, body: content, headers = {} } = reply as Content
+    return sendContent(exchange, reply as Content)
+  }
+
+  async function sendContent(exchange: Exchange, { contentType, body, headers = {} }: Content): Promise<void> {
+    const isKnown = headers["ETag"] !== undefined && isNamed(headers["ETag"], exchange.ifNoneMatch)
+    if (!isKnown && !exchange.isHead && !(body instanceof Uint8Array)) return sendUnread(exchange, body)
     for (const [name, value] of Object.entries(headers)) exchange.headers += `\r\n${name}: ${value}`
-    exchange.reply(200, contentType, content)
+    if (isKnown) exchange.reply(304, contentType, "")
+    else if (body instanceof Uint8Array) exchange.reply(200, contentType, body)
+    else exchange.reply(200, contentType, "", body.size)
+  }
+
+  /** What is long is in memory as long as its reader takes, so it needs room. */
+  async function sendUnread(exchange: Exchange, { size, read }: Unread): Promise<void> {
+    if (size <= longContent) return sendContent(exchange, await read())
+    const holder = limitedAddress(exchange.address)
+    if (!downloads.take(holder, size)) throw unavailable("too many downloads at once")
+    try {
+      const { contentType, body, headers = {} } = await read()
+      for (const [name, value] of Object.entries(headers)) exchange.headers += `\r\n${name}: ${value}`
+      exchange.dueAt = performance.now() + bounds.downloadTimeout
+      await exchange.replyLong(contentType, body)
+    } finally {
+      downloads.give(holder, size)
+    }
+  }
+
+  /** Bounds of the bodies of a route. */
+  function boundsOf({ form, body }: Route): Omit<BodyBounds, "startedAt"> {
+    const patience = bodyTimeout
+    const file = form?.file
+    if (!body || !file)
+      return { limit: bounds.bodyBytes, tooLarge: () => fail("payload_too_large"), within: bodyTimeout, patience }
+    const limit = file.bytes + besideFile
+    return { limit, tooLarge: () => fileTooLarge(file), within: bounds.uploadTimeout, patience, room: uploads }
+  }
+
+  /** Files are long: a refusal waits until its reader has stopped writing. */
+  const refuseDrained = (exchange: Exchange, body: RequestBody) => async (error: unknown) => {
+    exchange.dueAt = Infinity
+    await body.drained()
+    throw error
   }
 
   /** The time that a body takes has a bound of its own. */
-  async function textOf(exchange: Exchange, body: RequestBody): Promise<string | undefined> {
+  async function awaited(
+    exchange: Exchange,
+    body: RequestBody,
+    content: Promise<Buffer | string | undefined>,
+  ): Promise<Buffer | string | undefined> {
     if (!body.settled) exchange.dueAt = Infinity
     try {
-      return await body.text()
+      return await content
     } finally {
       reading.delete(body)
       if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + bounds.answerTimeout
@@ -362,7 +464,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
     open(res, req, 0, observed, async exchange => {
       if (!isUncounted(exchange.url)) await admit(exchange, undefined, undefined)
       exchange.headers += lines
-      const known = exchange.ifNoneMatch?.split(",").some(tag => tag.trim().replace(/^W\//, "") === page.etag) ?? false
+      const known = isNamed(page.etag, exchange.ifNoneMatch)
       exchange.reply(known ? 304 : 200, page.contentType, known ? "" : page.body)
     })
   }
@@ -372,7 +474,10 @@ export function createHttpDoor(options: HttpDoorOptions) {
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
       for (const [name, route] of Object.entries(routes) as [keyof typeof routes, Route][]) {
-        const prepared = prepare(route, handlers[name], admission.bucketFor(route), metrics)
+        const prepared = {
+          ...prepare(route, handlers[name], admission.bucketFor(route), metrics),
+          body: boundsOf(route),
+        }
         for (const pattern of patternsOf(route)) {
           methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), route.method])
           const take = (res: HttpResponse, req: HttpRequest) => serve(prepared, res, req)
@@ -440,7 +545,7 @@ function prepare(
   handler: Prepared["handler"],
   bucket: RouteBucket | undefined,
   metrics: Pick<Metrics, "http">,
-): Prepared {
+): Omit<Prepared, "body"> {
   const label = `${route.method} ${route.path}`
   return {
     label,
@@ -460,6 +565,10 @@ function patternsOf(route: Route): string[] {
   const paths = route.path.includes("@") ? [route.path, route.path.replaceAll("@", "%40")] : [route.path]
   return mounted.flatMap(mount => paths.map(path => mount + path))
 }
+
+/** Whether a client that says what it has has what bears this tag. */
+const isNamed = (etag: string, ifNoneMatch: string | undefined): boolean =>
+  ifNoneMatch?.split(",").some(tag => tag.trim().replace(/^W\//, "") === etag) ?? false
 
 /** The token; null when one is needed and none came; undefined when the route is open, so that an old token harms nobody. */
 function tokenIn(exchange: Exchange, route: Route): string | null | undefined {

@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
 import { withForwarded, type Address } from "../domain/client-address.ts"
 import type { RouteMetrics } from "../observability/metrics.ts"
-import { RequestBody } from "./request-body.ts"
+import { RequestBody, type BodyBounds } from "./request-body.ts"
 
 const statusLines = new Map(
   Object.entries(STATUS_CODES).map(([code, phrase]) => [Number(code), `${code} ${phrase}`] as const),
@@ -11,7 +11,11 @@ const statusLines = new Map(
 
 const commonHeaders =
   "\r\nX-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\nReferrer-Policy: strict-origin-when-cross-origin" +
-  "\r\nX-Permitted-Cross-Domain-Policies: none\r\nX-Frame-Options: SAMEORIGIN\r\nVary: Origin\r\nX-Request-Id: "
+  "\r\nX-Permitted-Cross-Domain-Policies: none\r\nVary: Origin"
+/** Media may be shown inside of other pages. */
+const framedElsewhere = "/api/v1/media/"
+const headersOfMedia = `${commonHeaders}\r\nX-Request-Id: `
+const headersOfOthers = `${commonHeaders}\r\nX-Frame-Options: SAMEORIGIN\r\nX-Request-Id: `
 
 /** An id of the client's that may go into headers and logs as it is. */
 const saneRequestId = /^[A-Za-z0-9._-]{8,64}$/
@@ -27,7 +31,7 @@ export interface ExchangeSurroundings {
  * One request and its answer. uWebSockets.js ends the process when a handler leaves a response without an answer and
  * without an abort handler, and throws when a response is touched after it was answered or aborted. So:
  *   E1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
- *   E2  Only `reply` writes, once, corked, and not after an abort.
+ *   E2  Only `reply` and `replyLong` write, one of them once, corked, and not after an abort.
  */
 export class Exchange {
   readonly res: HttpResponse
@@ -44,6 +48,7 @@ export class Exchange {
   authorization: string | undefined
   repeatedAuthorization = false
   contentLength: string | undefined
+  contentType: string | undefined
   repeatedContentLength = false
   origin: string | undefined
   forwardedFor: string | undefined
@@ -65,6 +70,8 @@ export class Exchange {
   headers = ""
   #surroundings: ExchangeSurroundings
   #over = false
+  #isFinished = false
+  #sent: (() => void) | undefined
 
   constructor(
     res: HttpResponse,
@@ -94,41 +101,83 @@ export class Exchange {
     return performance.now() - this.startedAt
   }
 
-  listenToBody(limit: number): RequestBody {
-    this.body = new RequestBody(limit, this.startedAt)
+  /** `holder`: whose it is as long as nobody knows better. */
+  listenToBody(bounds: Omit<BodyBounds, "startedAt" | "holder">, holder: string): RequestBody {
+    this.body = new RequestBody({ ...bounds, holder, startedAt: this.startedAt })
     this.body.listen(this.res, Number(this.contentLength ?? 0))
     return this.body
   }
 
-  reply(status: number, contentType: string, content: string | Uint8Array): void {
+  /** `length`: of the content, where a HEAD is answered without having it. */
+  reply(status: number, contentType: string, content: string | Uint8Array, length = Buffer.byteLength(content)): void {
     if (this.#over) return
     this.#finish(status)
     const { res } = this
-    // A body that is still on its way would be read as the next request's beginning if its sender gave up.
-    const close =
-      this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
+    const close = this.#closes
     res.cork(() => {
       if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
-      // All header lines in one call: each costs as much as the whole of them. None holds what a client chose beyond its
-      // own request id and a listed origin.
-      res.writeHeader("Content-Type", contentType + commonHeaders + this.requestId + this.headers)
+      this.#writeHeaders(contentType)
       if (status === 304 || this.isHead) {
         // `endWithoutBody(length)` would leave the connection waiting for a body, so the length is a header here.
-        if (status !== 304) res.writeHeader("Content-Length", String(Buffer.byteLength(content)))
+        if (status !== 304) res.writeHeader("Content-Length", String(length))
         if (close) res.writeHeader("Connection", "close")
         res.endWithoutBody()
       } else res.end(content, close)
     })
   }
 
+  /** Content of which uWebSockets.js shall copy no more than the connection takes at a time. Resolves once all is sent, or never will be. */
+  replyLong(contentType: string, content: Uint8Array): Promise<void> {
+    if (this.#over) return Promise.resolve()
+    this.#over = true
+    const { res } = this
+    return new Promise(resolve => {
+      this.#sent = resolve
+      const go = (offset: number): boolean => {
+        const [ok, isWhole] = res.tryEnd(content.subarray(offset), content.length)
+        if (isWhole) this.#finish(200)
+        return ok
+      }
+      res.onWritable(go)
+      res.cork(() => {
+        this.#writeHeaders(contentType)
+        if (this.#closes) res.writeHeader("Connection", "close")
+        go(0)
+      })
+    })
+  }
+
+  /** Ends the connection of a client that takes too long to read. */
+  cutOff(): void {
+    if (this.isSending) this.res.close()
+  }
+
+  /** What `replyLong` wrote is still on its way. */
+  get isSending(): boolean {
+    return this.#over && !this.#isFinished
+  }
+
+  /** A body that is still on its way would be read as the next request's beginning if its sender gave up. */
+  get #closes(): boolean {
+    return this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
+  }
+
+  /** All header lines in one call: each costs as much as the whole of them. None holds what a client chose beyond its own request id and a listed origin. */
+  #writeHeaders(contentType: string): void {
+    const fixed = this.url.startsWith(framedElsewhere) ? headersOfMedia : headersOfOthers
+    this.res.writeHeader("Content-Type", contentType + fixed + this.requestId + this.headers)
+  }
+
   #abort(): void {
-    if (this.#over) return
+    if (this.#isFinished) return
     this.#finish(0)
     this.body?.abandon()
   }
 
   #finish(status: number): void {
     this.#over = true
+    this.#isFinished = true
+    this.#sent?.()
     this.#surroundings.inFlight.dec()
     this.metrics.observe(status, this.elapsedMs / 1000)
   }
@@ -142,6 +191,9 @@ export class Exchange {
       case "content-length":
         if (this.contentLength !== undefined) this.repeatedContentLength = true
         this.contentLength = value
+        break
+      case "content-type":
+        this.contentType = value
         break
       case "origin":
         this.origin = value

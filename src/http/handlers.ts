@@ -14,7 +14,9 @@ import type { Actor } from "../domain/states.ts"
 import type { IceServersFor } from "../domain/voice.ts"
 import type { Health } from "../observability/health.ts"
 import type { Log } from "../observability/log.ts"
+import type { Blobs } from "../storage/blobs.ts"
 import type { Storage } from "../storage/storage.ts"
+import type { Classifiers } from "./classifier.ts"
 import type { Hashing } from "./hashing.ts"
 import type { Secrets } from "./secrets.ts"
 
@@ -53,7 +55,9 @@ export interface Http {
     | "mails"
     | "oauth"
     | "servers"
+    | "guildMembers"
     | "auditLog"
+    | "automod"
     | "bans"
     | "invites"
     | "messages"
@@ -62,13 +66,22 @@ export interface Http {
     | "messagingSettings"
     | "settings"
     | "notifications"
+    | "notificationSettings"
     | "accountDeletion"
     | "exports"
+    | "emojis"
+    | "stickers"
+    | "icons"
+    | "files"
+    | "webhooks"
   >
+  readonly blobs: Blobs
   /** Work for later; the rows that it is about are there already. */
   readonly addJob: (job: JobRequest) => Promise<void>
   readonly tokens: Pick<Tokens, "invalidate">
   readonly hashing: Hashing
+  /** What auto-moderation asks about texts. */
+  readonly classifiers: Classifiers
   readonly secrets: Secrets
   /** Users as others see them; who is not in it is offline. */
   readonly presences: {

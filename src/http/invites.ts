@@ -2,8 +2,11 @@ import { randomInt } from "node:crypto"
 import { channelActor } from "../actors/channel.ts"
 import { serverActor } from "../actors/server.ts"
 import { fail, Failure } from "../contract/errors.ts"
+import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/invites.ts"
+import { limits } from "../contract/limits.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { createPlaces } from "./places.ts"
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 const codeLength = 12
@@ -11,37 +14,59 @@ const codeLength = 12
 /** 71 bits: two codes are the same once in a great while, and then the database refuses the second. */
 const newCode = () => Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join("")
 
-export const invites = ({ ask, storage, workersOf, clock }: Http): Handlers<typeof routes> => ({
-  createInvite: ({ params, body, caller, reason }) =>
-    ask(channelActor, params.channel_id, {
-      type: "createInvite",
-      user: caller.user_id,
-      reason,
-      code: newCode(),
-      ...body,
-    }),
+/** The server went after the look; its invites went with it. */
+const orServerIsGone = (error: unknown): never => {
+  if (error instanceof Failure && error.code === "server_not_found") throw fail("invite_not_found")
+  throw error
+}
 
-  async getInvite({ params }) {
-    const invite = await storage.invites.withServer(params.invite_code)
-    const isOver =
-      !invite ||
-      (invite.expires_at !== null && invite.expires_at * 1000 <= clock()) ||
-      (invite.max_uses > 0 && invite.uses >= invite.max_uses)
-    if (isOver) throw fail("invite_not_found")
-    const { code, server_id, server_name, channel_id, inviter_id, uses, max_uses, expires_at } = invite
-    return { code, server_id, server_name, channel_id, inviter_id, uses, max_uses, expires_at }
-  },
+export function invites(http: Http): Handlers<typeof routes> {
+  const { ask, storage, workersOf, clock } = http
+  const withPlace = createPlaces(http)
 
-  async joinByInvite({ params, caller }) {
-    const code = params.invite_code
-    const [invite, workers] = await Promise.all([storage.invites.find(code), workersOf(caller.user_id)])
-    if (!invite) throw fail("invite_not_found")
-    const joining = { type: "join", user: actorOf(caller), code, workers } as const
-    const { server_id } = await ask(serverActor, invite.server_id, joining).catch((error: unknown) => {
-      // The server went after the look; its invites went with it.
-      if (error instanceof Failure && error.code === "server_not_found") throw fail("invite_not_found")
-      throw error
-    })
-    return { success: true, server_id }
-  },
-})
+  return {
+    createInvite: ({ params, body, caller, reason }) =>
+      ask(channelActor, params.channel_id, {
+        type: "createInvite",
+        user: caller.user_id,
+        reason,
+        code: newCode(),
+        ...body,
+      }),
+
+    async listInvites({ params: { server_id }, caller }) {
+      await ask(serverActor, server_id, { type: "requireInvites", user: caller.user_id })
+      return storage.invites.list(server_id, Math.floor(clock() / 1000), limits.invitesPerServer)
+    },
+
+    async getInvite({ params }) {
+      const invite = await storage.invites.withServer(params.invite_code)
+      const isOver =
+        !invite ||
+        (invite.expires_at !== null && invite.expires_at * 1000 <= clock()) ||
+        (invite.max_uses > 0 && invite.uses >= invite.max_uses)
+      if (isOver) throw fail("invite_not_found")
+      const { code, server_id, server_name, channel_id, inviter_id, uses, max_uses, expires_at } = invite
+      return { code, server_id, server_name, channel_id, inviter_id, uses, max_uses, expires_at }
+    },
+
+    async joinByInvite({ params, caller }) {
+      const code = params.invite_code
+      const [invite, workers] = await Promise.all([storage.invites.find(code), workersOf(caller.user_id)])
+      if (!invite) throw fail("invite_not_found")
+      const joining = { type: "join", user: actorOf(caller), code, workers } as const
+      const { server_id } = await withPlace(caller, { owns: false, joins: true }, lack =>
+        ask(serverActor, invite.server_id, { ...joining, isFull: lack !== undefined }).catch(orServerIsGone),
+      )
+      return { success: true, server_id }
+    },
+
+    async deleteInvite({ params: { invite_code: code }, caller, reason }) {
+      const invite = await storage.invites.find(code)
+      if (!invite) throw fail("invite_not_found")
+      const revoking = { type: "revokeInvite", user: caller.user_id, reason, code } as const
+      await ask(serverActor, invite.server_id, revoking).catch(orServerIsGone)
+      return success
+    },
+  }
+}

@@ -5,14 +5,15 @@ import type { routes } from "../contract/moderation.ts"
 import type { Handlers, Http } from "./handlers.ts"
 
 export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => ({
-  async kickMember({ params: { server_id, member_id }, caller, reason }) {
+  async kickMember({ params: { server_id, member_id }, query, caller, reason: given }) {
+    const reason = query.reason || given
     await ask(serverActor, server_id, { type: "kick", user: caller.user_id, reason, member_id })
     return success
   },
 
-  async listBans({ params: { server_id }, caller }) {
+  async listBans({ params: { server_id }, query: { after = "0", limit = limits.bansPage }, caller }) {
     await ask(serverActor, server_id, { type: "requireBans", user: caller.user_id })
-    return storage.bans.list(server_id, limits.bansPage)
+    return storage.bans.list(server_id, after, limit)
   },
 
   async banUser({ params: { server_id, user_id }, body, caller, reason: given = "" }) {

@@ -4,6 +4,9 @@ import type { routes } from "../contract/overrides.ts"
 import type { Handlers, Http } from "./handlers.ts"
 
 export const overrides = ({ ask }: Http): Handlers<typeof routes> => ({
+  listOverrides: ({ params: { channel_id }, caller }) =>
+    ask(channelActor, channel_id, { type: "listOverrides", user: caller.user_id }),
+
   getOverride: ({ params: { channel_id, target_id }, caller }) =>
     ask(channelActor, channel_id, { type: "readOverride", user: caller.user_id, target_id }),
 

@@ -1,24 +1,49 @@
 import { isUtf8 } from "node:buffer"
 import type { HttpResponse } from "uWebSockets.js"
-import { fail, type ErrorCode } from "../contract/errors.ts"
+import { fail, unavailable, type Failure } from "../contract/errors.ts"
+import type { Room } from "./room.ts"
 
-/**
- * A request's body on its way in. Most arrive with their head and are read without a promise; the rest is waited for,
- * up to `limit` bytes and until `expire`.
- */
-export class RequestBody {
+export interface BodyBounds {
+  /** Bytes of the whole body. */
+  readonly limit: number
+  /** What a larger one is refused with. */
+  readonly tooLarge: () => Failure
+  /** Milliseconds on the clock of `performance.now`. */
   readonly startedAt: number
-  #limit: number
+  /** Milliseconds in which the whole body has to come. */
+  readonly within: number
+  /** Milliseconds in which something more of it has to come. */
+  readonly patience: number
+  /** What bodies of this kind may hold in memory together; absent: nobody counts. */
+  readonly room?: Room | undefined
+  /** Whose share of the room it takes until `belongTo` says more. */
+  readonly holder?: string
+}
+
+/** Bytes of a body that is refused. */
+const longestDrained = 64 * 1024 * 1024
+
+/** A request's body on its way in. Most arrive with their head and are read without a promise; the rest is waited for. */
+export class RequestBody {
+  readonly #bounds: BodyBounds
   #chunks: Buffer[] | undefined
   #bytes = 0
+  #announced = 0
+  /** Of the room, by the holder. */
+  #held = 0
+  #holder: string
+  #lastAt: number
   #complete = false
-  #text: string | undefined
-  #failure: ErrorCode | undefined
+  #whole: Buffer | undefined
+  #failure: Failure | undefined
   #wake: (() => void) | undefined
+  #isGone = false
+  #drained: (() => void) | undefined
 
-  constructor(limit: number, startedAt: number) {
-    this.#limit = limit
-    this.startedAt = startedAt
+  constructor(bounds: BodyBounds) {
+    this.#bounds = bounds
+    this.#holder = bounds.holder ?? ""
+    this.#lastAt = bounds.startedAt
   }
 
   /** Every byte is in. A reply that goes out before has to end the connection. */
@@ -31,52 +56,128 @@ export class RequestBody {
     return this.#complete || this.#failure !== undefined
   }
 
+  isOverdue(now: number): boolean {
+    const { startedAt, within, patience } = this.#bounds
+    return now > Math.min(startedAt + within, this.#lastAt + patience)
+  }
+
   listen(res: HttpResponse, announcedBytes: number): void {
-    if (announcedBytes > this.#limit) this.#end("payload_too_large")
+    this.#announced = announcedBytes
+    if (announcedBytes > this.#bounds.limit) this.#end(this.#bounds.tooLarge())
     res.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
 
   expire(): void {
-    this.#end("request_timeout")
+    this.#end(fail("request_timeout"))
   }
 
   /** The client is gone. */
   abandon(): void {
-    this.#end("bad_request")
+    this.#isGone = true
+    this.#end(fail("bad_request"))
+    this.#drained?.()
+  }
+
+  /**
+   * Lets what nobody wants pass by for a while: an answer that goes out before ends the connection, and many a client
+   * that still writes then never reads it. Not for what has no end in sight.
+   */
+  async drained(): Promise<void> {
+    if (this.#complete || this.#isGone || this.#announced > longestDrained) return
+    this.#end(fail("bad_request"))
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>(resolve => {
+      this.#drained = resolve
+      timer = setTimeout(resolve, this.#bounds.patience)
+    })
+    clearTimeout(timer)
+  }
+
+  /** It is known whose it is: what it holds is of his share. */
+  belongTo(holder: string): void {
+    const held = this.#held
+    this.#giveBack()
+    this.#holder = holder
+    if (this.#failure || !this.#bounds.room) return
+    if (this.#bounds.room.take(holder, held)) this.#held = held
+    else this.#refuse(tooMany())
+  }
+
+  /** Its room is for others. Whoever has its bytes is done with them. */
+  release(): void {
+    if (!this.settled) this.#end(fail("bad_request"))
+    this.#whole = undefined
+    this.#giveBack()
+  }
+
+  /** Undefined when there are none. */
+  async bytes(): Promise<Buffer | undefined> {
+    if (!this.settled) await new Promise<void>(resolve => (this.#wake = resolve))
+    if (this.#failure) throw this.#failure
+    return this.#whole
   }
 
   /** The text, undefined when there is none. */
   async text(): Promise<string | undefined> {
-    if (!this.settled) await new Promise<void>(resolve => (this.#wake = resolve))
-    if (this.#failure) throw fail(this.#failure)
-    return this.#text
+    const whole = await this.bytes()
+    if (whole === undefined) return undefined
+    if (!isUtf8(whole)) throw fail("bad_request")
+    return whole.toString("utf8")
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
+    const { limit, tooLarge } = this.#bounds
     this.#bytes += chunk.byteLength
-    if (this.#bytes > this.#limit) this.#end("payload_too_large")
+    this.#lastAt = performance.now()
+    if (this.#bytes > limit) this.#end(tooLarge())
+    if (!this.#failure && !this.#hold(chunk.byteLength)) this.#end(tooMany())
     if (this.#failure) {
       if (isLast) this.#complete = true
+      if (isLast || this.#bytes > longestDrained) this.#drained?.()
       return
     }
+    // The chunk is taken back when this returns.
+    const part = Buffer.from(new Uint8Array(chunk))
     if (!isLast) {
-      // The chunk is taken back when this returns.
-      ;(this.#chunks ??= []).push(Buffer.from(new Uint8Array(chunk)))
+      ;(this.#chunks ??= []).push(part)
       return
     }
-    const last = Buffer.from(chunk)
-    const whole = this.#chunks ? Buffer.concat([...this.#chunks, last]) : last
+    const whole = this.#chunks ? Buffer.concat([...this.#chunks, part]) : part
     this.#complete = true
-    if (whole.length === 0) return this.#end()
-    if (!isUtf8(whole)) return this.#end("bad_request")
-    this.#text = whole.toString("utf8")
+    if (whole.length > 0) this.#whole = whole
     this.#end()
   }
 
-  #end(failure?: ErrorCode): void {
+  /** Whether there is room for more: for its parts, and for the whole that they are put together to. */
+  #hold(bytes: number): boolean {
+    const { room } = this.#bounds
+    if (!room) return true
+    const needed = bytes * 2
+    if (!room.take(this.#holder, needed)) return false
+    this.#held += needed
+    return true
+  }
+
+  #giveBack(): void {
+    this.#bounds.room?.give(this.#holder, this.#held)
+    this.#held = 0
+  }
+
+  /** Even what is complete: nobody has asked for its bytes yet. */
+  #refuse(failure: Failure): void {
     this.#failure ??= failure
+    this.#whole = undefined
+    this.#end()
+  }
+
+  /** What failed holds nothing, however long its sender goes on. */
+  #end(failure?: Failure): void {
+    if (!this.#complete) this.#failure ??= failure
     this.#chunks = undefined
+    if (this.#failure) this.#giveBack()
     this.#wake?.()
     this.#wake = undefined
   }
 }
+
+const tooMany = () => unavailable("too many uploads at once")

@@ -2,8 +2,9 @@ import { serverActor } from "../actors/server.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/roles.ts"
 import type { Handlers, Http } from "./handlers.ts"
+import { shownMember } from "./members.ts"
 
-export const roles = ({ ask }: Http): Handlers<typeof routes> => ({
+export const roles = ({ ask, storage }: Http): Handlers<typeof routes> => ({
   listRoles: ({ params, caller }) => ask(serverActor, params.server_id, { type: "listRoles", user: caller.user_id }),
 
   createRole: ({ params, body, caller, reason }) =>
@@ -18,12 +19,14 @@ export const roles = ({ ask }: Http): Handlers<typeof routes> => ({
   },
 
   async giveRole({ params: { server_id, member_id, role_id }, caller, reason }) {
-    await ask(serverActor, server_id, { type: "giveRole", user: caller.user_id, reason, member_id, role_id })
+    const shown = await shownMember(storage, member_id)
+    await ask(serverActor, server_id, { type: "giveRole", user: caller.user_id, reason, member_id, role_id, shown })
     return success
   },
 
   async takeRole({ params: { server_id, member_id, role_id }, caller, reason }) {
-    await ask(serverActor, server_id, { type: "takeRole", user: caller.user_id, reason, member_id, role_id })
+    const shown = await shownMember(storage, member_id)
+    await ask(serverActor, server_id, { type: "takeRole", user: caller.user_id, reason, member_id, role_id, shown })
     return success
   },
 })

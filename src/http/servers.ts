@@ -1,30 +1,82 @@
 import { serverActor } from "../actors/server.ts"
-import { fail } from "../contract/errors.ts"
-import { success } from "../contract/fields.ts"
+import { userActor } from "../actors/user.ts"
+import type { Heir } from "../actors/server-settings.ts"
+import { fail, Failure } from "../contract/errors.ts"
+import { type Snowflake, success } from "../contract/fields.ts"
 import type { routes } from "../contract/servers.ts"
-import { isRoomFor, limitsOf } from "../domain/tiers.ts"
+import { tierAt } from "../domain/accounts.ts"
+import type { UserRow } from "../storage/users.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { createIdentityProof } from "./identity-proof.ts"
+import { createPlaces } from "./places.ts"
 
-export const servers = ({ ask, create, storage, workersOf }: Http): Handlers<typeof routes> => ({
-  listServers: ({ caller }) => storage.servers.ofUser(caller.user_id),
-
-  async createServer({ body, caller }) {
-    if (!isRoomFor(await storage.servers.ownedBy(caller.user_id), limitsOf(caller.tier).max_servers))
-      throw fail("server_limit")
-    const workers = await workersOf(caller.user_id)
-    const { name, description = null } = body
-    return create(serverActor, { type: "createServer", owner: actorOf(caller), name, description, workers })
-  },
-
-  getServer: ({ params, caller }) => ask(serverActor, params.server_id, { type: "readServer", user: caller.user_id }),
-
-  async deleteServer({ params, caller }) {
-    await ask(serverActor, params.server_id, { type: "deleteServer", user: caller.user_id })
-    return success
-  },
-
-  async leaveServer({ params, caller }) {
-    await ask(serverActor, params.server_id, { type: "leave", user: caller.user_id })
-    return success
-  },
+const heirOf = (id: Snowflake, found: UserRow | undefined): Heir => ({
+  id,
+  mayOwn: found !== undefined && !found.bot && found.deletion_status === "active",
 })
+
+export function servers(http: Http): Handlers<typeof routes> {
+  const { ask, create, storage, workersOf, clock } = http
+  const withPlace = createPlaces(http)
+  const requireIdentity = createIdentityProof(http)
+
+  return {
+    listServers: ({ caller }) => storage.servers.ofUser(caller.user_id),
+
+    async createServer({ body, caller }) {
+      const workers = await workersOf(caller.user_id)
+      const { name, description = null } = body
+      return withPlace(caller, { owns: true, joins: true }, lack => {
+        if (lack) throw fail(lack)
+        return create(serverActor, { type: "createServer", owner: actorOf(caller), name, description, workers })
+      })
+    },
+
+    getServer: ({ params, caller }) => ask(serverActor, params.server_id, { type: "readServer", user: caller.user_id }),
+
+    editServer: ({ params, body, caller, reason }) =>
+      ask(serverActor, params.server_id, { type: "editServer", user: caller.user_id, reason, patch: body }),
+
+    getServerPermissions: ({ params, query: { channel_id }, caller }) =>
+      ask(serverActor, params.server_id, { type: "readPermissions", user: caller.user_id, channel_id }),
+
+    async transferServer({ params: { server_id }, body: { user_id, ...proof }, caller, reason }) {
+      const user = caller.user_id
+      const found = await storage.users.find(user_id)
+      await ask(serverActor, server_id, { type: "requireTransfer", user, heir: heirOf(user_id, found) })
+      await requireIdentity(caller, proof, async shown => {
+        const { confirmed } = await ask(userActor, user, { type: "confirmIdentity", ...shown })
+        return confirmed
+      })
+      const owner = { user_id, tier: tierAt(found!, Math.floor(clock() / 1000)) }
+      return withPlace(owner, { owns: true, joins: false }, async lack => {
+        // Time has passed. From here on his home refuses to end his account.
+        const heir = heirOf(user_id, await storage.users.find(user_id))
+        return ask(serverActor, server_id, { type: "transferServer", user, reason, heir, isFull: lack !== undefined })
+      }).catch((error: unknown) => {
+        // As his home said, which knows it first.
+        if (error instanceof Failure && error.code === "account_deleted") throw fail("invalid_new_owner")
+        throw error
+      })
+    },
+
+    async joinServer({ params, caller }) {
+      const workers = await workersOf(caller.user_id)
+      const joining = { type: "joinPublic", user: actorOf(caller), workers } as const
+      const { server_id } = await withPlace(caller, { owns: false, joins: true }, lack =>
+        ask(serverActor, params.server_id, { ...joining, isFull: lack !== undefined }),
+      )
+      return { success: true, server_id }
+    },
+
+    async deleteServer({ params, caller }) {
+      await ask(serverActor, params.server_id, { type: "deleteServer", user: caller.user_id })
+      return success
+    },
+
+    async leaveServer({ params, caller }) {
+      await ask(serverActor, params.server_id, { type: "leave", user: caller.user_id })
+      return success
+    },
+  }
+}

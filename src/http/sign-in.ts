@@ -99,8 +99,9 @@ export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "s
     return { secret, session }
   }
 
-  const clearFailures = (user: Pick<UserRow, "id">): Promise<void> =>
-    storage.sessions.clearFailures(loginKeyOf(user.id))
+  /** A lock that came while the right password was looked at stays; whoever came through a provider has passed by it. */
+  const clearFailures = (user: Pick<UserRow, "id">, isByPassword = true): Promise<void> =>
+    storage.sessions.clearFailures(loginKeyOf(user.id), isByPassword ? seconds() : undefined)
 
   /**
    * Ends the sign-in of somebody who has proved who he is: what bars him, his second factor, his session.
@@ -119,7 +120,7 @@ export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "s
       proof,
     })
     if (session_id === null) return challenged(tokenText("two_factor", challenge_id!, challenge.secret), lasts)
-    await clearFailures(user)
+    await clearFailures(user, proof.password_hash !== null)
     return signedIn(user, `${session_id}.${secret}`)
   }
 

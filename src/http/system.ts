@@ -4,6 +4,7 @@ import { limits } from "../contract/limits.ts"
 import type { Route } from "../contract/registry.ts"
 import { type routes, wireVersion, type VersionParts } from "../contract/system.ts"
 import { configuredProviders } from "../domain/oauth.ts"
+import { defaultColours } from "../domain/pictures.ts"
 import { tiers } from "../domain/tiers.ts"
 import { compareVersions, parseVersion } from "../domain/versions.ts"
 import type { Handlers, Http } from "./handlers.ts"
@@ -12,7 +13,7 @@ import { createQrPictures } from "./qr.ts"
 
 /** What a client may draw where somebody has no picture, and what it may upload. */
 const avatars = {
-  default_colors: ["#e94560", "#4ade80", "#fbbf24", "#60a5fa", "#a78bfa", "#f472b6"],
+  default_colors: [...defaultColours],
   max_size: 512,
   max_file_size: 5_242_880,
   allowed_types: ["image/jpeg", "image/png", "image/gif", "image/webp"],

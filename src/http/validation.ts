@@ -1,5 +1,7 @@
+import { hash } from "node:crypto"
 import type { z } from "zod"
 import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../contract/errors.ts"
+import type { RateLimit } from "../contract/limits.ts"
 import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
 
 /** Turns what a request says into what its route declares, or into the refusal. */
@@ -11,6 +13,8 @@ const idErrors: Record<string, ErrorCode> = {
   channel_id: "invalid_channel_id",
   message_id: "invalid_message_id",
   notification_id: "invalid_notification_id",
+  webhook_id: "invalid_webhook_id",
+  emoji_id: "invalid_emoji_id",
 }
 
 /** In longer text a mistake is not looked for: it would take milliseconds that others wait. */
@@ -54,10 +58,21 @@ export function readParams(
 }
 
 /** The first id of a path, for the bucket of its resource. What is no id will be refused, but counts until then. */
-export function firstId(given: readonly string[]): string {
+function firstId(given: readonly string[]): string {
   if (given.length === 0) return ""
   const first = decoded(given[0]!)
   return first !== undefined && isId(first) ? first : "invalid"
+}
+
+/**
+ * The part of a bucket's name that says what it is about. At a webhook it says with which token, as a hash: whoever knows
+ * the id alone, which its messages show, must not use up what the right token may send.
+ */
+export function resourceOf(scope: RateLimit["scope"], given: readonly string[]): string {
+  if (scope !== "webhook") return firstId(given)
+  const token = decoded(given[1] ?? "") ?? ""
+  const secret = token.slice(token.lastIndexOf(".") + 1)
+  return `${firstId(given)}:${hash("sha256", secret, "hex").slice(0, 16)}`
 }
 
 /** Without percent signs that stand for something; undefined where one stands for nothing. */
@@ -104,7 +119,7 @@ export function readBody(text: string | undefined, schema: z.ZodType, optional: 
 const tooDeep = (deepest: number) =>
   invalid([{ loc: ["body"], msg: `nested deeper than ${deepest} levels`, type: "too_deep" }])
 
-function check(part: "path" | "query" | "body", schema: z.ZodType, value: unknown): unknown {
+export function check(part: "path" | "query" | "body", schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   throw invalid(result.error.issues.map(issue => toIssue(part, issue, value)))

@@ -1,0 +1,50 @@
+import { fail } from "../contract/errors.ts"
+import type { Caller } from "../cluster/admission.ts"
+import type { SecondFactor } from "../domain/second-factors.ts"
+import { msOf } from "../domain/snowflake.ts"
+import type { UserRow } from "../storage/users.ts"
+import type { Http } from "./handlers.ts"
+import { createSignIn, own } from "./sign-in.ts"
+
+/** Whoever has no password shows with a session no older than this, in milliseconds, that it is he. */
+const freshFor = 600_000
+
+/** What the turn looks at once more: the hash that the password matched, and what the code would have to be. */
+export interface Shown {
+  readonly proof: { readonly password_hash: string | null }
+  readonly factor: SecondFactor
+}
+
+/** Does what somebody who is signed in has to show once more for that it is he; guesses count like those of a sign-in. */
+export function createIdentityProof(http: Http) {
+  const signIn = createSignIn(http)
+
+  /** @param attempt asks the turn that judges the code, and uses it up; false: it was wrong */
+  return async function requireIdentity(
+    { user_id, session_id }: Pick<Caller, "user_id" | "session_id">,
+    { password, code }: { password?: string | undefined; code?: string | undefined },
+    attempt: (shown: Shown) => Promise<boolean>,
+  ): Promise<void> {
+    const user = await own(http, user_id)
+    const tryFactor = (known: UserRow): Promise<boolean> => {
+      const proof = { password_hash: known.password_hash }
+      if (!known.totp_enabled) return attempt({ proof, factor: null })
+      if (code === undefined) throw fail("second_factor_code_required")
+      const factor = signIn.factorOf(known, code)
+      return signIn.tryCode(
+        known,
+        () => attempt({ proof, factor }),
+        isRight => !isRight,
+      )
+    }
+    const isRight = async () => {
+      if (user.password_hash === null) {
+        if (http.clock() - msOf(session_id) > freshFor) throw fail("fresh_sign_in_required")
+        return tryFactor(user)
+      }
+      if (password === undefined) throw fail("password_required")
+      return signIn.requirePassword(user, password, "wrong_password", tryFactor)
+    }
+    if (!(await isRight())) throw fail("wrong_code")
+  }
+}

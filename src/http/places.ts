@@ -1,0 +1,89 @@
+import { randomBytes } from "node:crypto"
+import { setTimeout as pause } from "node:timers/promises"
+import { userActor } from "../actors/user.ts"
+import { Failure, unavailable } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { isRoomFor, limitsOf, mostServers } from "../domain/tiers.ts"
+import type { Log } from "../observability/log.ts"
+import type { Http } from "./handlers.ts"
+
+/** A worker of the version before may have his home, and keeps no places: then it answers `internal`. */
+const unknownTo =
+  <T>(log: Log, otherwise: T) =>
+  (error: unknown): T => {
+    if (!(error instanceof Failure) || error.code !== "internal") throw error
+    log.warn({ err: error }, "places are not kept")
+    return otherwise
+  }
+
+const newToken = () => randomBytes(12).toString("base64url")
+
+export type NoPlace = "server_limit" | "too_many_servers"
+
+/** How often, and how many milliseconds apart, somebody looks who waits for others that asked before him. */
+const looks = 40
+const lookEvery = 50
+
+const none = { owned: 0, joined: 0 }
+
+/** Keeps how many servers somebody owns and is in within bounds, though he asks for several at once; see actors/places.ts. */
+export function createPlaces({ ask, storage, log }: Pick<Http, "ask" | "storage" | "log">) {
+  /**
+   * Does what makes somebody the owner of one more server, or brings him into one more.
+   * @param act is told what is in the way: whether that is what its caller hears is for it, or its server, to say
+   */
+  return async function withPlace<T>(
+    user: { readonly user_id: Snowflake; readonly tier: string },
+    wanted: { readonly owns: boolean; readonly joins: boolean },
+    act: (lacking: NoPlace | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { user_id, tier } = user
+    const token = newToken()
+    const lacking = async (ahead: typeof none): Promise<NoPlace | undefined> => {
+      const has = await storage.servers.countsOf(user_id)
+      if (wanted.owns && !isRoomFor(has.owned + ahead.owned, limitsOf(tier).max_servers)) return "server_limit"
+      return wanted.joins && !isRoomFor(has.joined + ahead.joined, mostServers(tier)) ? "too_many_servers" : undefined
+    }
+    const before = () => ask(userActor, user_id, { type: "askForPlace", token, ...wanted }).catch(unknownTo(log, none))
+    const found = async (): Promise<NoPlace | undefined> => {
+      for (let look = 1; ; look++) {
+        // In this order: whoever is no longer before him has what he came for in the tables.
+        const ahead = await before()
+        const lack = await lacking(ahead)
+        const isWaiting = ahead.owned + ahead.joined > 0
+        if (!lack || !isWaiting || look === looks || (await lacking(none))) return lack
+        await pause(lookEvery)
+      }
+    }
+    // Nobody waits for it; forgotten, it is over by itself.
+    const leave = () => void ask(userActor, user_id, { type: "leavePlace", token }).catch(() => {})
+    try {
+      const result = await act(await found())
+      leave()
+      return result
+    } catch (error) {
+      // What nobody has answered may still come about.
+      if (error instanceof Failure && error.code !== "unavailable") leave()
+      throw error
+    }
+  }
+}
+
+/** Does what ends an account: meanwhile nobody hands its user a server. */
+export const createRefusal = ({ ask, log }: Pick<Http, "ask" | "log">) =>
+  async function withoutPlaces<T>(user_id: Snowflake, act: () => Promise<T>): Promise<T> {
+    const token = newToken()
+    const refusing = { type: "refusePlaces", token } as const
+    const { refused } = await ask(userActor, user_id, refusing).catch(unknownTo(log, { refused: true }))
+    if (!refused) throw unavailable("a server may be about to be his")
+    const leave = () => void ask(userActor, user_id, { type: "leavePlace", token }).catch(() => {})
+    try {
+      const result = await act()
+      leave()
+      return result
+    } catch (error) {
+      // What nobody has answered may still come about.
+      if (error instanceof Failure && error.code !== "unavailable") leave()
+      throw error
+    }
+  }

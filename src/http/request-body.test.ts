@@ -1,0 +1,143 @@
+import type { HttpResponse } from "uWebSockets.js"
+import { expect, test } from "vitest"
+import { fail, Failure } from "../contract/errors.ts"
+import { RequestBody } from "./request-body.ts"
+import { Room } from "./room.ts"
+
+/** A body whose bytes come when the test says so. */
+function arriving(limit: number, room?: Room, holder = "1.2.3.4") {
+  let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
+  const res = {
+    onData(handler: typeof take) {
+      take = handler
+    },
+  } as unknown as HttpResponse
+  const startedAt = performance.now()
+  const tooLarge = () => fail("file_too_large")
+  const body = new RequestBody({ limit, tooLarge, startedAt, within: 1_000, patience: 100, room, holder })
+  body.listen(res, 0)
+  return { body, startedAt, come: (bytes: number, isLast = false) => take!(new ArrayBuffer(bytes), isLast) }
+}
+type Arriving = ReturnType<typeof arriving>
+const outcome = (body: RequestBody) =>
+  body.bytes().then(
+    bytes => bytes?.length,
+    (error: Failure) => error.code,
+  )
+
+test("bodies share their room: who finds none is put off, and who is done gives his back", async () => {
+  // Each byte counts twice: it is in a part and in the whole.
+  const room = new Room(2_000)
+  const [one, two, three] = [arriving(900, room), arriving(900, room), arriving(900, room)]
+  one.come(600)
+  two.come(300)
+  three.come(200)
+  expect(await outcome(three.body)).toBe("unavailable")
+  two.come(100)
+  two.come(0, true)
+  expect(await outcome(two.body)).toBe(400)
+  const late = arriving(900, room)
+  late.come(1)
+  expect(await outcome(late.body)).toBe("unavailable")
+  two.body.release()
+  // Twice is once.
+  two.body.release()
+  const next = arriving(900, room)
+  next.come(400, true)
+  expect(await outcome(next.body)).toBe(400)
+  expect(room.take("", 1)).toBe(false)
+  one.body.release()
+  next.body.release()
+  three.body.release()
+  late.body.release()
+  expect(room.take("", 2_000)).toBe(true)
+})
+
+test("a body that is refused holds nothing, however long its sender goes on", async () => {
+  const room = new Room(2_000)
+  const [tooLarge, late, gone, refused] = [
+    arriving(500, room),
+    arriving(500, room),
+    arriving(500, room),
+    arriving(500, room),
+  ]
+  for (const { come } of [tooLarge, late, gone, refused]) come(100)
+  tooLarge.come(401)
+  late.body.expire()
+  gone.body.abandon()
+  // As the door does while its answer waits.
+  const drained = refused.body.drained()
+  expect(await outcome(tooLarge.body)).toBe("file_too_large")
+  expect(await outcome(late.body)).toBe("request_timeout")
+  for (const { come } of [tooLarge, late, refused]) come(5_000)
+  expect(room.take("", 2_000)).toBe(true)
+  room.give("", 2_000)
+  tooLarge.come(1, true)
+  expect(tooLarge.body.complete).toBe(true)
+  expect(await outcome(tooLarge.body)).toBe("file_too_large")
+  for (const { body } of [tooLarge, late, gone, refused]) body.release()
+  expect(room.take("", 2_000)).toBe(true)
+  await drained
+})
+
+test("nobody holds more than his share; what comes before he is known is his address's", async () => {
+  const room = new Room(10_000, 2_000)
+  const [one, two, three, other] = Array.from({ length: 4 }, () => arriving(900, room)) as [
+    Arriving,
+    Arriving,
+    Arriving,
+    Arriving,
+  ]
+  one.come(600)
+  one.body.belongTo("user 1")
+  two.come(400)
+  two.body.belongTo("user 1")
+  two.come(1)
+  expect(await outcome(two.body)).toBe("unavailable")
+  three.come(401, true)
+  three.body.belongTo("user 1")
+  expect(await outcome(three.body)).toBe("unavailable")
+  other.come(500)
+  other.body.belongTo("user 2")
+  other.come(400, true)
+  expect(await outcome(other.body)).toBe(900)
+  const [anonymous, another] = [arriving(900, room), arriving(900, room)]
+  anonymous.come(900)
+  another.come(101)
+  expect(await outcome(another.body)).toBe("unavailable")
+  one.come(0, true)
+  expect(await outcome(one.body)).toBe(600)
+  for (const { body } of [one, two, three, other, anonymous, another]) body.release()
+  expect(room.take("user 1", 2_000) && room.take("1.2.3.4", 2_000)).toBe(true)
+})
+
+test("what is refused passes by, until its end, its sender's, or a while", async () => {
+  const [ended, gone, slow, endless] = [arriving(500), arriving(500), arriving(500), arriving(500)]
+  const passed = new Set<string>()
+  const waiting = Object.entries({ ended, gone, slow, endless }).map(async ([name, { body, come }]) => {
+    come(501)
+    expect(await outcome(body)).toBe("file_too_large")
+    await body.drained()
+    passed.add(name)
+  })
+  await new Promise(resolve => setImmediate(resolve))
+  expect(passed.size).toBe(0)
+  ended.come(10_000, true)
+  gone.body.abandon()
+  endless.come(64 * 1024 * 1024)
+  await new Promise(resolve => setImmediate(resolve))
+  expect([...passed].toSorted()).toEqual(["ended", "endless", "gone"])
+  await Promise.all(waiting)
+  expect(passed.has("slow")).toBe(true)
+  // At once where there is nothing to wait for.
+  for (const { body } of [ended, gone]) await body.drained()
+})
+
+test("a body is overdue when nothing came for a while, or when it takes too long as a whole", () => {
+  const { body, startedAt, come } = arriving(500)
+  expect(body.isOverdue(startedAt + 90)).toBe(false)
+  expect(body.isOverdue(startedAt + 101)).toBe(true)
+  come(1)
+  expect(body.isOverdue(performance.now() + 90)).toBe(false)
+  expect(body.isOverdue(startedAt + 1_001)).toBe(true)
+})

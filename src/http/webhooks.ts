@@ -1,0 +1,98 @@
+import { channelActor } from "../actors/channel.ts"
+import type { Answer, Asked } from "../actors/runtime/actor.ts"
+import { serverActor, type ServerCommands } from "../actors/server.ts"
+import { hashSecret, newSecret } from "../cluster/tokens.ts"
+import { fail, Failure } from "../contract/errors.ts"
+import { success, type Snowflake } from "../contract/fields.ts"
+import type { routes, Webhook } from "../contract/webhooks.ts"
+import { sameHash } from "../domain/hashes.ts"
+import { webhookSecret, webhookToken } from "../domain/webhooks.ts"
+import type { WebhookState } from "../domain/states.ts"
+import type { Handlers, Http } from "./handlers.ts"
+
+const secretBytes = 48
+
+/** A webhook is found by its row, which names the server that keeps it; whatever counts is decided there. */
+export function webhooks({ ask, storage, publicUrl }: Http): Handlers<typeof routes> {
+  async function find(id: Snowflake): Promise<WebhookState> {
+    const found = await storage.webhooks.find(id)
+    if (!found) throw fail("webhook_not_found")
+    return found
+  }
+
+  async function askHomeOf<K extends keyof ServerCommands>(
+    { server_id }: Pick<WebhookState, "server_id">,
+    command: Asked<ServerCommands, K>,
+  ): Promise<Answer<ServerCommands, K>> {
+    try {
+      return await ask(serverActor, server_id, command)
+    } catch (error) {
+      // The server went after the look; its webhooks went with it.
+      if (error instanceof Failure && error.code === "server_not_found") throw fail("webhook_not_found")
+      throw error
+    }
+  }
+
+  /** The only answer that ever shows a token. */
+  function withToken(webhook: Webhook, secret: string): Webhook {
+    const token = webhookToken(webhook.id, secret)
+    return { ...webhook, token, url: `${publicUrl.replace(/\/+$/, "")}/webhooks/${webhook.id}/${token}` }
+  }
+
+  return {
+    async createWebhook({ body: { channel_id, ...body }, caller, reason }) {
+      const secret = newSecret(secretBytes)
+      const token_hash = hashSecret(secret)
+      const deed = { type: "createWebhook", user: caller.user_id, reason, token_hash, ...body } as const
+      return withToken(await ask(channelActor, channel_id, deed), secret)
+    },
+
+    async getWebhook({ params: { webhook_id }, caller }) {
+      return askHomeOf(await find(webhook_id), { type: "readWebhook", user: caller.user_id, webhook_id })
+    },
+
+    async editWebhook({ params: { webhook_id }, body: patch, caller, reason }) {
+      const deed = { type: "editWebhook", user: caller.user_id, reason, webhook_id, patch } as const
+      return askHomeOf(await find(webhook_id), deed)
+    },
+
+    async deleteWebhook({ params: { webhook_id }, caller, reason }) {
+      const deed = { type: "deleteWebhook", user: caller.user_id, reason, webhook_id } as const
+      await askHomeOf(await find(webhook_id), deed)
+      return success
+    },
+
+    async regenerateWebhookToken({ params: { webhook_id }, caller, reason }) {
+      const secret = newSecret(secretBytes)
+      const token_hash = hashSecret(secret)
+      const deed = { type: "setWebhookToken", user: caller.user_id, reason, webhook_id, token_hash } as const
+      return withToken(await askHomeOf(await find(webhook_id), deed), secret)
+    },
+
+    listServerWebhooks: ({ params, caller }) =>
+      ask(serverActor, params.server_id, { type: "listServerWebhooks", user: caller.user_id }),
+
+    listChannelWebhooks: ({ params, caller }) =>
+      ask(channelActor, params.channel_id, { type: "listChannelWebhooks", user: caller.user_id }),
+
+    async executeWebhook({ params: { webhook_id, token }, query, body, idempotencyKey }) {
+      const found = await find(webhook_id)
+      const secret = webhookSecret(webhook_id, token)
+      const token_hash = secret === undefined ? "" : hashSecret(secret)
+      if (!sameHash(found.token_hash, token_hash)) throw fail("invalid_webhook_token")
+      const { content, username, avatar_url, embeds } = body
+      const sent = await askHomeOf(found, {
+        type: "executeWebhook",
+        webhook_id,
+        channel_id: found.channel_id,
+        token_hash,
+        content,
+        username,
+        avatar_url,
+        embeds,
+        nonce: idempotencyKey,
+      })
+      return query.wait === true ? sent : success
+    },
+  }
+}
