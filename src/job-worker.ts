@@ -1,3 +1,4 @@
+import { join } from "node:path"
 import type { ClusterConfig } from "../cluster.config.ts"
 import { openNode } from "./actors/runtime/node.ts"
 import { openJobConnection, openJobQueue } from "./cluster/job-queue.ts"
@@ -8,6 +9,7 @@ import type { Config } from "./config.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { originOf } from "./cluster/replication.ts"
+import { openLocalBlobs } from "./storage/blobs.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 import { consumeJobs } from "./workers/consumer.ts"
@@ -82,7 +84,8 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     publicUrl: config.publicUrl,
     log,
   })
-  const tools = { ask: node.ask, storage, mailer, now: clock.now, signal: ending.signal }
+  const blobs = openLocalBlobs(join(config.dataDir, "files"))
+  const tools = { ask: node.ask, storage, blobs, mailer, now: clock.now, signal: ending.signal }
   const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
   const sweeping = startSweep({ tools, log, now: clock.now })
 

@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto"
 import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import uWebSockets, { type us_listen_socket } from "uWebSockets.js"
 import type { ClusterConfig } from "../cluster.config.ts"
 import { openNode, type ClusterNode } from "./actors/runtime/node.ts"
@@ -21,6 +22,7 @@ import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies }
 import { messageOf, shownStatus, waitFor } from "./domain/server-status.ts"
 import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
+import { createClassifiers } from "./http/classifier.ts"
 import { createHttpDoor } from "./http/door.ts"
 import { createHashing } from "./http/hashing.ts"
 import { createSecrets } from "./http/secrets.ts"
@@ -31,6 +33,7 @@ import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
 import { OperatorRequests } from "./operator-requests.ts"
 import { ServerStatusWatch } from "./server-status-watch.ts"
+import { openLocalBlobs } from "./storage/blobs.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 
@@ -89,6 +92,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   await Promise.all(connections.map(connection => connection.connect()))
   const keys = redisKeys(options.redisPrefix, await originOf(admitting, storage.placement.redisOrigin))
 
+  const blobs = openLocalBlobs(join(config.dataDir, "files"))
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
   const tokens = createTokens({
     redis: admitting,
@@ -202,6 +206,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     ask: node.ask,
     create: node.create,
     storage,
+    blobs,
     addJob: job => jobs.add(job),
     tokens,
     admission,
@@ -210,6 +215,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     presences: node.presences,
     health,
     secrets: createSecrets(options.secretKey),
+    classifiers: createClassifiers(config.classifiers, { log, metrics }),
     hashing: createHashing({
       memory: config.policy.password_hash_memory,
       passes: config.policy.password_hash_passes,

@@ -174,6 +174,15 @@ export function createMetrics() {
       ),
     },
 
+    automod: {
+      questions: declare.counters(
+        "starling_automod_classifier_questions_total",
+        "Texts that a classifier was asked about, by what came of it; but for `answered` the message passed the rule",
+        "outcome",
+        ["answered", "late", "failed", "busy"],
+      ),
+    },
+
     jobs: {
       done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "failed"]>(
         "starling_jobs_total",

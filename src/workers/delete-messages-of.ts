@@ -3,19 +3,25 @@ import { type Processor, unlessGone } from "./processor.ts"
 
 /** As many as a channel deletes in one turn. */
 const chunk = 100
+/** One statement looks at so many, however few of them are his. */
+const among = 5_000
 
 export const deleteMessagesOf: Processor<"deleteMessagesOf"> = async ({ ask, storage, signal }, job) => {
   for (const channel of await storage.channels.ofServer(job.server_id)) {
-    let { after } = job
-    for (;;) {
+    let after: string | undefined = job.after
+    while (after !== undefined) {
+      const found = await storage.messages.ofAuthor(channel, job.user_id, { after, before: job.before, among })
+      for (let first = 0; first < found.ids.length; first += chunk) {
+        signal.throwIfAborted()
+        const message_ids = found.ids.slice(first, first + chunk)
+        await unlessGone(
+          "channel_not_found",
+          ask(channelActor, channel, { type: "deleteMessagesOf", author: job.user_id, message_ids }),
+        )
+      }
       signal.throwIfAborted()
-      const ids = await storage.messages.ofAuthor(channel, job.user_id, { after, before: job.before, limit: chunk })
-      if (ids.length === 0) break
-      await unlessGone(
-        "channel_not_found",
-        ask(channelActor, channel, { type: "deleteMessagesOf", author: job.user_id, message_ids: ids }),
-      )
-      after = ids.at(-1)!
+      after = found.last
     }
   }
+  await storage.messages.endDeletion(job)
 }

@@ -1,5 +1,7 @@
 import { jobs, type JobName } from "../contract/jobs.ts"
+import { alertModerators } from "./alert-moderators.ts"
 import { announceUser } from "./announce-user.ts"
+import { deleteFiles } from "./delete-files.ts"
 import { deleteMessagesOf } from "./delete-messages-of.ts"
 import { exportAccount } from "./export-account.ts"
 import { expireInvite } from "./expire-invite.ts"
@@ -8,11 +10,14 @@ import { expireVoice } from "./expire-voice.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { purgeAccount } from "./purge-account.ts"
 import { purgeMessages } from "./purge-messages.ts"
+import { purgeServer } from "./purge-server.ts"
 import { sendMail } from "./send-mail.ts"
 
 /** Who does which job; one that nobody does is missing here and does not compile. */
 const processors: { readonly [Name in JobName]: Processor<Name> } = {
+  alertModerators,
   announceUser,
+  deleteFiles,
   deleteMessagesOf,
   expireInvite,
   expireSession,
@@ -20,6 +25,7 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   exportAccount,
   purgeAccount,
   purgeMessages,
+  purgeServer,
   sendMail,
 }
 

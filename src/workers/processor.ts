@@ -3,6 +3,7 @@ import type { Ask } from "../actors/runtime/actor.ts"
 import type { ErrorCode } from "../contract/errors.ts"
 import { Failure } from "../contract/errors.ts"
 import type { JobName, jobs } from "../contract/jobs.ts"
+import type { Blobs } from "../storage/blobs.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Mailer } from "./mail.ts"
 
@@ -10,6 +11,8 @@ export interface JobTools {
   readonly ask: Ask
   readonly storage: Pick<
     Storage,
+    | "automod"
+    | "servers"
     | "channels"
     | "messages"
     | "sessions"
@@ -24,7 +27,9 @@ export interface JobTools {
     | "mails"
     | "accountDeletion"
     | "exports"
+    | "files"
   >
+  readonly blobs: Blobs
   readonly mailer: Mailer
   /** Unix milliseconds. */
   readonly now: () => number

@@ -41,6 +41,7 @@ async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Pr
     signal.throwIfAborted()
     await unlessGone("server_not_found", ask(serverActor, server, { type: "eraseUser", user }))
   }
+  await accountDeletion.eraseLeft(user)
   await sever(tools, user)
   while ((await accountDeletion.eraseExportParts(user, chunk)) === chunk) signal.throwIfAborted()
   for (const name of erasedTables)

@@ -1,11 +1,18 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
 import { focusLasts } from "../domain/settings.ts"
+import { firstIdAt } from "../domain/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import { userActor } from "../actors/user.ts"
+import { deleteFiles } from "./delete-files.ts"
+import { deleteMessagesOf } from "./delete-messages-of.ts"
 import { expireInvite } from "./expire-invite.ts"
 import { expireSession } from "./expire-session.ts"
 import { expireVoice } from "./expire-voice.ts"
 import { unlessGone, type JobTools } from "./processor.ts"
 import { purgeAccount } from "./purge-account.ts"
+import { purgeMessages } from "./purge-messages.ts"
+import { purgeServer } from "./purge-server.ts"
 import { sendMail } from "./send-mail.ts"
 
 /** Milliseconds between two sweeps, and how long a job has to do by itself what the sweep would do. */
@@ -15,14 +22,20 @@ const grace = 60_000
 const exportQuiet = 600
 /** Exports that one statement forgets: each may be large. */
 const exportsAtOnce = 20
+/** Seconds after which nobody is still about to name a file in a row. */
+const filesKept = 3_600
 /** Rows of one look; looks of one sweep; actors asked at a time. */
 const page = 1_000
 const pages = 100
+/** Channels of one look: each is looked for in every part of the messages. */
+const channelsAtOnce = 200
 const atOnce = 16
 /** Mails sent at a time: fewer than the mailer takes, so that jobs find room. */
 const mailsAtOnce = 4
 /** Seconds for which failed sign-ins are counted: no lock lasts longer. */
 const failuresKept = 7 * 86_400
+/** Seconds for which it is noted who broke a rule of auto-moderation. */
+const violationsKept = limits.automod.violationDays * 86_400
 /** Seconds for which mails are remembered, so that nobody is sent too many. */
 const mailsKept = 86_400
 
@@ -33,11 +46,12 @@ const mailsKept = 86_400
 export function startSweep({ tools, log, now }: { tools: JobTools; log: Log; now: () => number }) {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
+  const search: Search = { after: "0", afterChannel: "0" }
   // Hosts that started together need not look together.
   const schedule = (wait: number) => {
     timer = setTimeout(
       () => {
-        running = sweep(tools, log, Math.floor((now() - grace) / 1000))
+        running = sweep(tools, log, Math.floor((now() - grace) / 1000), search)
           .catch((error: unknown) => log.warn({ err: error }, "sweep failed"))
           .then(() => {
             if (!tools.signal.aborted) schedule(every)
@@ -57,8 +71,14 @@ export function startSweep({ tools, log, now }: { tools: JobTools; log: Log; now
   }
 }
 
+/** How far the search for what is left of servers and channels that are gone has come: a sweep looks at some, the next one goes on. */
+interface Search {
+  after: Snowflake
+  afterChannel: Snowflake
+}
+
 /** `before`: Unix seconds. What one step fails at holds up none of the others. */
-async function sweep(tools: JobTools, log: Log, before: number): Promise<void> {
+async function sweep(tools: JobTools, log: Log, before: number, search: Search): Promise<void> {
   const { ask, storage, signal } = tools
   const steps: (() => Promise<unknown>)[] = [
     () =>
@@ -86,6 +106,7 @@ async function sweep(tools: JobTools, log: Log, before: number): Promise<void> {
     () => forgetAll(() => storage.oauth.forgetExpired(before, page), signal),
     () => forgetAll(() => storage.sessions.forgetFailures(before - failuresKept, page), signal),
     () => storage.placement.forgetDead(),
+    () => forgetAll(() => storage.automod.forgetOld(before - violationsKept, page), signal),
     () => forgetAll(() => storage.mails.forgetOld(before - mailsKept, page), signal),
     () =>
       endAll(
@@ -104,6 +125,15 @@ async function sweep(tools: JobTools, log: Log, before: number): Promise<void> {
           ),
         signal,
       ),
+    () => purgeGone(tools, search),
+    () => purgeChannels(tools, search),
+    () =>
+      endAll(
+        () => storage.messages.deletionsDue(firstIdAt(before * 1000), page),
+        deletion => deleteMessagesOf(tools, deletion),
+        signal,
+      ),
+    () => deleteUnused(tools, before),
     // The last of all: a mail server that is away takes its time.
     () =>
       endAll(
@@ -119,6 +149,41 @@ async function sweep(tools: JobTools, log: Log, before: number): Promise<void> {
       if (!signal.aborted) log.warn({ err: error }, "a step of the sweep failed")
     })
   }
+}
+
+/** Servers that were deleted while a worker of the version before, which leaves members behind, owned them; or whose job was lost. */
+async function purgeGone(tools: JobTools, search: Search): Promise<void> {
+  const named = await tools.storage.servers.named(search.after, page)
+  for (const { id, is_gone } of named) if (is_gone) await purgeServer(tools, { server_id: id, channel_ids: [] })
+  search.after = named.length < page ? "0" : named.at(-1)!.id
+}
+
+/** Channels whose job was lost. */
+async function purgeChannels(tools: JobTools, search: Search): Promise<void> {
+  const named = await tools.storage.messages.channelsNamed(search.afterChannel, channelsAtOnce)
+  const channel_ids = named.flatMap(({ id, is_gone }) => (is_gone ? [id] : []))
+  if (channel_ids.length > 0) await purgeMessages(tools, { channel_ids })
+  search.afterChannel = named.length < channelsAtOnce ? "0" : named.at(-1)!.id
+}
+
+/** A file that cannot be deleted holds up none of the others: it is tried again when it is this old once more. */
+async function deleteUnused(tools: JobTools, before: number): Promise<void> {
+  const { files } = tools.storage
+  const errors: unknown[] = []
+  await endAll(
+    () => files.unused(before - filesKept, page),
+    async key => {
+      try {
+        await deleteFiles(tools, { keys: [key] })
+      } catch (error) {
+        tools.signal.throwIfAborted()
+        errors.push(error)
+        await files.putOff(key, before)
+      }
+    },
+    tools.signal,
+  )
+  if (errors.length > 0) throw errors[0]
 }
 
 /** Statement after statement, as long as each forgets as much as it may. */
