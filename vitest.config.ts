@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config"
-import { LongestFirst } from "./tests/kit/sequencer.ts"
+import { EvenLoad } from "./tests/kit/sequencer.ts"
 
 const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts"]
 
@@ -8,7 +8,7 @@ export default defineConfig({
     pool: "forks", // uWebSockets.js and sharp are native modules
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: EvenLoad },
     projects: [
       {
         extends: true,

@@ -287,6 +287,12 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
   const inbox = await lin.listen(west!)
   await ada.on(west!).deleteAccount({ password: ada.password })
   expect((await standing(cluster, ada.id)).deletion_status).toBe("frozen")
+  // Of a server that is gone, and whose members no job has deleted yet.
+  const gone = plantedId()
+  for (const id of [ada.id, bot.id]) {
+    await sql`INSERT INTO members (server_id, user_id, joined_at) VALUES (${gone}, ${id}, 1)`
+    await sql`INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) VALUES (${gone}, ${id}, '', 2, 1)`
+  }
   // Made at the moment of the deletion.
   const { server_id: late } = await plantServer(cluster, { owner: ada, members: [lin] })
 

@@ -1,6 +1,7 @@
 import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import fc from "fast-check"
+import type { z } from "zod"
 import { routes } from "../src/contract/contract.ts"
 import type { Route } from "../src/contract/registry.ts"
 import { checkReply } from "./kit/conformance.ts"
@@ -16,7 +17,9 @@ const test = testWith({
 })
 
 const every = Object.entries<Route>(routes)
-const withBody = every.filter(([, route]) => route.body !== undefined)
+/** JSON bodies. */
+const withBody = every.filter(([, route]) => route.body !== undefined && !route.form)
+const withForm = every.filter(([, route]) => route.form)
 
 /** A server, a channel and a message that a request may name; the person who asks owns them. */
 interface Scene {
@@ -55,7 +58,7 @@ async function makeScene(cluster: SharedCluster): Promise<Scene> {
 }
 
 const pathOf = ({ mount, path }: Route, ids: Record<string, string> = scene.ids) =>
-  (mount === "root" ? "" : "/api/v1") + path.replace(/:(\w+)/g, (_, name: string) => ids[name]!)
+  (mount === "root" ? "" : "/api/v1") + path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? "1")
 
 /** Sends to a route what is no good, and holds the answer against the contract: `send` fails where it is none of its refusals. */
 async function attempt(
@@ -188,6 +191,43 @@ test("a body above 256 KiB is 413, one just below is read", async () => {
   expect(verdict(await attempt(routes.createMessage, almost))).toBe("granted")
 })
 
+test("a form that is none, is cut off or lacks a part is a validation error on every route that takes one", async () => {
+  const type = "multipart/form-data; boundary=X"
+  const part = (name: string, content: string) =>
+    `--X\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${content}\r\n`
+  for (const [name, route] of withForm) {
+    const names = Object.keys((route.body as z.ZodObject).shape)
+    const whole = names.map(one => part(one, "x")).join("")
+    const verdictOf = async (contentType: string, body: string) => {
+      const headers = { "content-type": contentType }
+      return verdict(await send(place, pathOf(route), { route, token: scene.person.token, body, headers }))
+    }
+    for (const [contentType, body] of [
+      [type, ""],
+      [type, "{}"],
+      [type, whole],
+      [type, `${whole.slice(0, -20)}--X--`],
+      [type, "--X--"],
+      [type, "--X\r\n".repeat(1_000)],
+      [type, `${part("nothing", "known")}--X--`],
+      [type, `${part("x", "y").repeat(1_000)}--X--`],
+      ["multipart/form-data", `${whole}--X--`],
+      ["multipart/mixed; boundary=X", `${whole}--X--`],
+      ["application/json", "{}"],
+      ["text/plain", `${whole}--X--`],
+    ] as const)
+      expect({ name, body: body.slice(0, 80), verdict: await verdictOf(contentType, body) }).toEqual({
+        name,
+        body: body.slice(0, 80),
+        verdict: "validation_failed",
+      })
+    for (const text of names.filter(one => one !== route.form!.file?.name))
+      expect(await verdictOf(type, `${part(text, "a\0b")}--X--`)).toBe("unsafe_text")
+    const { bytes = 256 * 1024, tooLarge = "payload_too_large" } = route.form!.file ?? {}
+    expect(await verdictOf(type, "x".repeat(bytes + 65_537))).toBe(tooLarge)
+  }
+})
+
 test("nesting without end is a validation error, not a deep recursion", async () => {
   for (const body of [
     "[".repeat(100_000),
@@ -198,7 +238,16 @@ test("nesting without end is a validation error, not a deep recursion", async ()
 })
 
 /** Parameters whose refusals name their kind. */
-const ofItsKind = new Set(["user_id", "server_id", "channel_id", "message_id", "notification_id", "session_id"])
+const ofItsKind = new Set([
+  "emoji_id",
+  "webhook_id",
+  "user_id",
+  "server_id",
+  "channel_id",
+  "message_id",
+  "notification_id",
+  "session_id",
+])
 
 test("an id in a path that is none is 400 with its kind; one that is too large as well", async () => {
   const wrong = [

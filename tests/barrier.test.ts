@@ -50,6 +50,9 @@ const everyone = (scene: Scene, place: Place, sees: boolean) =>
     permissions: { "channels.view": sees, "messages.send": true, "messages.read": true },
   })
 
+const handOver = ({ server_id }: Scene, from: Person, to: Person, place: Place) =>
+  from.on(place).transferServer({ server_id, user_id: to.id, password: from.password })
+
 interface Revocation {
   readonly name: string
   /** Before the session begins. */
@@ -118,6 +121,19 @@ const revocations: readonly Revocation[] = [
     told: "CHANNEL_DELETE",
     refused: "access_denied",
     undo: (scene, place) => show(scene, place, scene.lin.id, "member"),
+  },
+  {
+    name: "the loss of the ownership",
+    async prepare(scene, place) {
+      const { ada, lin, server_id } = scene
+      await show(scene, place, ada.id, "member")
+      await hide(scene, place, server_id)
+      await handOver(scene, ada, lin, place)
+    },
+    act: (scene, place) => handOver(scene, scene.lin, scene.ada, place),
+    told: "CHANNEL_DELETE",
+    refused: "access_denied",
+    undo: (scene, place) => handOver(scene, scene.ada, scene.lin, place),
   },
 ]
 const undoable = revocations.filter(({ undo }) => undo !== undefined)
@@ -452,12 +468,14 @@ type Change =
   | { readonly do: "post"; readonly channel: 0 | 1 }
   | { readonly do: "grant"; readonly to: "everyone" | "crew"; readonly isGranted: boolean }
   | { readonly do: "assign"; readonly isGiven: boolean }
+  | { readonly do: "disband" }
   | {
       readonly do: "override"
       readonly channel: 0 | 1
       readonly target: Target
       readonly says: "allow" | "deny" | "nothing"
     }
+  | { readonly do: "own"; readonly isLin: boolean }
   | { readonly do: "kick" }
   | { readonly do: "drop" }
   | { readonly do: "resume"; readonly isElsewhere: boolean }
@@ -483,6 +501,8 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     }),
     weight: 4,
   },
+  { arbitrary: fc.record({ do: fc.constant("own" as const), isLin: fc.boolean() }), weight: 2 },
+  { arbitrary: fc.constant<Change>({ do: "disband" }), weight: 2 },
   fc.constant<Change>({ do: "kick" }),
   fc.constant<Change>({ do: "drop" }),
   { arbitrary: fc.record({ do: fc.constant("resume" as const), isElsewhere: fc.boolean() }), weight: 2 },
@@ -492,18 +512,26 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 class Model {
   readonly told: string[] = []
   isMember = true
+  isOwner = false
   hasRole = true
   readonly grants = { everyone: true, crew: false }
-  readonly overrides: Partial<Record<Target, "allow" | "deny">>[] = [{}, {}]
+  readonly overrides: Partial<Record<Target, "allow" | "deny" | "nothing">>[] = [{}, {}]
 
   sees(channel: 0 | 1): boolean {
     if (!this.isMember) return false
+    if (this.isOwner) return true
     const { everyone, crew, lin } = this.overrides[channel]!
     let sees = this.grants.everyone || (this.hasRole && this.grants.crew)
-    if (everyone) sees = everyone === "allow"
-    if (crew && this.hasRole) sees = crew === "allow"
-    if (lin) sees = lin === "allow"
+    for (const says of [everyone, this.hasRole ? crew : undefined, lin])
+      if (says === "allow" || says === "deny") sees = says === "allow"
     return sees
+  }
+
+  /** With the role goes whatever channels said of it; the next of that name begins anew. */
+  disband(): void {
+    this.hasRole = false
+    this.grants.crew = false
+    for (const said of this.overrides) delete said.crew
   }
 
   change(make: () => void): void {
@@ -541,11 +569,14 @@ test(
     const { east, west } = shared
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 8, maxLength: 30, size: "max" }), async changes => {
-        const one = await scene(shared, east)
-        const { ada, lin, server_id, role_id } = one
-        const channels = [one.channel_id, one.open_id]
-        const targets = { everyone: server_id, crew: role_id, lin: lin.id }
-        const { code } = await ada.on(east).createInvite({ channel_id: one.open_id, max_age: 0 })
+        const there = await scene(shared, east)
+        const { ada, lin, server_id } = there
+        const channels = [there.channel_id, there.open_id]
+        const targets = { everyone: server_id, crew: there.role_id, lin: lin.id }
+        // So that she can do the same when Lin owns it.
+        const chief = await ada.on(east).createRole({ server_id, permissions: { administrator: true } })
+        await ada.on(east).giveRole({ server_id, member_id: ada.id, role_id: chief.id })
+        const { code } = await ada.on(east).createInvite({ channel_id: there.open_id, max_age: 0 })
         const [mover, still] = await Promise.all([lin.listen(east), lin.listen(west, { encoding: "msgpack" })])
         const heard = [mover, still].map(listenTo)
         const model = new Model()
@@ -570,21 +601,33 @@ test(
             model.change(() => (model.grants[one.to] = one.isGranted))
           } else if (one.do === "assign") {
             if (!model.isMember) continue
-            await rest[one.isGiven ? "giveRole" : "takeRole"]({ server_id, member_id: lin.id, role_id })
+            const assigned = { server_id, member_id: lin.id, role_id: targets.crew }
+            await rest[one.isGiven ? "giveRole" : "takeRole"](assigned)
             model.change(() => (model.hasRole = one.isGiven))
+          } else if (one.do === "disband") {
+            await rest.deleteRole({ server_id, role_id: targets.crew })
+            model.change(() => model.disband())
+            const another = await rest.createRole({ server_id, name: "Crew", permissions: { "messages.read": true } })
+            targets.crew = another.id
+            await rest.editRole({ server_id, role_id: another.id, position: 1 }) // below the chief's
           } else if (one.do === "override") {
+            // Nobody ranks above the owner.
+            if (one.target === "lin" && model.isOwner) continue
             const [channel_id, target_id] = [channels[one.channel]!, targets[one.target]]
             const type = one.target === "lin" ? ("member" as const) : ("role" as const)
             const lists = { allow: one.says === "allow" ? view : [], deny: one.says === "deny" ? view : [] }
             await rest.setOverride({ channel_id, target_id, type, ...lists })
-            model.change(() => {
-              if (one.says === "nothing") delete model.overrides[one.channel]![one.target]
-              else model.overrides[one.channel]![one.target] = one.says
-            })
-            if (model.sees(one.channel)) model.told.push(`updated ${one.channel}`)
+            const said = model.overrides[one.channel]!
+            const isAnother = said[one.target] !== one.says
+            model.change(() => (said[one.target] = one.says))
+            if (isAnother && model.sees(one.channel)) model.told.push(`updated ${one.channel}`)
+          } else if (one.do === "own") {
+            if (one.isLin === model.isOwner) continue
+            await handOver(there, ...(one.isLin ? ([ada, lin] as const) : ([lin, ada] as const)), place())
+            model.change(() => (model.isOwner = one.isLin))
           } else if (one.do === "kick") {
             // Elsewhere a session is told of servers as of now.
-            if (isAway) continue
+            if (isAway || model.isOwner) continue
             await shared.settle()
             await rest.kickMember({ server_id, member_id: lin.id })
             await lin.on(place()).joinByInvite({ invite_code: code })

@@ -238,8 +238,8 @@ describe("coming and going", () => {
     }
     for (const inbox of adas.slice(0, 2)) {
       const events = inbox.rest()
-      expect(names(events)).toEqual(["GUILD_MEMBER_ADD"])
-      expect(events[0]!.data).toMatchObject({
+      expect(names(events)).toEqual(["INVITE_CREATE", "GUILD_MEMBER_ADD"])
+      expect(events[1]!.data).toMatchObject({
         guild_id: server.id,
         user_id: lin.id,
         roles: [server.id],

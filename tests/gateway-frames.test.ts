@@ -225,7 +225,12 @@ describe("IDENTIFY", () => {
     await all[1].op(11)
     const heard = all.map(raw => raw.frames.flatMap(({ t }) => (t === undefined || t === "READY" ? [] : [t])))
     const inOrder = ["MESSAGE_CREATE", "CHANNEL_CREATE"]
-    expect(heard).toEqual([["TYPING_START", ...inOrder], [], ["GUILD_MEMBER_ADD", "TYPING_START", ...inOrder], inOrder])
+    expect(heard).toEqual([
+      ["INVITE_CREATE", "TYPING_START", ...inOrder],
+      [],
+      ["INVITE_CREATE", "GUILD_MEMBER_ADD", "TYPING_START", ...inOrder],
+      inOrder,
+    ])
     for (const raw of all) raw.close()
   })
 })

@@ -1,6 +1,7 @@
+import { allIntents, bitOf } from "../src/contract/intents.ts"
 import { refusal } from "./kit/conformance.ts"
 import { plantServer, sharedServer } from "./kit/seeds.ts"
-import { expect, test } from "./kit/test.ts"
+import { expect, test, type SharedCluster } from "./kit/test.ts"
 
 test("P4: an invite made on one worker is known and used on the other at once", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
@@ -73,7 +74,7 @@ test("of parallel uses of the last one on two workers exactly one wins", async (
   expect(refused).toHaveLength(3)
   for (const reason of refused) expect(await refusal(Promise.reject(reason))).toBe("invite_not_found")
   expect((await ada.on(shared.west).getServer({ server_id: server.id })).member_count).toBe(4)
-  expect(await shared.sql`SELECT uses FROM invites WHERE code = ${code}`).toEqual([{ uses: 2 }])
+  expect(await shared.sql`SELECT uses FROM invites WHERE code = ${code}`).toEqual([])
   expect(await refusal(people[0]!.on(shared.east).getInvite({ invite_code: code }))).toBe("invite_not_found")
 })
 
@@ -165,4 +166,193 @@ test("inviting takes membership and the permission", async ({ shared }) => {
   expect(await refusal(lin.on(shared.west).createInvite({ channel_id: "1" }))).toBe("channel_not_found")
   expect(await refusal(lin.on(shared.west).createInvite({ channel_id: "x" }))).toBe("invalid_channel_id")
   expect((await ada.on(shared.west).createInvite({ channel_id: strict.channel_id })).inviter_id).toBe(ada.id)
+})
+
+/** Ada's server, in which Lin manages it through a role and Mo is a plain member who may invite. */
+async function inviting(shared: SharedCluster, permissions: Record<string, boolean> = { "server.manage": true }) {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const server_id = server.id
+  const owner = ada.on(shared.east)
+  const mo = await shared.person("mo")
+  const first = await owner.createInvite({ channel_id: channel.id })
+  await mo.on(shared.west).joinByInvite({ invite_code: first.code })
+  const { id: role_id } = await owner.createRole({ server_id, name: "Host", permissions })
+  await owner.giveRole({ server_id, member_id: lin.id, role_id })
+  const channel_id = channel.id
+  return { ada, lin, mo, server_id, channel_id, owner, host: lin.on(shared.west), plain: mo.on(shared.east), role_id }
+}
+
+const ofInvites = ({ name }: { name: string }) => name.startsWith("INVITE_")
+
+test("those who manage the server are told of invites, live and after a resume; nobody else is", async ({ shared }) => {
+  const { ada, lin, mo, server_id, channel_id, plain, owner } = await inviting(shared)
+  const eve = await shared.person("eve")
+  const [inbox, his, ignorant, deaf, stranger] = await Promise.all([
+    ada.listen(shared.west),
+    lin.listen(shared.east),
+    mo.listen(shared.west),
+    ada.listen(shared.east, { intents: allIntents & ~bitOf("GUILD_INVITES") }),
+    eve.listen(shared.east),
+  ])
+  const invite = await plain.createInvite({ channel_id, max_uses: 1 })
+  const told = { ...invite, guild_id: server_id }
+  for (const one of [inbox, his]) expect(await one.next("INVITE_CREATE")).toEqual(told)
+  his.drop()
+  // Used up.
+  await eve.on(shared.west).joinByInvite({ invite_code: invite.code })
+  const revoked = await plain.createInvite({ channel_id })
+  await plain.deleteInvite({ invite_code: revoked.code })
+  await his.reconnect(shared.west.url)
+  for (const one of [inbox, his]) {
+    expect(await one.next("INVITE_DELETE")).toEqual({ ...told, uses: 1 })
+    expect(await one.next("INVITE_CREATE")).toEqual({ ...revoked, guild_id: server_id })
+    expect(await one.next("INVITE_DELETE")).toEqual({ ...revoked, guild_id: server_id })
+  }
+  await shared.settle()
+  for (const one of [inbox, his, ignorant, deaf, stranger]) expect(one.rest().filter(ofInvites)).toEqual([])
+  const log = await owner.listAuditLog({ server_id, action: "INVITE_DELETE" })
+  expect(log.map(({ user_id, target_id }) => [user_id, target_id])).toEqual([[mo.id, revoked.code]])
+})
+
+test("the list has what still lets somebody in, the newest first, for those who may see it", async ({ shared }) => {
+  const { mo, server_id, channel_id, owner, host, plain, role_id } = await inviting(shared)
+  const before = await owner.listInvites({ server_id })
+  const now = Math.floor(Date.now() / 1000)
+  const plant = (code: string, created_at: number, expires_at: number | null, max_uses = 0, uses = 0) => shared.sql`
+    INSERT INTO invites (code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at)
+    VALUES (${code}, ${server_id}, ${channel_id}, ${mo.id}, 60, ${max_uses}, true, ${uses}, ${created_at}, ${expires_at})`
+  const codes = ["older", "expired", "used"].map(name => shared.newName(name).replaceAll("_", ""))
+  await plant(codes[0]!, now - 50, now + 600, 5, 4)
+  await plant(codes[1]!, now - 100, now - 1)
+  await plant(codes[2]!, now - 100, now + 600, 5, 5)
+  const newest = await plain.createInvite({ channel_id, max_age: 0 })
+  const listed = await host.listInvites({ server_id })
+  expect(new Set(listed.slice(0, -1))).toEqual(new Set([newest, ...before]))
+  expect(listed.at(-1)).toEqual({
+    code: codes[0],
+    server_id,
+    channel_id,
+    inviter_id: mo.id,
+    max_age: 60,
+    max_uses: 5,
+    temporary: true,
+    uses: 4,
+    created_at: now - 50,
+    expires_at: now + 600,
+  })
+  expect(await owner.listInvites({ server_id })).toEqual(listed)
+  expect(await refusal(plain.listInvites({ server_id }))).toBe("permission_denied")
+  await owner.editRole({ server_id, role_id, permissions: { "invites.manage": true } })
+  expect(await host.listInvites({ server_id })).toEqual(listed)
+  const eve = (await shared.person("eve")).on(shared.east)
+  for (const [server, expected] of [
+    [server_id, "access_denied"],
+    ["1", "server_not_found"],
+    ["x", "invalid_server_id"],
+  ] as const)
+    expect(await refusal(eve.listInvites({ server_id: server }))).toBe(expected)
+})
+
+test("an invite is revoked by who made it, and by who manages invites or the server; once", async ({ shared }) => {
+  const { mo, server_id, channel_id, owner, host, plain, role_id } = await inviting(shared, { "invites.manage": true })
+  const eve = await shared.person("eve")
+  const made = async (rest = owner) => (await rest.createInvite({ channel_id })).code
+  const revoke = (rest: typeof owner, invite_code: string) => rest.deleteInvite({ invite_code })
+  const owners = await made()
+  expect(await refusal(revoke(plain, owners))).toBe("permission_denied")
+  expect(await refusal(revoke(eve.on(shared.west), owners))).toBe("access_denied")
+  expect(await revoke(host, owners)).toEqual({ success: true })
+  for (const place of [shared.east, shared.west]) {
+    expect(await refusal(eve.on(place).getInvite({ invite_code: owners }))).toBe("invite_not_found")
+    expect(await refusal(eve.on(place).joinByInvite({ invite_code: owners }))).toBe("invite_not_found")
+  }
+  expect(await refusal(revoke(host, owners))).toBe("invite_not_found")
+  await revoke(plain, await made(plain))
+  await revoke(owner, await made(plain))
+  await owner.editRole({ server_id, role_id, permissions: { "server.manage": true } })
+  await revoke(host, await made())
+  // Who has left has no say any more, also about what he made.
+  const left = await made(plain)
+  await plain.leaveServer({ server_id })
+  expect(await refusal(revoke(plain, left))).toBe("access_denied")
+  expect((await owner.getInvite({ invite_code: left })).inviter_id).toBe(mo.id)
+  // What is over already cannot be revoked.
+  await shared.sql`UPDATE invites SET expires_at = ${Math.floor(Date.now() / 1000) - 1} WHERE code = ${left}`
+  const other = await plantServer(shared, { owner: eve })
+  const planted = shared.newName("planted").replaceAll("_", "")
+  await shared.sql`
+    INSERT INTO invites (code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at)
+    VALUES (${planted}, ${other.server_id}, ${other.channel_id}, ${eve.id}, 60, 0, false, 0, 1, 61)`
+  expect(await refusal(revoke(eve.on(shared.east), planted))).toBe("invite_not_found")
+  for (const invite_code of ["AAAAAAAAAAAA", "ä", "'; DROP TABLE invites; --"])
+    expect(await refusal(revoke(owner, invite_code))).toBe("invite_not_found")
+})
+
+test("of twenty at once through both workers who want the last place exactly one gets it, revoked or not", async ({
+  shared,
+}) => {
+  const { server_id, channel_id, owner, ada } = await inviting(shared)
+  const people = await Promise.all(Array.from({ length: 20 }, () => shared.person("guest")))
+  const inbox = await ada.listen(shared.west)
+  const { code } = await owner.createInvite({ channel_id, max_uses: 1 })
+  const before = (await owner.getServer({ server_id })).member_count
+  const outcomes = await Promise.allSettled(
+    people.map((person, i) => person.on(i % 2 ? shared.east : shared.west).joinByInvite({ invite_code: code })),
+  )
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
+  for (const outcome of outcomes)
+    if (outcome.status === "rejected")
+      expect(await refusal(Promise.reject(outcome.reason as Error))).toBe("invite_not_found")
+  expect((await owner.getServer({ server_id })).member_count).toBe(before + 1)
+  await inbox.next("INVITE_DELETE")
+
+  const again = await owner.createInvite({ channel_id, max_uses: 1 })
+  const stranger = people[outcomes.findIndex(({ status }) => status === "rejected")]!
+  const [joined, revoked] = await Promise.allSettled([
+    stranger.on(shared.west).joinByInvite({ invite_code: again.code }),
+    owner.deleteInvite({ invite_code: again.code }),
+  ])
+  expect([joined.status, revoked.status].toSorted()).toEqual(["fulfilled", "rejected"])
+  await inbox.next("INVITE_DELETE")
+  await shared.settle()
+  expect(inbox.rest().filter(({ name }) => name === "INVITE_DELETE")).toEqual([])
+})
+
+test("an invite that ends by its time is told of; one whose channel has gone leads to the server", async ({
+  cluster,
+}) => {
+  const [place] = await cluster.boot(1)
+  await cluster.bootJobWorker()
+  const { ada, server, channel } = await cluster.seed(sharedServer)
+  const owner = ada.on(place!)
+  const inbox = await ada.listen(place!)
+  const short = await owner.createInvite({ channel_id: channel.id, max_age: 1 })
+  expect((await inbox.next("INVITE_DELETE", { timeoutMs: 20_000 })).code).toBe(short.code)
+  expect(await cluster.sql`SELECT FROM invites WHERE code = ${short.code}`).toHaveLength(0)
+  const { code } = await owner.createInvite({ channel_id: channel.id, max_uses: 1 })
+  await cluster.sql`UPDATE invites SET channel_id = NULL WHERE code = ${code}`
+  const eve = await cluster.person("eve")
+  expect((await eve.on(place!).getInvite({ invite_code: code })).channel_id).toBeNull()
+  expect(await eve.on(place!).joinByInvite({ invite_code: code })).toMatchObject({ server_id: server.id })
+})
+
+test("a server has at most a thousand invites; one that ends makes room", async ({ shared }) => {
+  const { server_id, channel_id, owner, plain, mo } = await inviting(shared)
+  // So many by now: counted when the home wakes.
+  const planted = await plantServer(shared, { owner: mo })
+  await shared.sql`
+    INSERT INTO invites (code, server_id, channel_id, max_age, max_uses, temporary, uses, created_at)
+    SELECT 'limit' || ${planted.server_id}::text || n, ${planted.server_id}, ${planted.channel_id}, 0, 0, false, 0, 1 FROM generate_series(1, 998) AS n`
+  const make = (place = shared.west) => mo.on(place).createInvite({ channel_id: planted.channel_id })
+  const outcomes = await Promise.allSettled([make(), make(shared.east), make(), make(shared.east)])
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(2)
+  expect(await refusal(make())).toBe("invite_limit")
+  await plain.deleteInvite({ invite_code: `limit${planted.server_id}7` })
+  const last = await make()
+  expect(await refusal(make())).toBe("invite_limit")
+  expect(await plain.listInvites({ server_id: planted.server_id })).toHaveLength(1_000)
+  await plain.deleteInvite({ invite_code: last.code })
+  // Others have theirs.
+  const other = await owner.createInvite({ channel_id })
+  expect(await owner.listInvites({ server_id })).toContainEqual(other)
 })

@@ -294,6 +294,36 @@ test("G3: a committed batch whose answer was lost is found in the outbox, by its
   expect(await storage.placement.wasWritten(6, 1)).toBe(false)
 })
 
+test("a batch that PostgreSQL takes back because it and another wait for each other is written after all", async () => {
+  const { lane } = await openLane()
+  const [edited, deleted] = [message(), message()]
+  await lane.commit(batchOf([edited, deleted]))
+  const held = await database.sql.reserve()
+  const lock = ({ id }: Message) => held`SELECT FROM messages WHERE channel_id = ${channel} AND id = ${id} FOR UPDATE`
+  await held`BEGIN`
+  // Whoever looks first whether both wait for each other is taken back.
+  await held`SET LOCAL deadlock_timeout = '10s'`
+  await lock(deleted)
+  const commit = lane.commit({
+    turns: [
+      {
+        home: channel,
+        writes: [
+          updateContent({ channel_id: channel, id: edited.id, content: "edited", edited_at: 5 }),
+          deleteMessage({ channel_id: channel, id: deleted.id, nonce: null }),
+        ],
+      },
+    ],
+    outbox: [{ shard: 5, number: ++rows, last_id: deleted.id, body: "{}" }],
+  })
+  await until("the batch waits", laneIsHeldUp)
+  await lock(edited)
+  await held`COMMIT`
+  held.release()
+  await commit
+  expect(await storedRows([edited, deleted])).toEqual([{ id: edited.id, content: "edited" }])
+})
+
 test("the generation belongs to one lane: whoever still writes under the old one is refused", async () => {
   const { lane, incarnation } = await openLane()
   const twin = storage.openLane(incarnation, 0, 1)

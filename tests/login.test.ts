@@ -128,7 +128,7 @@ test("a right password among many wrong ones gets in only if the lock has not co
         ),
     )
     const verdicts = await Promise.all(guesses)
-    // Granted, it has cleared at most four failures before it.
+    // Granted, it has cleared at most four failures before it, and no lock.
     const judged = verdicts.filter(code => code === "invalid_credentials").length
     if (verdicts[20] === "success") expect(judged).toBeLessThanOrEqual(9)
     else {

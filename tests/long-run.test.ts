@@ -14,7 +14,7 @@ const topology = {
   gateway: { resumeWindow: 1_500, positionAfter: 500 },
 }
 const rounds = 3
-const messagesARound = 1_500
+const messagesARound = 1_000
 /** What V8 and its caches come and go by; one leaked object of 100 bytes a message would be ten times as much. */
 const noiseBytes = 6_000_000
 

@@ -159,6 +159,45 @@ test("P2: a nonce stands for its first message for ever: after edits, after its 
   expect((await ada.on(place!).listMessages({ channel_id })).map(({ id }) => id)).toEqual([other.id])
 })
 
+test("P2: after a take-over, too, a repeat is the first message, whatever would be said of a new one by then", async ({
+  cluster,
+}) => {
+  const [first] = await cluster.boot(1)
+  const { server, channel, ada, lin } = await cluster.seed(sharedServer)
+  const { server: ruled, channel: judged, lin: max, ada: eva } = await cluster.seed(sharedServer)
+  const owner = ada.on(first!)
+  const slow = await owner.createChannel({ server_id: server.id, name: "slow", slowmode_seconds: 600 })
+  const quiet = await owner.createChannel({ server_id: server.id, name: "quiet" })
+  const target = await owner.createMessage({ channel_id: channel.id, content: "target" })
+  const repeats = [
+    [lin, { channel_id: slow.id, content: "unhurried", nonce: "once" }],
+    [lin, { channel_id: channel.id, content: "reply", reply_to_id: target.id, nonce: "once" }],
+    [lin, { channel_id: quiet.id, content: "while he may", nonce: "once" }],
+    [max, { channel_id: judged.id, content: "badword", nonce: "once" }],
+  ] as const
+  const sent = []
+  for (const [person, message] of repeats) sent.push(await person.on(first!).createMessage(message))
+  await owner.deleteMessage({ channel_id: channel.id, message_id: target.id })
+  const silenced = { channel_id: quiet.id, target_id: lin.id, type: "member" as const }
+  await owner.setOverride({ ...silenced, allow: [], deny: ["messages.send"] })
+  await eva.on(first!).createAutomodRule({
+    server_id: ruled.id,
+    name: "Words",
+    rule_type: "keyword",
+    config: { keywords: ["badword"] },
+    actions: [{ action_type: "delete_message" }],
+  })
+  const [second] = await cluster.boot(1)
+  await first!.drain()
+  for (const [i, [person, message]] of repeats.entries())
+    expect(await person.on(second!).createMessage(message), message.content).toEqual(sent[i])
+  const anew = repeats.map(([person, message]) =>
+    refusal(person.on(second!).createMessage({ ...message, nonce: "another" })),
+  )
+  expect(await Promise.all(anew)).toEqual(["slowmode", "message_not_found", "permission_denied", "message_blocked"])
+  expect(await eva.on(second!).listAutomodViolations({ server_id: ruled.id })).toHaveLength(1)
+})
+
 test("the body's nonce beats the header, and both have 1 to 64 characters", async ({ shared }) => {
   const { channel, ada } = await shared.seed(sharedServer)
   const { createMessage } = ada.on(shared.east)

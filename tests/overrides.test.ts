@@ -1,3 +1,6 @@
+import { readRowBody } from "../src/actors/runtime/row.ts"
+import type { Control } from "../src/domain/control.ts"
+import { shardOf } from "../src/domain/snowflake.ts"
 import { refusal } from "./kit/conformance.ts"
 import { plantServer, sharedServer } from "./kit/seeds.ts"
 import { expect, test, type SharedCluster } from "./kit/test.ts"
@@ -36,6 +39,7 @@ test("an override is kept as it was said, with what means something", async ({ s
   expect(set).toEqual(expected)
   expect(await inbox.next("CHANNEL_UPDATE")).toEqual(channel)
   expect(await lin.on(shared.west).getOverride({ channel_id, target_id: server_id })).toEqual(expected)
+  expect(await lin.on(shared.west).listOverrides({ channel_id })).toEqual([expected])
   expect(await refusal(lin.on(shared.east).createMessage({ channel_id, content: "x" }))).toBe("permission_denied")
 
   const own = await owner.setOverride({
@@ -111,6 +115,60 @@ test("who manages roles overrides below his own rank, and lets do what he may do
   expect(await refusal(owner.getOverride({ channel_id, target_id: high.id }))).toBe("override_not_found")
 })
 
+test("a role takes with it what channels say of it, in one entry of the log, however many they are", async ({
+  shared,
+}) => {
+  const { lin, server_id, channel_id, owner, member, low } = await managed(shared)
+  const { id: other } = await owner.createChannel({ server_id, name: "other" })
+  await owner.giveRole({ server_id, member_id: lin.id, role_id: low.id })
+  const denied = { target_id: low.id, type: "role" as const, allow: [], deny: ["channels.view" as const] }
+  for (const id of [channel_id, other]) {
+    await owner.setOverride({ channel_id: id, target_id: server_id, type: "role", allow: ["channels.view"], deny: [] })
+    await owner.setOverride({ channel_id: id, ...denied })
+  }
+  const inbox = await lin.listen(shared.west)
+  expect(await refusal(member.listMessages({ channel_id }))).toBe("access_denied")
+
+  await owner.deleteRole({ server_id, role_id: low.id })
+  const shown = [await inbox.next("CHANNEL_CREATE"), await inbox.next("CHANNEL_CREATE")].map(({ id }) => id)
+  expect(shown.toSorted()).toEqual([channel_id, other].toSorted())
+  await owner.createMessage({ channel_id: other, content: "x" })
+  expect((await inbox.next("MESSAGE_CREATE")).channel_id).toBe(other)
+  expect(await refusal(owner.getOverride({ channel_id, target_id: low.id }))).toBe("override_not_found")
+  await owner.getOverride({ channel_id, target_id: server_id })
+
+  const rows = await shared.sql<{ body: string }[]>`
+    SELECT body FROM outbox WHERE shard = ${shardOf(server_id)} ORDER BY number`
+  const last = rows
+    .flatMap(({ body }) => readRowBody(body).items)
+    .flatMap(item => (item[0] === "c" && item[1] === server_id ? [JSON.parse(item[3].text) as Control] : []))
+    .slice(-2)
+  expect(last.map(({ type }) => type)).toEqual(["overrides", "role"])
+  const kept = [channel_id, other].map(id => [id, denied])
+  expect(last[1]).toMatchObject({ role: low.id, after: null, overrides: expect.arrayContaining(kept) })
+})
+
+test("who manages roles may be kept from it in a channel, or do it in one channel only", async ({ shared }) => {
+  const { lin, server_id, channel_id, owner, member, low, manager } = await managed(shared)
+  const target = { channel_id, target_id: low.id, type: "role" as const, allow: [], deny: [] }
+  const manages = { channel_id, target_id: manager.id, type: "role" as const }
+  await owner.setOverride({ ...manages, allow: [], deny: ["roles.manage"] })
+  expect(await refusal(member.setOverride(target))).toBe("permission_denied")
+  expect(await refusal(member.getOverride({ channel_id, target_id: manager.id }))).toBe("permission_denied")
+  await owner.editRole({ server_id, role_id: manager.id, permissions: {} })
+  await owner.setOverride({ ...manages, allow: ["roles.manage"], deny: [] })
+  await member.setOverride({ ...target, allow: ["roles.manage", "messages.send"] })
+  expect(await refusal(member.setOverride({ ...target, allow: ["messages.manage"] }))).toBe("permission_denied")
+  expect(await refusal(member.createRole({ server_id }))).toBe("permission_denied")
+  const { id: other } = await owner.createChannel({ server_id, name: "other" })
+  expect(await refusal(member.setOverride({ ...target, channel_id: other }))).toBe("permission_denied")
+  // Whoever is quiet for a while lets nobody else speak.
+  await owner.editMember({ server_id, member_id: lin.id, timeout_seconds: 60 })
+  expect(await refusal(member.setOverride({ ...target, target_id: server_id, allow: ["messages.send"] }))).toBe(
+    "permission_denied",
+  )
+})
+
 test("overrides: 403 for others, 404 for what is not there, 400 for what is no id", async ({ shared }) => {
   const { lin, server_id, channel_id, owner, low, manager } = await managed(shared)
   const eve = (await shared.person("eve")).on(shared.west)
@@ -127,6 +185,7 @@ test("overrides: 403 for others, 404 for what is not there, 400 for what is no i
     expect(await refusal(rest.getOverride(ids))).toBe(expected)
     expect(await refusal(rest.setOverride({ ...ids, ...nothing }))).toBe(expected)
     expect(await refusal(rest.deleteOverride(ids))).toBe(expected)
+    if (expected !== "invalid_id") expect(await refusal(rest.listOverrides({ channel_id: channel }))).toBe(expected)
   }
   for (const type of ["role", "member"] as const)
     expect(await refusal(owner.setOverride({ channel_id, target_id: "1", ...nothing, type }))).toBe(

@@ -11,6 +11,7 @@ import { acts, notify, World, type Act } from "./kit/acts.ts"
 import { compared, differences, ModelClient, Reads } from "./kit/client-model.ts"
 import { reducers } from "./kit/client-state.ts"
 import type { Listener, Person } from "./kit/person.ts"
+import { apng, fileOf } from "./kit/pictures.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test, type SharedCluster } from "./kit/test.ts"
 
@@ -26,10 +27,13 @@ const silent: ReadonlyMap<EventName, string> = new Map([
   ["GUILD_MEMBERS_CHUNK", "is only sent to whoever asks, and says what the events have said"],
   ["TYPING_START", "may be lost, and no read shows it"],
   ["TYPING_STOP", "may be lost, and no read shows it"],
+  ["INVITE_CREATE", "is told of what a client reads when it shows invites, not before"],
+  ["INVITE_DELETE", "is told of what a client reads when it shows invites, not before"],
   ["VOICE_SERVER_UPDATE", "is only sent to the connection that joins"],
+  ["WEBHOOKS_UPDATE", "says that webhooks are to be read again, which nobody keeps"],
   ["SECURITY_LOGOUT", "is the last that a session is told"],
   ["PRESENCE_UPDATE", "may be lost; whoever wants to be sure asks"],
-  ["CHANNEL_UPDATE", "is told of overrides, which no list shows; nothing else of a channel can be changed yet"],
+  ["NOTIFICATION_SETTINGS_UPDATE", "is told of what a client reads where it shows it, not before"],
 ])
 /** Events that no request and no client can bring about. */
 const unprovoked: ReadonlyMap<EventName, string> = new Map([["SECURITY_LOGOUT", "only an operator does"]])
@@ -47,7 +51,7 @@ test("every event has its model, and every route that changes something somebody
 })
 
 const readsOf = (shared: SharedCluster, person: Person, random: Random) =>
-  new Reads(() => person.on(random.pick([shared.east, shared.west])), shared)
+  new Reads(() => person.on(random.pick([shared.east, shared.west])))
 
 test("P5: a client that misses one kind of event knows less than one that reads afresh", async ({ shared }) => {
   const { east, west } = shared
@@ -60,7 +64,11 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   for (const person of [mo, eve]) await person.on(west).joinByInvite({ invite_code: code })
   const outlaw = await shared.person("outlaw")
   await rest.banUser({ server_id, user_id: outlaw.id })
-  const guard = await rest.createRole({ server_id, name: "Guard", permissions: { "members.ban": true } })
+  const guard = await rest.createRole({
+    server_id,
+    name: "Guard",
+    permissions: { "members.ban": true, "server.manage": true, "webhooks.manage": true },
+  })
   const [renamed, doomed] = [
     await rest.createRole({ server_id, name: "Crew" }),
     await rest.createRole({ server_id, name: "Doomed" }),
@@ -97,6 +105,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
 
   await lin.on(west).joinByInvite({ invite_code: invitation.code })
   await rest.deleteServer({ server_id: ending.id })
+  await rest.editServer({ server_id, description: "Ours" })
   await rest.createMessage({ channel_id, content: "third" })
   await rest.editMessage({ channel_id, message_id: edited.id, content: "first, again" })
   await rest.deleteMessage({ channel_id, message_id: deleted.id })
@@ -110,11 +119,20 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await client.next("PRESENCE_UPDATE")
   for (const one of [own, client]) one.send({ op: opcodes.VOICE_CONNECT.op, d: { channel_id: talk.id } })
   await client.next("VOICE_SERVER_UPDATE")
+  await mo.on(west).editOwnMember({ server_id, nickname: "Momo" })
+  await rest.deleteInvite({ invite_code: (await rest.createInvite({ channel_id })).code })
+  await rest.createWebhook({ channel_id, name: "Crier" })
+  await rest.createEmoji({ server_id, name: "gull", image: fileOf(apng()) })
+  await rest.createSticker({ server_id, name: "Gull", image: fileOf(apng()) })
   await rest.createRole({ server_id, name: "New" })
   await rest.editRole({ server_id, role_id: renamed.id, name: "Sailors" })
   await rest.deleteRole({ server_id, role_id: doomed.id })
   await rest.giveRole({ server_id, member_id: mo.id, role_id: renamed.id })
-  await rest.createChannel({ server_id, name: "new" })
+  const short = await rest.createChannel({ server_id, name: "new" })
+  await rest.editChannel({ channel_id, topic: "What was said" })
+  await rest.deleteChannel({ channel_id: short.id })
+  await rest.createChannel({ server_id, name: "newer" })
+  await lin.on(west).putServerNotificationSettings({ server_id, level: "mentions" })
   await rest.setOverride({ channel_id, target_id: mo.id, type: "member", allow: [], deny: ["messages.send"] })
   await rest.setOverride({
     channel_id: hidden.id,
@@ -247,8 +265,12 @@ const deck = (
     createMessage: 8,
     editMessage: 3,
     deleteMessage: 3,
+    executeWebhook: 2,
     startTyping: 1,
-    createChannel: 2,
+    createChannel: 3,
+    editChannel: 2,
+    reorderChannels: 2,
+    deleteChannel: 2,
     setOverride: 6,
     deleteOverride: 2,
     createRole: 3,
@@ -257,6 +279,11 @@ const deck = (
     giveRole: 5,
     takeRole: 3,
     createInvite: 1,
+    // What others can only rename, use or delete while there is one.
+    createEmoji: 1,
+    createSticker: 1,
+    createWebhook: 1,
+    createAutomodRule: 1,
     joinByInvite: 8,
     leaveServer: 2,
     kickMember: 2,

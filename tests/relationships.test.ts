@@ -627,7 +627,7 @@ test(
             }
         }
       }),
-      { numRuns: 30 },
+      { numRuns: 20 },
     )
   },
 )

@@ -12,7 +12,7 @@ import { plantedId } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const sessions = 4_200
+const sessions = 2_400
 const rooms = 20
 
 interface Room {

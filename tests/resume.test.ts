@@ -660,7 +660,7 @@ test(
         expect(got).toEqual(expected)
         expect({ isSame, rises }).toEqual({ isSame: true, rises: true })
       }),
-      { interruptAfterTimeLimit: 8_000, numRuns: 60 },
+      { interruptAfterTimeLimit: 5_000, numRuns: 60 },
     )
     expect(await resumes(workers, "same_worker")).toBeGreaterThan(0)
     expect(await resumes(workers, "other_worker_alive")).toBeGreaterThan(0)
@@ -695,7 +695,7 @@ test(
           expect(events.slice(lastMove(events) + 1)).toEqual(stay)
         }
       }),
-      { interruptAfterTimeLimit: 8_000, numRuns: 40 },
+      { interruptAfterTimeLimit: 5_000, numRuns: 40 },
     )
   },
 )

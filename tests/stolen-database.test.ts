@@ -84,6 +84,14 @@ test("neither the database nor Redis holds a password, a token, a code or a link
   const bot = newSecret(48)
   secrets["bot"] = bot
   await operator.command(ada.id, "createBot", { name: shared.newName("thief"), token_hash: hashSecret(bot) })
+  const server = await rest.createServer({ name: "Ada's" })
+  const [channel] = await rest.listChannels({ server_id: server.id })
+  const webhook = await rest.createWebhook({ channel_id: channel!.id, name: "Crier" })
+  const renewed = await ada.on(shared.west).regenerateWebhookToken({ webhook_id: webhook.id })
+  secrets["webhook before"] = secretOf(webhook.token!)
+  secrets["webhook"] = secretOf(renewed.token!)
+  for (const place of [shared.east, shared.west])
+    await clientAt(place).executeWebhook({ webhook_id: webhook.id, token: renewed.token!, content: "hear, hear" })
   const access = newSecret(24)
   secrets["access token"] = access
   await operator.accessTokens.create({
@@ -100,6 +108,7 @@ test("neither the database nor Redis holds a password, a token, a code or a link
   // It was looked where things are: who he is stands there.
   expect(rows).toContain(ada.email)
   expect(rows).toContain(hashSecret(secrets["session"]))
+  expect(rows).toContain(hashSecret(secrets["webhook"]))
   expect(cached).toContain(ada.username)
   for (const [what, secret] of Object.entries(secrets)) {
     expect(rows.toLowerCase().includes(secret.toLowerCase()), `${what} in the database`).toBe(false)

@@ -8,6 +8,7 @@ import type { Random } from "../chaos/random.ts"
 import type { Cluster, Worker } from "./cluster.ts"
 import { mailedToken } from "./mailbox.ts"
 import { clientAt, type Listener, type Person, type Starling } from "./person.ts"
+import { apng, fileOf } from "./pictures.ts"
 import { expect } from "./test.ts"
 import { until } from "./until.ts"
 
@@ -19,7 +20,7 @@ interface Post {
 
 interface Home {
   readonly id: string
-  readonly owner: Person
+  owner: Person
   readonly members: Person[]
   readonly banned: Person[]
   readonly channels: string[]
@@ -27,6 +28,10 @@ interface Home {
   readonly invites: string[]
   readonly posts: Post[]
   readonly overrides: { channel_id: string; target_id: string }[]
+  readonly webhooks: { webhook_id: string; token: string }[]
+  readonly automodRules: string[]
+  readonly emojis: string[]
+  readonly stickers: string[]
 }
 
 interface Guarded {
@@ -103,6 +108,9 @@ const powers: readonly (readonly Permission[])[] = [
 ]
 const permissionsOf = (random: Random) => Object.fromEntries(random.pick(powers).map(name => [name, true]))
 
+/** Good for an emoji, a sticker and an icon. */
+const picture = fileOf(apng())
+
 /** Does something in a server that somebody has made. */
 const inServer =
   (act: (world: World, server: Home) => Promise<unknown>): Act =>
@@ -139,7 +147,7 @@ export const notify = (
       sender_id: null,
       ...more,
     },
-  })
+  }) as Promise<Notification>
 
 const remove = <T>(list: T[], one: T): void => {
   const at = list.indexOf(one)
@@ -172,6 +180,47 @@ async function guarded(world: World): Promise<Guarded> {
   await switchOn(world, one)
   return one
 }
+
+async function newWebhook(world: World, server: Home) {
+  const channel_id = world.random.pick(server.channels)
+  const { id, token } = await world.rest(server.owner).createWebhook({ channel_id, name: world.text("hook") })
+  const webhook = { webhook_id: id, token: token! }
+  server.webhooks.push(webhook)
+  return webhook
+}
+
+async function newEmoji(world: World, server: Home): Promise<string> {
+  const name = world.text("emoji").replace(" ", "_")
+  const { id } = await world.actor(server).createEmoji({ server_id: server.id, name, image: picture })
+  server.emojis.push(id)
+  return id
+}
+
+async function newSticker(world: World, server: Home): Promise<string> {
+  const name = world.text("Sticker")
+  const { id } = await world.actor(server).createSticker({ server_id: server.id, name, image: picture })
+  server.stickers.push(id)
+  return id
+}
+
+/** Nothing that anybody writes breaks it. */
+const newAutomodRule = (world: World, server: Home) =>
+  world.rest(server.owner).createAutomodRule({
+    server_id: server.id,
+    name: world.text("rule"),
+    rule_type: "keyword",
+    config: { keywords: ["unspeakable"] },
+    actions: [{ action_type: "delete_message" }],
+  })
+
+/** Does something with a webhook of a server. */
+const withWebhook = (
+  act: (rest: Starling, webhook: Home["webhooks"][number], world: World, server: Home) => Promise<unknown>,
+): Act =>
+  inServer(async (world, server) => {
+    const webhook = world.random.pick(server.webhooks) ?? (await newWebhook(world, server))
+    return act(world.rest(server.owner), webhook, world, server)
+  })
 
 /** What people do, by the route that does it. Refusals are part of it. */
 export const acts: { readonly [Name in keyof Routes]?: Act } = {
@@ -320,6 +369,10 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
       invites: [code],
       posts: [],
       overrides: [],
+      webhooks: [],
+      automodRules: [],
+      emojis: [],
+      stickers: [],
     })
     return true
   },
@@ -327,6 +380,36 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     if (world.servers.length < 3) return false
     remove(world.servers, server)
     return world.rest(server.owner).deleteServer({ server_id: server.id })
+  }),
+  editServer: inServer(async (world, server) => {
+    const { random } = world
+    const channel = random.pick(server.channels)
+    return world.actor(server).editServer({
+      server_id: server.id,
+      ...(random.next() < 0.5 && { name: world.text("Server") }),
+      ...(random.next() < 0.5 && { public: random.next() < 0.5, category: world.text("about") }),
+      ...(random.next() < 0.3 && { default_channel_id: random.next() < 0.5 ? "0" : channel }),
+    })
+  }),
+  transferServer: inServer(async (world, server) => {
+    const { owner } = server
+    const heir = world.random.pick(server.members)
+    if (!heir) return false
+    const { id: server_id } = server
+    await world.rest(owner).transferServer({ server_id, user_id: heir.id, password: owner.password })
+    server.owner = heir
+    remove(server.members, heir)
+    server.members.push(owner)
+    return true
+  }),
+  joinServer: inServer(async (world, server) => {
+    const strangers = world.people.filter(one => one !== server.owner && !server.members.includes(one))
+    const stranger = world.random.pick(strangers)
+    if (!stranger) return false
+    await world.rest(server.owner).editServer({ server_id: server.id, public: true })
+    await world.rest(stranger).joinServer({ server_id: server.id })
+    server.members.push(stranger)
+    return true
   }),
   leaveServer: inServer(async (world, server) => {
     const member = world.random.pick(server.members)
@@ -345,6 +428,62 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
   createInvite: inServer(async (world, server) => {
     const { code } = await world.actor(server).createInvite({ channel_id: world.random.pick(server.channels) })
     server.invites.push(code)
+  }),
+  createEmoji: inServer(async (world, server) => {
+    if (server.emojis.length >= 5) return false
+    await newEmoji(world, server)
+    return true
+  }),
+  renameEmoji: inServer(async (world, server) => {
+    const emoji_id = world.random.pick(server.emojis) ?? (await newEmoji(world, server))
+    const name = world.text("renamed").replace(" ", "_")
+    return world.actor(server).renameEmoji({ server_id: server.id, emoji_id, name })
+  }),
+  deleteEmoji: inServer(async (world, server) => {
+    const emoji_id = world.random.pick(server.emojis) ?? (await newEmoji(world, server))
+    await world.actor(server).deleteEmoji({ server_id: server.id, emoji_id })
+    remove(server.emojis, emoji_id)
+    return true
+  }),
+  createSticker: inServer(async (world, server) => {
+    if (server.stickers.length >= 5) return false
+    await newSticker(world, server)
+    return true
+  }),
+  deleteSticker: inServer(async (world, server) => {
+    const sticker_id = world.random.pick(server.stickers) ?? (await newSticker(world, server))
+    await world.actor(server).deleteSticker({ sticker_id })
+    remove(server.stickers, sticker_id)
+    return true
+  }),
+  sendSticker: inServer(async (world, server) => {
+    const post = world.random.pick(server.posts)
+    if (!post) return false
+    const sticker_id = world.random.pick(server.stickers) ?? (await newSticker(world, server))
+    return world.rest(post.author).sendSticker({ sticker_id, message_id: post.message_id })
+  }),
+  putIcon: inServer(async (world, server) => world.actor(server).putIcon({ server_id: server.id, file: picture })),
+  uploadIcon: inServer(async (world, server) =>
+    world.actor(server).uploadIcon({ server_id: server.id, file: picture }),
+  ),
+  deleteIcon: inServer(async (world, server) => world.actor(server).deleteIcon({ server_id: server.id })),
+  deleteInvite: inServer(async (world, server) => {
+    // The first one lasts: by it others join.
+    const made = () => world.actor(server).createInvite({ channel_id: world.random.pick(server.channels) })
+    const code = server.invites[1] ?? (await made()).code
+    remove(server.invites, code)
+    return world.actor(server).deleteInvite({ invite_code: code })
+  }),
+  editMember: inServer(async (world, server) => {
+    const member = world.random.pick(server.members)
+    if (!member) return false
+    // Who is timed out from one moment to the next would refuse what others do here.
+    return world.actor(server).editMember({ server_id: server.id, member_id: member.id, nickname: world.text("Nick") })
+  }),
+  editOwnMember: inServer(async (world, server) => {
+    const member = world.random.pick([server.owner, ...server.members])
+    const nickname = world.random.next() < 0.3 ? "" : world.text("Nick")
+    return world.rest(member).editOwnMember({ server_id: server.id, nickname })
   }),
   kickMember: inServer(async (world, server) => {
     const member = world.random.pick(server.members)
@@ -420,6 +559,37 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     server.channels.push(id)
     return true
   }),
+  editChannel: inServer(async (world, server) => {
+    const { random } = world
+    return world.actor(server).editChannel({
+      channel_id: random.pick(server.channels),
+      name: world.text("channel"),
+      ...(random.next() < 0.4 && { position: random.below(8) }),
+      ...(random.next() < 0.4 && { topic: world.text("about") }),
+    })
+  }),
+  reorderChannels: inServer(async (world, server) => {
+    const { random } = world
+    const moves = server.channels.filter(() => random.next() < 0.5).map(id => ({ id, position: random.below(8) }))
+    if (moves.length === 0) return false
+    return world.actor(server).reorderChannels({ server_id: server.id, channels: moves })
+  }),
+  deleteChannel: inServer(async (world, server) => {
+    // The first one lasts: by its invite others join.
+    const channel_id = server.channels[1]
+    if (channel_id === undefined) return false
+    await world.actor(server).deleteChannel({ channel_id })
+    remove(server.channels, channel_id)
+    for (const post of server.posts.filter(one => one.channel_id === channel_id)) remove(server.posts, post)
+    return true
+  }),
+  putServerNotificationSettings: inServer(async (world, server) =>
+    world.actor(server).putServerNotificationSettings({ server_id: server.id, muted: world.random.next() < 0.5 }),
+  ),
+  putChannelNotificationSettings: inServer(async (world, server) => {
+    const level = world.random.pick(["all", "mentions", "nothing", "default"] as const)
+    return world.actor(server).putChannelNotificationSettings({ channel_id: world.random.pick(server.channels), level })
+  }),
   setOverride: inServer(async (world, server) => {
     const { random } = world
     const member = random.pick(server.members)
@@ -442,6 +612,36 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     if (!override) return false
     remove(server.overrides, override)
     return world.actor(server).deleteOverride(override)
+  }),
+  createWebhook: inServer((world, server) => newWebhook(world, server)),
+  editWebhook: withWebhook((rest, { webhook_id }, world) => rest.editWebhook({ webhook_id, name: world.text("hook") })),
+  deleteWebhook: withWebhook((rest, webhook, _, server) => {
+    remove(server.webhooks, webhook)
+    return rest.deleteWebhook({ webhook_id: webhook.webhook_id })
+  }),
+  regenerateWebhookToken: withWebhook(async (rest, webhook) => {
+    const { token } = await rest.regenerateWebhookToken({ webhook_id: webhook.webhook_id })
+    webhook.token = token!
+  }),
+  executeWebhook: withWebhook((_, { webhook_id, token }, world) =>
+    clientAt(world.worker()).executeWebhook({
+      webhook_id,
+      token,
+      content: world.text("news"),
+      embeds: [{ title: world.text("embed"), color: "#0af" }],
+    }),
+  ),
+  createAutomodRule: inServer(async (world, server) => {
+    const { id } = await newAutomodRule(world, server)
+    server.automodRules.push(id)
+  }),
+  editAutomodRule: inServer(async (world, server) => {
+    const rule_id = world.random.pick(server.automodRules) ?? (await newAutomodRule(world, server)).id
+    return world.rest(server.owner).editAutomodRule({ server_id: server.id, rule_id, name: world.text("rule") })
+  }),
+  deleteAutomodRule: inServer(async (world, server) => {
+    const rule_id = server.automodRules.pop() ?? (await newAutomodRule(world, server)).id
+    return world.rest(server.owner).deleteAutomodRule({ server_id: server.id, rule_id })
   }),
   startTyping: inServer(async (world, server) =>
     world.actor(server).startTyping({ channel_id: world.random.pick(server.channels) }),

@@ -5,7 +5,6 @@ import type { EventName } from "../../src/contract/contract.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Notification } from "../../src/contract/notifications.ts"
 import type { Server } from "../../src/contract/servers.ts"
-import type { Sql } from "../../src/storage/database.ts"
 import {
   emptyState,
   isForVoice,
@@ -37,29 +36,31 @@ async function granted<T>(read: Promise<T>): Promise<T | undefined> {
 /** What a client reads when it starts, of one user, on any worker. */
 export class Reads {
   readonly #rest: () => Starling
-  readonly #tables: { readonly sql: Sql }
 
-  constructor(rest: () => Starling, tables: { readonly sql: Sql }) {
+  constructor(rest: () => Starling) {
     this.#rest = rest
-    this.#tables = tables
   }
 
   /** A whole server, unless it is refused or taken away meanwhile. */
   async server(user: Snowflake, id: Snowflake, listed?: Server): Promise<KnownServer | undefined> {
     const server_id = { server_id: id }
-    const [facts, channels, roles, members] = await Promise.all([
+    const [facts, channels, roles, members, emojis, packs] = await Promise.all([
       listed ?? granted(this.#rest().getServer(server_id)),
       granted(this.#rest().listChannels(server_id)),
       granted(this.#rest().listRoles(server_id)),
       this.#members(id),
+      granted(this.#rest().listEmojis(server_id)),
+      granted(this.#rest().listStickers(server_id)),
     ])
-    if (!facts || !channels || !roles) return undefined
+    if (!facts || !channels || !roles || !members || !emojis || !packs) return undefined
     const server: KnownServer = {
       facts,
       channels: new Map(channels.map(channel => [channel.id, channel])),
       roles: new Map(roles.map(role => [role.id, role])),
       members,
       bans: null,
+      emojis: emojis.map(emoji => ({ ...emoji, uploader_username: null })),
+      packs,
       histories: new Map(),
       voice: new Map(),
     }
@@ -108,13 +109,12 @@ export class Reads {
     )
   }
 
-  /** No route lists members yet: the tables do. */
-  async #members(server: Snowflake): Promise<Map<Snowflake, KnownMember>> {
-    const { sql } = this.#tables
-    const rows = await sql<{ user_id: Snowflake; nickname: string | null; roles: Snowflake[] }[]>`
-      SELECT m.user_id, m.nickname, ARRAY(SELECT r.id::text FROM roles r WHERE r.id = ANY(m.roles)) AS roles
-      FROM members m WHERE m.server_id = ${server}`
-    return new Map(rows.map(row => [row.user_id, { roles: [server, ...row.roles], nickname: row.nickname }]))
+  async #members(server_id: Snowflake): Promise<Map<Snowflake, KnownMember> | undefined> {
+    const page = await granted(this.#rest().listMembers({ server_id, limit: "1000" }))
+    return (
+      page &&
+      new Map(page.map(({ user_id, roles, nickname, timeout_until }) => [user_id, { roles, nickname, timeout_until }]))
+    )
   }
 
   /** What a client would know that starts now. */
@@ -277,7 +277,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     notifications: sorted(state.notifications, known => known),
     servers: sorted(state.servers, (server, id) => {
       if (!server) return "not read"
-      const { channels, roles, members, bans, histories, voice } = server
+      const { channels, roles, members, bans, emojis, packs, histories, voice } = server
       const facts = state === told ? { ...server.facts, member_count: members.size } : server.facts
       const floorOf = (channel: Snowflake) => other.servers.get(id)?.histories.get(channel)?.floor ?? 0n
       return {
@@ -286,6 +286,8 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
         roles: sorted(roles, role => role),
         members: sorted(members, member => ({ ...member, roles: member.roles.toSorted() })),
         bans: bans && [...bans].toSorted(),
+        emojis,
+        packs,
         voice: sorted(voice, call => call),
         // Whether the user himself has read a message no event says.
         messages: sorted(histories, ({ messages }, channel) =>

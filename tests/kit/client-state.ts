@@ -1,18 +1,21 @@
 import type { EventData, ReceivedEvent } from "../../client/gateway.ts"
 import type { Channel } from "../../src/contract/channels.ts"
 import type { EventName } from "../../src/contract/contract.ts"
+import type { Emoji } from "../../src/contract/emojis.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import type { Message } from "../../src/contract/messages.ts"
 import type { Notification } from "../../src/contract/notifications.ts"
 import type { RelationshipAdded } from "../../src/contract/relationships.ts"
 import type { Role } from "../../src/contract/roles.ts"
-import type { Guild, Server } from "../../src/contract/servers.ts"
+import { type Guild, Server } from "../../src/contract/servers.ts"
+import type { StickerPack } from "../../src/contract/stickers.ts"
 import type { PublicUser } from "../../src/contract/users.ts"
 import { Participant } from "../../src/contract/voice.ts"
 
 export interface KnownMember {
   readonly roles: readonly Snowflake[]
   readonly nickname: string | null
+  readonly timeout_until: number | null
 }
 
 /** The newest page of a channel and what came after it. `floor`: older messages were not read. */
@@ -30,6 +33,9 @@ export interface KnownServer {
   bans: Set<Snowflake> | null
   /** By channel; a channel without one is still to be read. */
   readonly histories: Map<Snowflake, History>
+  /** By name; without their uploaders' names, of which events say nothing. */
+  emojis: readonly Emoji[]
+  packs: readonly StickerPack[]
   /** Who is in its voice channels, as far as the user may view them. */
   readonly voice: Map<Snowflake, KnownCall>
 }
@@ -127,27 +133,36 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return nothing
   },
 
+  /** A client asks for them where it shows them. */
+  NOTIFICATION_SETTINGS_UPDATE: () => nothing,
+
   GUILD_CREATE(state, { id, channels, roles }) {
     state.servers.set(id, undefined)
     state.outlines.set(id, { channels: byId(channels), roles: byId(roles) })
     return [{ part: "server", server: id }]
+  },
+  GUILD_UPDATE(state, update) {
+    const server = state.servers.get(update.id)
+    // What reads do not show is left out.
+    if (server) server.facts = Server.parse(update)
+    return bansOf(state, update.id)
   },
   GUILD_DELETE(state, { id }) {
     state.servers.delete(id)
     state.outlines.delete(id)
     return nothing
   },
-  GUILD_MEMBER_ADD(state, { server_id, user_id, roles, nickname }) {
-    state.servers.get(server_id)?.members.set(user_id, { roles, nickname })
+  GUILD_MEMBER_ADD(state, { server_id, user_id, roles, nickname, timeout_until }) {
+    state.servers.get(server_id)?.members.set(user_id, { roles, nickname, timeout_until })
     return nothing
   },
   GUILD_MEMBER_REMOVE(state, { server_id, user }) {
     state.servers.get(server_id)?.members.delete(user.id)
     return nothing
   },
-  GUILD_MEMBER_UPDATE(state, { server_id, user, roles, nick = null }) {
+  GUILD_MEMBER_UPDATE(state, { server_id, user, roles, nickname, timeout_until }) {
     const server = state.servers.get(server_id)
-    if (server?.members.has(user.id)) server.members.set(user.id, { roles, nickname: nick })
+    if (server?.members.has(user.id)) server.members.set(user.id, { roles, nickname, timeout_until })
     return bansOf(state, server_id)
   },
   /** Says again what the events have said, to whoever asks. */
@@ -160,6 +175,8 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     state.servers.get(server_id)?.bans?.delete(user.id)
     return nothing
   },
+  INVITE_CREATE: () => nothing,
+  INVITE_DELETE: () => nothing,
   GUILD_ROLE_CREATE: (state, { server_id, role }) => setRole(state, server_id, role),
   GUILD_ROLE_UPDATE: (state, { server_id, role }) => setRole(state, server_id, role),
   GUILD_ROLE_DELETE(state, { server_id, role_id }) {
@@ -169,6 +186,20 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
       server!.members.set(user, { ...member, roles: member.roles.filter(role => role !== role_id) })
     state.outlines.get(server_id)?.roles.delete(role_id)
     return bansOf(state, server_id)
+  },
+  GUILD_EMOJIS_UPDATE(state, { server_id, emojis }) {
+    const server = state.servers.get(server_id)
+    if (server) server.emojis = emojis
+    return nothing
+  },
+  GUILD_STICKERS_UPDATE(state, { server_id, sticker_packs }) {
+    const server = state.servers.get(server_id)
+    for (const pack of server ? sticker_packs : []) {
+      const known = server!.packs.map(one => (one.id === pack.id ? pack : one))
+      const packs = known.includes(pack) ? known : [...known, pack]
+      server!.packs = packs.filter(({ sticker_count }) => sticker_count > 0)
+    }
+    return nothing
   },
   CHANNEL_CREATE(state, channel) {
     const { id, server_id, name, type, channel_type, position } = channel
@@ -205,6 +236,8 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return nothing
   },
   VOICE_SERVER_UPDATE: () => nothing,
+  /** Who manages webhooks reads them when he looks at them. */
+  WEBHOOKS_UPDATE: () => nothing,
   TYPING_START(state, { channel_id, user_id }) {
     state.typing.add(`${channel_id} ${user_id}`)
     return nothing

@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { inject } from "vitest"
 import { clusterConfig, type ClusterConfig } from "../../cluster.config.ts"
 import { readConfig } from "../../src/config.ts"
@@ -47,6 +50,8 @@ export class Cluster {
   readonly #database: TestDatabase
   readonly redisUrl: string
   readonly redisPrefix: string
+  /** Of all its workers, as on hosts that share one. */
+  readonly dataDir: string
   readonly workers: Worker[] = []
   readonly people: Person[] = []
   /** Lines that workers logged as errors. A test that causes some must take them: what is left after it is a failure. */
@@ -56,7 +61,8 @@ export class Cluster {
   #slots = 0
   #names = 0
 
-  private constructor(database: TestDatabase, redisUrl: string) {
+  private constructor(database: TestDatabase, redisUrl: string, dataDir: string) {
+    this.dataDir = dataDir
     this.#database = database
     this.redisUrl = redisUrl
     this.redisPrefix = `${database.name}:`
@@ -64,7 +70,7 @@ export class Cluster {
 
   /** @param redisUrl of another Redis than that of the run */
   static async create(redisUrl = inject("redis")): Promise<Cluster> {
-    const cluster = new Cluster(await cloneDatabase(), redisUrl)
+    const cluster = new Cluster(await cloneDatabase(), redisUrl, await mkdtemp(join(tmpdir(), "starling-")))
     clusters.add(cluster)
     return cluster
   }
@@ -89,7 +95,7 @@ export class Cluster {
     let over: string | undefined
     const web = await startWebWorker({
       self: { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot },
-      config: readConfig({ RATE_LIMITS: limited ? "on" : "off", ...cheapHashes, ...config }),
+      config: readConfig({ RATE_LIMITS: limited ? "on" : "off", DATA_DIR: this.dataDir, ...cheapHashes, ...config }),
       topology: merged(clusterConfig, topology),
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,
@@ -155,7 +161,7 @@ export class Cluster {
     const metrics = createMetrics()
     const job = await startJobWorker({
       self: { id: `j${slot}-${randomBytes(4).toString("hex")}`, role: "job", host: "test", slot },
-      config: readConfig(config),
+      config: readConfig({ DATA_DIR: this.dataDir, ...config }),
       topology: merged(clusterConfig, topology),
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
@@ -248,6 +254,7 @@ export class Cluster {
       ...[...this.workers].map(worker => worker.stop()),
     ])
     await this.#database.drop()
+    await rm(this.dataDir, { recursive: true, force: true })
     noteBreaches(this.errors)
     clusters.delete(this)
   }

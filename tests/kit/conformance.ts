@@ -8,6 +8,7 @@ import { z } from "zod"
 import type { ServerFrame } from "../../client/gateway.ts"
 import { ApiError } from "../../client/rest.ts"
 import { clientFrames, events, openInMaintenance, serverFrames, routes } from "../../src/contract/contract.ts"
+import { automodRuleTypes } from "../../src/contract/automod.ts"
 import { errors, type ErrorCode } from "../../src/contract/errors.ts"
 import { closeCodes, opcodes } from "../../src/contract/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents } from "../../src/contract/intents.ts"
@@ -75,7 +76,8 @@ function sharedBy(route: Route): ErrorCode[] {
   const codes: ErrorCode[] = ["address_blocked", "bad_request", "repeated_header", "unsafe_text", "unavailable"]
   if (!openInMaintenance.has(route)) codes.push("maintenance")
   if (route.params || route.query || route.body) codes.push("validation_failed")
-  if (route.body) codes.push("request_timeout", "payload_too_large")
+  if (route.body) codes.push("request_timeout")
+  if (route.body && !route.form?.file) codes.push("payload_too_large")
   if (route.limit !== "none") codes.push("rate_limited")
   if (route.isGated) codes.push("access_token_required", "invalid_access_token")
   if (route.auth !== "public") {
@@ -106,9 +108,12 @@ const shapeOf = (code: ErrorCode) => {
         ? z.literal("VERSION_OUTDATED")
         : code === "invalid_version_format"
           ? z.literal("INVALID_VERSION_FORMAT")
-          : z.literal(status),
+          : code === "message_blocked"
+            ? z.literal("MESSAGE_BLOCKED")
+            : z.literal(status),
     message: z.string().min(1),
     ...((status === 429 || status === 503) && { retry_after: z.number().nonnegative() }),
+    ...(code === "message_blocked" && { violations: z.array(z.enum(automodRuleTypes)).min(1) }),
     ...(code === "maintenance" && { state: z.literal("maintenance") }),
   })
   if (code === "validation_failed") return z.strictObject({ detail: z.array(Issue).min(1), error })
@@ -121,7 +126,12 @@ const shapeOf = (code: ErrorCode) => {
 
 /** Messages that say more than the table's. */
 const elaborated: Partial<Record<ErrorCode, RegExp>> = {
-  permission_denied: /^Missing required permission: [a-z_.]+$/,
+  permission_denied: /^Missing (required permission: [a-z_.]+|emojis\.manage permission)$/,
+  access_denied: /^Not a member of this server$/,
+  file_too_large: /^File too large\. Max size: \d+ ?(KB|MB)$/,
+  message_blocked: /^Message blocked by auto-moderation: [^]+$/,
+  invalid_automod_config: /^Invalid config[^]*: [^]+$/,
+  invalid_automod_action: /^(Invalid actions[^]*|actions): [^]+$/,
   weak_password: /^Weak password: it needs /,
   setting_invalid: /^Invalid setting: [a-z ]+$/,
   setting_not_found: /^Setting '[^]+' not found$/,
@@ -156,7 +166,6 @@ const commonHeaders = {
   "x-xss-protection": "1; mode=block",
   "referrer-policy": "strict-origin-when-cross-origin",
   "x-permitted-cross-domain-policies": "none",
-  "x-frame-options": "SAMEORIGIN",
   vary: "Origin",
 }
 
@@ -164,6 +173,9 @@ const commonHeaders = {
 function checkHeaders(request: string, { status, headers }: Pick<Response, "status" | "headers">): void {
   for (const [name, value] of Object.entries(commonHeaders))
     if (headers.get(name) !== value) breach(`${request}: ${name} is ${headers.get(name)}`)
+  const framed = headers.get("x-frame-options")
+  if (framed !== (request.includes("/api/v1/media/") ? null : "SAMEORIGIN"))
+    breach(`${request}: x-frame-options is ${framed}`)
   if (!headers.get("x-request-id")) breach(`${request}: no x-request-id`)
   if ((status === 429 || status === 503) && !/^[1-9]\d*$/.test(headers.get("retry-after") ?? ""))
     breach(`${request}: ${status} with retry-after ${headers.get("retry-after")}`)

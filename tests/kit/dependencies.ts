@@ -9,10 +9,12 @@ import { hashSecret } from "../../src/cluster/tokens.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import type { Channel } from "../../src/contract/channels.ts"
 import type { Message } from "../../src/contract/messages.ts"
+import type { Webhook } from "../../src/contract/webhooks.ts"
 import { openLink, type Link } from "../chaos/proxy.ts"
 import { machineBounds } from "./load.ts"
 import { mailedToken } from "./mailbox.ts"
 import { OAuthProviderServer } from "./oauth-provider.ts"
+import { apng, fileOf } from "./pictures.ts"
 import { clientAt, Person, type Listener, type Starling } from "./person.ts"
 import { startProcesses, type Processes } from "./processes.ts"
 import { ownPostgres, ownRedis, type OwnPostgres, type OwnRedis } from "./services.ts"
@@ -59,12 +61,27 @@ interface Scene {
   readonly doomed: { id: string }
   readonly left: { id: string }
   readonly joined: { id: string; code: string }
+  /** A channel of the server, to be deleted. */
+  readonly short: string
+  /** Lin is a member of it, and is to own it. */
+  readonly handed: { id: string }
+  /** Whoever wants to may join. */
+  readonly open: { id: string }
   /** Lin is a member of it. */
-  readonly kicking: { id: string }
+  readonly kicking: { id: string; code: string }
   /** Lin is banned from it. */
   readonly unbanning: { id: string }
   /** Of the server, by what becomes of them. */
   readonly roles: { readonly edited: string; readonly deleted: string; readonly given: string; readonly taken: string }
+  /** In the channel, by what becomes of them. */
+  readonly webhooks: Readonly<Record<"edited" | "deleted" | "renewed" | "executed", Webhook>>
+  /** Of the server, by what becomes of them. */
+  /** By what becomes of them; files are kept where the program keeps them. */
+  readonly emojis: { readonly read: string; readonly renamed: string; readonly deleted: string }
+  readonly stickers: { readonly read: string; readonly deleted: string }
+  /** With an icon each. */
+  readonly pictured: { readonly shown: string; readonly bared: string }
+  readonly automodRules: { readonly edited: string; readonly deleted: string }
   readonly message: Message
   readonly edited: Message
   readonly deleted: Message
@@ -104,6 +121,14 @@ interface Scene {
   readonly word: string
 }
 
+/** Nothing that anybody writes breaks it. */
+const harmlessRule = (name: string) => ({
+  name,
+  rule_type: "keyword",
+  config: { keywords: ["unspeakable"] },
+  actions: [{ action_type: "log_only" }],
+})
+
 let words = 0
 
 /** A scene, once the machine is quiet enough for one: what is refused here belongs to no fault. */
@@ -126,11 +151,12 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     const { code } = await owner.createInvite({ channel_id: channel!.id })
     return { id: server.id, channel: channel!, code }
   }
-  const [main, doomed, left, joined, kicking] = await Promise.all(
-    ["main", "doomed", "left", "joined", "kicking"].map(serverWith),
+  const [main, doomed, left, joined, kicking, handed, open] = await Promise.all(
+    ["main", "doomed", "left", "joined", "kicking", "handed", "open"].map(serverWith),
   )
   const unbanning = await serverWith("unbanning")
-  for (const { code } of [left!, kicking!]) await member.joinByInvite({ invite_code: code })
+  for (const { code } of [left!, kicking!, handed!]) await member.joinByInvite({ invite_code: code })
+  await owner.editServer({ server_id: open!.id, public: true })
   await owner.banUser({ server_id: unbanning.id, user_id: lin.id })
   const roleOf = async (name: string) => (await owner.createRole({ server_id: main!.id, name })).id
   const roles = {
@@ -187,6 +213,12 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
   // So that none of an earlier round counts among those that one address may have.
   await postgres.sql`UPDATE oauth_states SET address = state_hash`
   const came = await provider.visit(begun.url, newcomer)
+  const webhookOf = (name: string) => owner.createWebhook({ channel_id: main!.channel.id, name })
+  const picture = fileOf(apng())
+  const emojiOf = async (name: string) => (await owner.createEmoji({ server_id: main!.id, name, image: picture })).id
+  const stickerOf = async (name: string) =>
+    (await owner.createSticker({ server_id: main!.id, name, image: picture })).id
+  for (const { id } of [kicking!, open!]) await owner.putIcon({ server_id: id, file: picture })
   const post = (content: string) => owner.createMessage({ channel_id: main!.channel.id, content })
   return {
     ada,
@@ -195,10 +227,13 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     server: main!,
     channel: main!.channel,
     voice: await owner.createChannel({ server_id: main!.id, name: "talk", type: "voice" }),
+    short: (await owner.createChannel({ server_id: main!.id, name: "short" })).id,
     doomed: doomed!,
     left: left!,
     joined: joined!,
     kicking: kicking!,
+    handed: handed!,
+    open: open!,
     unbanning,
     roles,
     acquaintances: { asked, accepted, left: leftBehind, blocked },
@@ -226,6 +261,19 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     notification_id,
     administrator,
     ended: await Person.register(program, `ended_${word}`),
+    emojis: { read: await emojiOf("read"), renamed: await emojiOf("renamed"), deleted: await emojiOf("deleted") },
+    stickers: { read: await stickerOf("read"), deleted: await stickerOf("deleted") },
+    pictured: { shown: kicking!.id, bared: open!.id },
+    automodRules: {
+      edited: (await owner.createAutomodRule({ server_id: main!.id, ...harmlessRule("edited") })).id,
+      deleted: (await owner.createAutomodRule({ server_id: main!.id, ...harmlessRule("deleted") })).id,
+    },
+    webhooks: {
+      edited: await webhookOf("edited"),
+      deleted: await webhookOf("deleted"),
+      renewed: await webhookOf("renewed"),
+      executed: await webhookOf("executed"),
+    },
     message: await post("to be read"),
     edited: await post("to be edited"),
     deleted: await post("to be deleted"),
@@ -467,6 +515,106 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     as: "ada",
     call: (on, { joined }, signal) => on.getServer({ server_id: joined.id }, { signal }),
   }),
+  editServer: attempt({
+    as: "ada",
+    call: (on, { server, word }, signal) => on.editServer({ server_id: server.id, description: word }, { signal }),
+    kept: (sql, { server, word }) => sql`SELECT FROM servers WHERE id = ${server.id} AND description = ${word}`,
+  }),
+  listEmojis: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listEmojis({ server_id: server.id }, { signal }),
+  }),
+  countEmojis: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.countEmojis({ server_id: server.id }, { signal }),
+  }),
+  getEmoji: attempt({
+    as: "ada",
+    call: (on, { server, emojis }, signal) => on.getEmoji({ server_id: server.id, emoji_id: emojis.read }, { signal }),
+  }),
+  createEmoji: attempt({
+    as: "ada",
+    call: (on, { server }, signal) =>
+      on.createEmoji({ server_id: server.id, name: "created", image: fileOf(apng()) }, { signal }),
+    kept: (sql, { server }, { id }) => sql`SELECT FROM emojis WHERE id = ${id} AND server_id = ${server.id}`,
+  }),
+  renameEmoji: attempt({
+    as: "ada",
+    call: (on, { server, emojis }, signal) =>
+      on.renameEmoji({ server_id: server.id, emoji_id: emojis.renamed, name: "another" }, { signal }),
+    kept: (sql, { emojis }) => sql`SELECT FROM emojis WHERE id = ${emojis.renamed} AND name = 'another'`,
+  }),
+  deleteEmoji: attempt({
+    as: "ada",
+    call: (on, { server, emojis }, signal) =>
+      on.deleteEmoji({ server_id: server.id, emoji_id: emojis.deleted }, { signal }),
+    kept: (sql, { emojis }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM emojis WHERE id = ${emojis.deleted})`,
+  }),
+  getEmojiPicture: attempt({
+    call: (on, { emojis }, signal) => on.getEmojiPicture({ emoji_id: emojis.read }, { signal }),
+  }),
+  listStickers: attempt({
+    as: "ada",
+    call: (on, { left }, signal) => on.listStickers({ server_id: left.id }, { signal }),
+  }),
+  createSticker: attempt({
+    as: "ada",
+    call: (on, { server }, signal) =>
+      on.createSticker({ server_id: server.id, name: "created", image: fileOf(apng()) }, { signal }),
+    kept: (sql, { server }, { id }) => sql`SELECT FROM stickers WHERE id = ${id} AND server_id = ${server.id}`,
+  }),
+  deleteSticker: attempt({
+    as: "ada",
+    call: (on, { stickers }, signal) => on.deleteSticker({ sticker_id: stickers.deleted }, { signal }),
+    kept: (sql, { stickers }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM stickers WHERE id = ${stickers.deleted})`,
+  }),
+  sendSticker: attempt({
+    as: "ada",
+    call: (on, { stickers, message }, signal) =>
+      on.sendSticker({ sticker_id: stickers.read, message_id: message.id }, { signal }),
+    kept: (sql, { stickers }) => sql`SELECT FROM stickers WHERE id = ${stickers.read} AND uses > 0`,
+  }),
+  suggestStickers: attempt({
+    as: "ada",
+    call: (on, { word }, signal) => on.suggestStickers({ content: word }, { signal }),
+  }),
+  getStickerFile: attempt({
+    call: (on, { stickers }, signal) => on.getStickerFile({ sticker_id: stickers.read }, { signal }),
+  }),
+  putIcon: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.putIcon({ server_id: server.id, file: fileOf(apng()) }, { signal }),
+    kept: (sql, { server }) => sql`SELECT FROM server_icons WHERE server_id = ${server.id}`,
+  }),
+  uploadIcon: attempt({
+    as: "ada",
+    call: (on, { joined }, signal) => on.uploadIcon({ server_id: joined.id, file: fileOf(apng()) }, { signal }),
+    kept: (sql, { joined }) => sql`SELECT FROM server_icons WHERE server_id = ${joined.id}`,
+  }),
+  deleteIcon: attempt({
+    as: "ada",
+    call: (on, { pictured }, signal) => on.deleteIcon({ server_id: pictured.bared }, { signal }),
+    kept: (sql, { pictured }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM server_icons WHERE server_id = ${pictured.bared})`,
+  }),
+  getIcon: attempt({
+    call: (on, { pictured }, signal) => on.getIcon({ server_id: pictured.shown }, { signal }),
+  }),
+  getServerPermissions: attempt({
+    as: "ada",
+    call: (on, { joined }, signal) => on.getServerPermissions({ server_id: joined.id }, { signal }),
+  }),
+  transferServer: attempt({
+    as: "ada",
+    call: (on, { handed, ada, lin }, signal) =>
+      on.transferServer({ server_id: handed.id, user_id: lin.id, password: ada.password }, { signal }),
+    kept: (sql, { handed, lin }) => sql`SELECT FROM servers WHERE id = ${handed.id} AND owner_id = ${lin.id}`,
+  }),
+  joinServer: attempt({
+    as: "lin",
+    call: (on, { open }, signal) => on.joinServer({ server_id: open.id }, { signal }),
+    kept: (sql, { open, lin }) => sql`SELECT FROM members WHERE server_id = ${open.id} AND user_id = ${lin.id}`,
+  }),
   deleteServer: attempt({
     as: "ada",
     call: (on, { doomed }, signal) => on.deleteServer({ server_id: doomed.id }, { signal }),
@@ -513,6 +661,55 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     kept: (sql, { ada, server, roles }) =>
       sql`SELECT FROM members WHERE server_id = ${server.id} AND user_id = ${ada.id} AND NOT ${roles.taken} = ANY(roles)`,
   }),
+  listAutomodRules: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listAutomodRules({ server_id: server.id }, { signal }),
+  }),
+  listAutomodViolations: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listAutomodViolations({ server_id: server.id }, { signal }),
+  }),
+  createAutomodRule: attempt({
+    as: "ada",
+    call: (on, { server, word }, signal) =>
+      on.createAutomodRule({ server_id: server.id, ...harmlessRule(word) }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM automod_rules WHERE id = ${id}`,
+  }),
+  editAutomodRule: attempt({
+    as: "ada",
+    call: (on, { server, automodRules, word }, signal) =>
+      on.editAutomodRule({ server_id: server.id, rule_id: automodRules.edited, name: word }, { signal }),
+    kept: (sql, { automodRules, word }) =>
+      sql`SELECT FROM automod_rules WHERE id = ${automodRules.edited} AND name = ${word}`,
+  }),
+  deleteAutomodRule: attempt({
+    as: "ada",
+    call: (on, { server, automodRules }, signal) =>
+      on.deleteAutomodRule({ server_id: server.id, rule_id: automodRules.deleted }, { signal }),
+    kept: (sql, { automodRules }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM automod_rules WHERE id = ${automodRules.deleted})`,
+  }),
+  listMembers: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listMembers({ server_id: server.id }, { signal }),
+  }),
+  getMember: attempt({
+    as: "ada",
+    call: (on, { ada, server }, signal) => on.getMember({ server_id: server.id, member_id: ada.id }, { signal }),
+  }),
+  editMember: attempt({
+    as: "ada",
+    call: (on, { ada, left, word }, signal) =>
+      on.editMember({ server_id: left.id, member_id: ada.id, nickname: word }, { signal }),
+    kept: (sql, { ada, left, word }) =>
+      sql`SELECT FROM members WHERE server_id = ${left.id} AND user_id = ${ada.id} AND nickname = ${word}`,
+  }),
+  editOwnMember: attempt({
+    as: "ada",
+    call: (on, { server, word }, signal) => on.editOwnMember({ server_id: server.id, nickname: word }, { signal }),
+    kept: (sql, { ada, server, word }) =>
+      sql`SELECT FROM members WHERE server_id = ${server.id} AND user_id = ${ada.id} AND nickname = ${word}`,
+  }),
   kickMember: attempt({
     as: "ada",
     call: (on, { lin, kicking }, signal) => on.kickMember({ server_id: kicking.id, member_id: lin.id }, { signal }),
@@ -533,6 +730,10 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     call: (on, { lin, unbanning }, signal) => on.unbanUser({ server_id: unbanning.id, user_id: lin.id }, { signal }),
     kept: (sql, { lin, unbanning }) =>
       sql`SELECT WHERE NOT EXISTS (SELECT FROM bans WHERE server_id = ${unbanning.id} AND user_id = ${lin.id})`,
+  }),
+  listOverrides: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.listOverrides({ channel_id: channel.id }, { signal }),
   }),
   getOverride: attempt({
     as: "ada",
@@ -566,6 +767,45 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     call: (on, { server, word }, signal) => on.createChannel({ server_id: server.id, name: word }, { signal }),
     kept: (sql, _, { id }) => sql`SELECT FROM channels WHERE id = ${id}`,
   }),
+  reorderChannels: attempt({
+    as: "ada",
+    call: (on, { server, voice }, signal) =>
+      // Behind the first one, which others read meanwhile.
+      on.reorderChannels({ server_id: server.id, channels: [{ id: voice.id, position: 1 }] }, { signal }),
+    kept: (sql, { voice }) => sql`SELECT FROM channels WHERE id = ${voice.id} AND position = 1`,
+  }),
+  editChannel: attempt({
+    as: "ada",
+    call: (on, { voice, word }, signal) => on.editChannel({ channel_id: voice.id, topic: word }, { signal }),
+    kept: (sql, { voice, word }) => sql`SELECT FROM channels WHERE id = ${voice.id} AND topic = ${word}`,
+  }),
+  deleteChannel: attempt({
+    as: "ada",
+    call: (on, { short }, signal) => on.deleteChannel({ channel_id: short }, { signal }),
+    kept: (sql, { short }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM channels WHERE id = ${short})`,
+  }),
+  getServerNotificationSettings: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.getServerNotificationSettings({ server_id: server.id }, { signal }),
+  }),
+  putServerNotificationSettings: attempt({
+    as: "ada",
+    call: (on, { server }, signal) =>
+      on.putServerNotificationSettings({ server_id: server.id, level: "mentions" }, { signal }),
+    kept: (sql, { ada, server }) =>
+      sql`SELECT FROM notification_settings WHERE user_id = ${ada.id} AND server_id = ${server.id} AND channel_id = 0`,
+  }),
+  getChannelNotificationSettings: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.getChannelNotificationSettings({ channel_id: channel.id }, { signal }),
+  }),
+  putChannelNotificationSettings: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) =>
+      on.putChannelNotificationSettings({ channel_id: channel.id, muted: true }, { signal }),
+    kept: (sql, { ada, channel }) =>
+      sql`SELECT FROM notification_settings WHERE user_id = ${ada.id} AND channel_id = ${channel.id} AND muted`,
+  }),
   getChannel: attempt({
     as: "ada",
     call: (on, { channel }, signal) => on.getChannel({ channel_id: channel.id }, { signal }),
@@ -583,6 +823,15 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   getInvite: attempt({
     as: "ada",
     call: (on, { joined }, signal) => on.getInvite({ invite_code: joined.code }, { signal }),
+  }),
+  listInvites: attempt({
+    as: "ada",
+    call: (on, { joined }, signal) => on.listInvites({ server_id: joined.id }, { signal }),
+  }),
+  deleteInvite: attempt({
+    as: "ada",
+    call: (on, { kicking }, signal) => on.deleteInvite({ invite_code: kicking.code }, { signal }),
+    kept: (sql, { kicking }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM invites WHERE code = ${kicking.code})`,
   }),
   joinByInvite: attempt({
     as: "lin",
@@ -621,6 +870,51 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
       on.deleteMessage({ channel_id: channel.id, message_id: deleted.id }, { signal }),
     kept: (sql, { channel, deleted }) =>
       sql`SELECT WHERE NOT EXISTS (SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${deleted.id} AND NOT deleted)`,
+  }),
+  createWebhook: attempt({
+    as: "ada",
+    call: (on, { channel, word }, signal) => on.createWebhook({ channel_id: channel.id, name: word }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM webhooks WHERE id = ${id}`,
+  }),
+  getWebhook: attempt({
+    as: "ada",
+    call: (on, { webhooks }, signal) => on.getWebhook({ webhook_id: webhooks.executed.id }, { signal }),
+    same: true,
+  }),
+  editWebhook: attempt({
+    as: "ada",
+    call: (on, { webhooks, word }, signal) =>
+      on.editWebhook({ webhook_id: webhooks.edited.id, name: word }, { signal }),
+    kept: (sql, { webhooks, word }) => sql`SELECT FROM webhooks WHERE id = ${webhooks.edited.id} AND name = ${word}`,
+  }),
+  deleteWebhook: attempt({
+    as: "ada",
+    call: (on, { webhooks }, signal) => on.deleteWebhook({ webhook_id: webhooks.deleted.id }, { signal }),
+    kept: (sql, { webhooks }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM webhooks WHERE id = ${webhooks.deleted.id})`,
+  }),
+  regenerateWebhookToken: attempt({
+    as: "ada",
+    call: (on, { webhooks }, signal) => on.regenerateWebhookToken({ webhook_id: webhooks.renewed.id }, { signal }),
+    kept: (sql, { webhooks }, { token }) =>
+      sql`SELECT FROM webhooks WHERE id = ${webhooks.renewed.id} AND token_hash = ${hashSecret(token!.split(".")[2]!)}`,
+  }),
+  listServerWebhooks: attempt({
+    as: "ada",
+    call: (on, { server }, signal) => on.listServerWebhooks({ server_id: server.id }, { signal }),
+  }),
+  listChannelWebhooks: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.listChannelWebhooks({ channel_id: channel.id }, { signal }),
+  }),
+  executeWebhook: attempt({
+    call: (on, { webhooks: { executed }, word }, signal) =>
+      on.executeWebhook(
+        { webhook_id: executed.id, token: executed.token!, content: `by a webhook ${word}` },
+        { signal, idempotencyKey: word },
+      ),
+    kept: (sql, { channel, webhooks, word }) => sql`
+      SELECT FROM messages
+      WHERE channel_id = ${channel.id} AND author_id = ${webhooks.executed.id} AND content = ${`by a webhook ${word}`}`,
   }),
   getIceServers: attempt({ as: "ada", call: (on, _, signal) => on.getIceServers({}, { signal }), same: true }),
   getVoiceInfo: attempt({

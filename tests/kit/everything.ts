@@ -113,23 +113,27 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     await sql`
       INSERT INTO address_blocks (address, reason, blocked_at, blocked_by) VALUES (${`192.0.2.${person === ada ? 1 : 2}`}, 'Spam', ${now}, ${id})`
     await sql`
+      INSERT INTO left_timeouts (server_id, user_id, timeout_until, timeout_reason) VALUES (${server}, ${id}, ${now + 600}, 'Too loud')`
+    await sql`
+      INSERT INTO message_deletions (server_id, user_id, after_id, before_id) VALUES (${server}, ${id}, 1, 9223372036854775807)`
+    await sql`
       INSERT INTO notification_settings (user_id, server_id, channel_id, level, muted) VALUES (${id}, ${server}, 0, 'mentions', false)`
     await sql`
       INSERT INTO webhooks (id, server_id, channel_id, creator_id, name, token_hash, created_at)
       VALUES (${plantedId()}, ${server}, ${channel!.id}, ${id}, 'Herald', ${hashSecret(newSecret())}, ${now})`
     await sql`
-      INSERT INTO emojis (id, server_id, name, animated, content_type, hash, size, created_by, created_at)
-      VALUES (${plantedId()}, ${server}, ${`gull_${id.slice(-4)}`}, false, 'image/png', ${hashSecret(id)}, 9, ${id}, ${now * 1000})`
+      INSERT INTO emojis (id, server_id, name, animated, file, content_type, hash, size, created_by, created_at)
+      VALUES (${plantedId()}, ${server}, ${`gull_${id.slice(-4)}`}, false, ${"ab".repeat(16)}, 'image/png', ${hashSecret(id)}, 9, ${id}, ${now * 1000})`
     const pack = plantedId()
     await sql`INSERT INTO sticker_packs (id, server_id, name) VALUES (${pack}, ${server}, 'Boats')`
     await sql`
-      INSERT INTO stickers (id, pack_id, server_id, name, format, tags, content_type, hash, size, created_by, created_at)
-      VALUES (${plantedId()}, ${pack}, ${server}, 'boat', 'png', '{sea}', 'image/png', ${hashSecret(id)}, 9, ${id}, ${now})`
+      INSERT INTO stickers (id, pack_id, server_id, name, format, tags, file, content_type, hash, size, created_by, created_at)
+      VALUES (${plantedId()}, ${pack}, ${server}, 'boat', 'png', '{sea}', ${"cd".repeat(16)}, 'image/png', ${hashSecret(id)}, 9, ${id}, ${now})`
     const rule = plantedId()
     await sql`
       INSERT INTO automod_rules (id, server_id, name, rule_type, config, actions, applied_roles, exempt_roles, exempt_channels, priority,
-        check_all, enabled, created_at, updated_at, created_by)
-      VALUES (${rule}, ${server}, 'Words', 'keyword', '{"keywords":[]}', '[]', '{}', '{}', '{}', 0, false, false, ${now}, ${now}, ${id})`
+        check_all, enabled, created_at, updated_at, created_by, updated_by)
+      VALUES (${rule}, ${server}, 'Words', 'keyword', '{"keywords":[]}', '[]', '{}', '{}', '{}', 0, false, false, ${now}, ${now}, ${id}, ${id})`
     await sql`
       INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken,
         metadata, created_at)

@@ -1,15 +1,62 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Files that mostly wait, for longer than any other: begun last, one of them would run alone in the end. */
-const first = ["tests/dependencies-redis.test.ts", "tests/dependencies-postgres.test.ts", "tests/presence.test.ts"]
+/** Files that mostly wait, with the seconds that they take. One after the other, they leave the cores to those that compute. */
+const waiting: Readonly<Record<string, number>> = {
+  "tests/dependencies-redis.test.ts": 155,
+  "tests/dependencies-postgres.test.ts": 137,
+  "tests/presence.test.ts": 96,
+  "tests/temporary-members.test.ts": 36,
+  "tests/voice.test.ts": 60,
+}
+/** Others that take long: begun last, one of them would run alone in the end. */
+const computing: Readonly<Record<string, number>> = {
+  "tests/take-over.test.ts": 110,
+  "tests/redis-failover.test.ts": 72,
+  "tests/embedded.test.ts": 30,
+  "tests/simulator/histories.test.ts": 80,
+  "tests/resume.test.ts": 73,
+  "tests/hosts.test.ts": 57,
+  "tests/barrier.test.ts": 69,
+  "tests/redis-cluster.test.ts": 52,
+  "tests/start-up.test.ts": 51,
+  "tests/security-logout.test.ts": 40,
+  "tests/rolling-restart.test.ts": 39,
+  "tests/relationships.test.ts": 34,
+  "tests/processes.test.ts": 33,
+  "tests/operator.test.ts": 33,
+  "tests/stuck-workers.test.ts": 32,
+  "tests/hostile-clients.test.ts": 30,
+  "tests/simulator/planted-bugs.test.ts": 45,
+  "tests/resume-storm.test.ts": 45,
+  "tests/two-versions.test.ts": 21,
+  "tests/long-run.test.ts": 34,
+}
+const shortSeconds = 4
+/** Workers that take what computes, while another one waits. */
+const hands = 2
 
-/** As vitest has it, but for those that have to begin at once. */
-export class LongestFirst extends BaseSequencer {
+/** Begins every file when a worker would come to it if the seconds above were so. */
+export class EvenLoad extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const placeOf = ({ moduleId }: TestSpecification) => {
-      const place = first.findIndex(name => moduleId.endsWith(name))
-      return place < 0 ? first.length : place
+    const secondsIn = (table: Readonly<Record<string, number>>, { moduleId }: TestSpecification) =>
+      Object.entries(table).find(([name]) => moduleId.endsWith(name))?.[1]
+    const begins = new Map<TestSpecification, number>()
+    let waited = 0
+    const rest: { file: TestSpecification; seconds: number }[] = []
+    for (const file of files.toSorted((a, b) => (secondsIn(waiting, b) ?? 0) - (secondsIn(waiting, a) ?? 0))) {
+      const seconds = secondsIn(waiting, file)
+      if (seconds === undefined) {
+        rest.push({ file, seconds: secondsIn(computing, file) ?? shortSeconds })
+        continue
+      }
+      begins.set(file, waited)
+      waited += seconds
     }
-    return (await super.sort(files)).toSorted((a, b) => placeOf(a) - placeOf(b))
+    let computed = 0
+    for (const { file, seconds } of rest.toSorted((a, b) => b.seconds - a.seconds)) {
+      begins.set(file, computed)
+      computed += seconds / hands
+    }
+    return files.toSorted((a, b) => begins.get(a)! - begins.get(b)!)
   }
 }

@@ -34,7 +34,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
     replace: `        const written = false as boolean`,
     promises: ["P5", "P8", "P2"],
-    seed: 5,
+    seed: 4,
   },
   {
     name: "a home is not loaded anew after its turn failed",

@@ -6,11 +6,12 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { newMember as memberFrom } from "../../src/domain/servers.ts"
 import { shardCount } from "../../src/domain/snowflake.ts"
 import { deleteBan, putBan } from "../../src/storage/bans.ts"
-import { insertChannel } from "../../src/storage/channels.ts"
+import { deleteChannel, forgetChannel, insertChannel, placeChannel, updateChannel } from "../../src/storage/channels.ts"
 import { isAway, isDataError } from "../../src/storage/database.ts"
 import { deleteOverride, putOverride } from "../../src/storage/overrides.ts"
 import { putPresence, type PresenceAudience } from "../../src/storage/presences.ts"
 import { deleteRelationship, putRelationship } from "../../src/storage/relationships.ts"
+import { updateMember } from "../../src/storage/guild-members.ts"
 import { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import { Fenced, type Lane } from "../../src/storage/lanes.ts"
 import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages.ts"
@@ -30,6 +31,7 @@ import { openStorage, type Storage } from "../../src/storage/storage.ts"
 import { markTell } from "../../src/storage/tells.ts"
 import { newAccount } from "../../src/domain/accounts.ts"
 import { insertUser } from "../../src/storage/users.ts"
+import { putVoiceState } from "../../src/storage/voice.ts"
 import { defineWrite, type Write } from "../../src/storage/write.ts"
 import { cloneDatabase, type TestDatabase } from "../kit/database.ts"
 import { lostAnswer, SimulatedStore, type Link } from "./store.ts"
@@ -116,22 +118,22 @@ const newRole = (i: number, of: number) =>
   })
 const newMember = (of: number, i: number) =>
   insertMember({ ...memberFrom(user(i), i), server_id: server(of), nickname: "ignored" })
-const newChannel = (i: number, of: number) =>
-  insertChannel({
-    id: channel(i),
-    server_id: server(of),
-    name: `channel ${i}`,
-    channel_type: "text",
-    topic: i === 0 ? null : "topic",
-    position: i,
-    category_id: null,
-    nsfw: i === 1,
-    slowmode_seconds: i,
-    read_receipts_enabled: true,
-    user_limit: 0,
-    bitrate: 64_000,
-    created_at: i,
-  })
+const channelFrom = (i: number, of: number) => ({
+  id: channel(i),
+  server_id: server(of),
+  name: `channel ${i}`,
+  channel_type: "text" as const,
+  topic: i === 0 ? null : "topic",
+  position: i,
+  category_id: null,
+  nsfw: i === 1,
+  slowmode_seconds: i,
+  read_receipts_enabled: true,
+  user_limit: 0,
+  bitrate: 64_000,
+  created_at: i,
+})
+const newChannel = (i: number, of: number) => insertChannel(channelFrom(i, of))
 const newInvite = (i: number, of: number) =>
   insertInvite({
     code: code(i),
@@ -234,8 +236,44 @@ const write: fc.Arbitrary<Write> = fc.oneof(
     .tuple(n, fc.integer({ min: 1, max: 3 }))
     .map(([i, apart]) => deleteRelationship({ user_id: user(i), other_id: user((i + apart) % 4) })),
   fc.tuple(n, n).map(parts => newMember(...parts)),
+  fc.tuple(n, n, count).map(([of, i, at]) =>
+    updateMember({
+      ...memberFrom(user(i), i),
+      server_id: server(of),
+      nickname: at % 2 ? `nick ${at}` : null,
+      timeout_until: at,
+      timeout_reason: `${at}`,
+      temporary: at % 2 === 0,
+    }),
+  ),
   fc.tuple(n, n).map(([of, i]) => deleteMember({ server_id: server(of), user_id: user(i) })),
+  fc.tuple(n, n, n).map(([of, i, place]) =>
+    putVoiceState({
+      server_id: server(of),
+      user_id: user(i),
+      channel_id: channel(place),
+      voice_session_id: `call ${i}`,
+      worker: incarnation(0),
+      gateway_session_id: "x",
+      self_mute: place === 0,
+      self_deaf: false,
+      self_video: false,
+      self_stream: false,
+      suppress: false,
+      joined_at: i,
+    }),
+  ),
   fc.tuple(n, n).map(parts => newChannel(...parts)),
+  fc
+    .tuple(n, n, count)
+    .map(([i, of, at]) =>
+      updateChannel({ ...channelFrom(i, of), name: `renamed ${at}`, nsfw: at % 2 === 0, user_limit: at }),
+    ),
+  fc
+    .tuple(n, n, count)
+    .map(([i, of, at]) => placeChannel({ id: channel(i), position: at, category_id: at % 2 ? channel(of) : null })),
+  n.map(i => deleteChannel({ id: channel(i) })),
+  fc.tuple(n, n).map(([i, of]) => forgetChannel({ id: channel(i), server_id: server(of) })),
   fc.tuple(n, n).map(parts => newInvite(...parts)),
   fc.tuple(n, count).map(([i, uses]) => setInviteUses({ code: code(i), uses })),
   n.map(i => deleteInvite({ code: code(i) })),
@@ -395,6 +433,7 @@ class Side {
           bans.find(server(op.i), op.ids.map(user)),
           channels.homeOf(channel(op.i)),
           invites.ofServer(server(op.i), op.ids.map(code)),
+          invites.count(server(op.i)),
         ])
       case "messages":
         return Promise.all([
@@ -463,6 +502,7 @@ async function realRows() {
     incarnations: sql`SELECT id, host, slot, role, died_at IS NOT NULL AS dead FROM incarnations`.execute(),
     lanes: sql`SELECT incarnation, lane, generation >= ${2 ** 30} AS raised FROM lanes`.execute(),
     channelOverrides: sql`SELECT * FROM channel_overrides`.execute(),
+    voiceStates: sql`SELECT * FROM voice_states`.execute(),
     tellsSeen: sql`SELECT shard, source, number, item, home FROM tells_seen`.execute(),
   }
   const tables = await Promise.all(
@@ -482,6 +522,7 @@ function simulatedRows(tables: Tables) {
       })),
     ),
     channelOverrides: keyed(asTheyAre.channelOverrides.values()),
+    voiceStates: keyed(asTheyAre.voiceStates.values()),
     lanes: keyed(
       Array.from(lanes.values(), row => ({
         ...picked(row, "incarnation", "lane"),
@@ -497,7 +538,7 @@ const keyed = (rows: Iterable<object>): string[] =>
   sorted([...rows].map(row => sorted(Object.entries(row)))).map(row => JSON.stringify(row))
 
 const emptied = `
-  DELETE FROM servers; DELETE FROM users; DELETE FROM messages; DELETE FROM outbox; DELETE FROM tells_seen;
+  DELETE FROM servers; DELETE FROM bans; DELETE FROM users; DELETE FROM messages; DELETE FROM outbox; DELETE FROM tells_seen;
   DELETE FROM incarnations; UPDATE shards SET owner = NULL, epoch = 0 WHERE epoch > 0;`
 
 const beginning: Write[] = [

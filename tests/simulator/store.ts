@@ -218,6 +218,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
   const membershipsOf = (user: Snowflake): Membership[] =>
     members
       .of("user", user)
+      .filter(({ server_id }) => servers.has(server_id))
       .map(({ server_id, roles }) => ({ server_id, roles: [...roles] }))
       .toSorted((a, b) => compareIds(a.server_id, b.server_id))
   const heldAfter = (rows: readonly HeldCall[], after: HeldCall | undefined): HeldCall[] => {
@@ -235,18 +236,17 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       voiceSeconds: new Map(days.slice(0, 2).map(({ day, seconds }) => [day, seconds])),
     }
   }
-  /** Joined with its author: without him it is not shown. */
+  /** Joined with its author; of one who is not known only the id is left. */
   const messageState = (row: ReturnType<typeof messages.get>): MessageState | undefined => {
-    const author = row && users.get(row.author_id)
-    return (
-      author && {
-        ...row,
-        author_username: author.username,
-        author_bot: author.bot,
-        author_badges: [...author.badges],
-        pinned: false,
-      }
-    )
+    if (!row) return undefined
+    const author = users.get(row.author_id)
+    return {
+      ...row,
+      author_username: author?.username ?? row.webhook_name ?? `User ${row.author_id}`,
+      author_bot: author?.bot ?? false,
+      author_badges: [...(author?.badges ?? [])],
+      pinned: false,
+    }
   }
 
   return {
@@ -264,6 +264,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       find: unsupported("settings.find"),
       keys: unsupported("settings.keys"),
       forgetFocus: unsupported("settings.forgetFocus"),
+    },
+    notificationSettings: {
+      ofUser: async () => new Map(),
+      find: unsupported("notificationSettings.find"),
     },
     notifications: {
       page: unsupported("notifications.page"),
@@ -309,6 +313,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       due: unsupported("accountDeletion.due"),
       eraseRows: unsupported("accountDeletion.eraseRows"),
       eraseExportParts: unsupported("accountDeletion.eraseExportParts"),
+      eraseLeft: unsupported("accountDeletion.eraseLeft"),
       botsOf: unsupported("accountDeletion.botsOf"),
       ownedServers: unsupported("accountDeletion.ownedServers"),
       isOwner: unsupported("accountDeletion.isOwner"),
@@ -359,6 +364,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           messaging: new Map(),
           settings: new Map(),
           notifications: new Map(),
+          notificationChoices: new Map(),
+          places: new Map(),
           exports: new Map(),
           ...voice,
         }
@@ -487,7 +494,9 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       },
       find: unsupported("servers.find"),
       ofUser: unsupported("servers.ofUser"),
-      ownedBy: unsupported("servers.ownedBy"),
+      countsOf: unsupported("servers.countsOf"),
+      purgeLeft: unsupported("servers.purgeLeft"),
+      named: unsupported("servers.named"),
       members(server, ids) {
         const asked = [...new Set(ids)]
         return ask(
@@ -505,15 +514,53 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       },
     },
 
+    emojis: {
+      ofServer: () => ask("emojis.ofServer", () => []),
+      uploaders: unsupported("emojis.uploaders"),
+      file: unsupported("emojis.file"),
+    },
+    stickers: {
+      packs: () => ask("stickers.packs", () => []),
+      serverOf: unsupported("stickers.serverOf"),
+      file: unsupported("stickers.file"),
+      isOwnMessage: unsupported("stickers.isOwnMessage"),
+      suggested: unsupported("stickers.suggested"),
+    },
+    icons: { find: () => ask("icons.find", () => undefined), shown: unsupported("icons.shown") },
+    files: {
+      announce: unsupported("files.announce"),
+      isUnused: unsupported("files.isUnused"),
+      unused: unsupported("files.unused"),
+      putOff: unsupported("files.putOff"),
+      forget: unsupported("files.forget"),
+    },
     guildMembers: {
       pieces: unsupported("guildMembers.pieces"),
       piece: unsupported("guildMembers.piece"),
       onlyPiece: unsupported("guildMembers.onlyPiece"),
+      page: unsupported("guildMembers.page"),
+      leftTimeouts: () => ask("guildMembers.leftTimeouts", () => new Map()),
+      temporary: users =>
+        ask("guildMembers.temporary", () =>
+          [...members.values()]
+            .filter(
+              ({ server_id, user_id, temporary }) => temporary && users.includes(user_id) && servers.has(server_id),
+            )
+            .map(({ server_id, user_id }) => ({ server_id, user_id })),
+        ),
       some: unsupported("guildMembers.some"),
       blocked: unsupported("guildMembers.blocked"),
     },
 
     auditLog: { page: unsupported("auditLog.page") },
+    automod: {
+      violations: unsupported("automod.violations"),
+      violation: unsupported("automod.violation"),
+      membersWith: unsupported("automod.membersWith"),
+      recentPosts: unsupported("automod.recentPosts"),
+      forgetOld: unsupported("automod.forgetOld"),
+    },
+    webhooks: { find: unsupported("webhooks.find"), ofServer: unsupported("webhooks.ofServer") },
 
     bans: {
       find(server, ids) {
@@ -540,6 +587,9 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     invites: {
       find: unsupported("invites.find"),
       withServer: unsupported("invites.withServer"),
+      count: server =>
+        ask("invites.count", () => [...invites.values()].filter(({ server_id }) => server_id === server).length),
+      list: unsupported("invites.list"),
       ofServer(server, codes) {
         const asked = [...new Set(codes)]
         return ask(
@@ -565,6 +615,9 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 
     messages: {
       ofAuthor: unsupported("messages.ofAuthor"),
+      channelsNamed: unsupported("messages.channelsNamed"),
+      deletionsDue: unsupported("messages.deletionsDue"),
+      endDeletion: unsupported("messages.endDeletion"),
       page: unsupported("messages.page"),
       find(channel, ids) {
         const asked = [...new Set(ids)]

@@ -14,9 +14,16 @@ import type {
   VoiceState,
 } from "../../src/domain/states.ts"
 import type { deleteBan, putBan } from "../../src/storage/bans.ts"
-import type { insertChannel } from "../../src/storage/channels.ts"
+import type {
+  deleteChannel,
+  forgetChannel,
+  insertChannel,
+  placeChannel,
+  updateChannel,
+} from "../../src/storage/channels.ts"
 import type { eraseAccount } from "../../src/storage/account-deletion.ts"
 import type { ExportRow, putExport } from "../../src/storage/exports.ts"
+import type { updateMember } from "../../src/storage/guild-members.ts"
 import type { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import type { OutboxRow } from "../../src/storage/lanes.ts"
 import {
@@ -42,6 +49,7 @@ import type {
   setMemberCount,
   setMemberRoles,
   updateRole,
+  updateServer,
 } from "../../src/storage/servers.ts"
 import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
 import type { MessagingRow, putMessagingSettings } from "../../src/storage/messaging-settings.ts"
@@ -312,8 +320,6 @@ export class Tables {
     references: { servers_owner_id_fkey: row => this.users.has(row.owner_id) },
     cascade: ({ id }) => {
       for (const role of this.roles.of("server", id)) this.roles.delete(role.id)
-      for (const { user_id } of this.members.of("server", id)) this.members.delete(pair(id, user_id))
-      for (const { user_id } of this.bans.of("server", id)) this.bans.delete(pair(id, user_id))
       for (const channel of this.channels.of("server", id)) this.channels.delete(channel.id)
       for (const { code } of this.invites.of("server", id)) this.invites.delete(code)
     },
@@ -326,21 +332,12 @@ export class Tables {
   readonly members = this.#table<StoredMember>({
     primary: { constraint: "members_pkey", key: row => pair(row.server_id, row.user_id) },
     groups: { server: row => row.server_id, user: row => row.user_id },
-    references: {
-      members_server_id_fkey: row => this.servers.has(row.server_id),
-      members_user_id_fkey: row => this.users.has(row.user_id),
-    },
-    cascade: ({ server_id, user_id }) => {
-      this.voiceStates.delete(pair(server_id, user_id))
-    },
+    references: { members_user_id_fkey: row => this.users.has(row.user_id) },
   })
   readonly voiceStates = this.#table<VoiceState & { server_id: Snowflake }>({
     primary: { constraint: "voice_states_pkey", key: row => pair(row.server_id, row.user_id) },
     groups: { server: row => row.server_id, channel: row => row.channel_id, worker: row => row.worker },
-    references: {
-      voice_states_channel_id_fkey: row => this.channels.has(row.channel_id),
-      voice_states_server_id_user_id_fkey: row => this.members.has(pair(row.server_id, row.user_id)),
-    },
+    references: { voice_states_channel_id_fkey: row => this.channels.has(row.channel_id) },
   })
   readonly voiceCalls = this.#table<CallState & { user_id: Snowflake }>({
     primary: { constraint: "voice_calls_pkey", key: row => row.user_id },
@@ -353,8 +350,6 @@ export class Tables {
   })
   readonly bans = this.#table<BanState & { server_id: Snowflake }>({
     primary: { constraint: "bans_pkey", key: row => pair(row.server_id, row.user_id) },
-    groups: { server: row => row.server_id },
-    references: { bans_server_id_fkey: row => this.servers.has(row.server_id) },
   })
   readonly channels = this.#table<ChannelState>({
     primary: { constraint: "channels_pkey", key: row => row.id },
@@ -516,6 +511,19 @@ const applyWrite = {
   },
   /** Nobody there reads it. */
   insertAuditEntry() {},
+  /** Nothing is moderated there. */
+  putAutomodRule() {},
+  deleteAutomodRule() {},
+  insertAutomodViolation() {},
+  trimAutomodViolations() {},
+  /** The simulated people have no webhooks. */
+  insertWebhook() {},
+  updateWebhook() {},
+  deleteWebhook() {},
+  insertWebhookMessage() {},
+  updateServer({ servers }, rows: RowsOf<typeof updateServer>) {
+    for (const { id, ...settings } of rows) servers.update(id, settings)
+  },
   deleteServer({ servers }, rows: RowsOf<typeof deleteServer>) {
     for (const { id } of rows) servers.delete(id)
   },
@@ -546,6 +554,27 @@ const applyWrite = {
   setMemberRoles({ members }, rows: RowsOf<typeof setMemberRoles>) {
     for (const { server_id, user_id, roles } of rows) members.update(pair(server_id, user_id), { roles: [...roles] })
   },
+  updateMember({ members }, rows: RowsOf<typeof updateMember>) {
+    const columns = ["nickname", "timeout_until", "timeout_reason", "temporary"] as const
+    for (const row of rows) members.update(pair(row.server_id, row.user_id), picked(row, ...columns))
+  },
+  // Nobody is timed out there.
+  // Files are no part of the simulated world, nor what is made of them.
+  useFile() {},
+  discardFile() {},
+  insertEmoji() {},
+  renameEmoji() {},
+  deleteEmoji() {},
+  insertStickerPack() {},
+  deleteStickerPack() {},
+  insertSticker() {},
+  deleteSticker() {},
+  countStickerUse() {},
+  putIcon() {},
+  deleteIcon() {},
+  putMessageDeletion() {},
+  putLeftTimeout() {},
+  deleteLeftTimeout() {},
   putOverride({ channelOverrides }, rows: RowsOf<typeof putOverride>) {
     const last = new Map(rows.map(row => [pair(row.channel_id, row.target_id), row]))
     for (const [key, row] of last) {
@@ -600,25 +629,44 @@ const applyWrite = {
       })),
     )
   },
-  deleteMember({ members }, rows: RowsOf<typeof deleteMember>) {
-    for (const { server_id, user_id } of rows) members.delete(pair(server_id, user_id))
+  deleteMember({ members, voiceStates }, rows: RowsOf<typeof deleteMember>) {
+    for (const { server_id, user_id } of rows) {
+      voiceStates.delete(pair(server_id, user_id))
+      members.delete(pair(server_id, user_id))
+    }
   },
   insertChannel({ channels }, rows: RowsOf<typeof insertChannel>) {
     const columns = ["id", "server_id", "name", "channel_type", "topic", "position", "category_id", "nsfw"] as const
     const more = ["slowmode_seconds", "read_receipts_enabled", "user_limit", "bitrate", "created_at"] as const
     channels.insert(rows.map(row => picked(row, ...columns, ...more)))
   },
+  updateChannel({ channels }, rows: RowsOf<typeof updateChannel>) {
+    const columns = ["name", "topic", "position", "category_id", "nsfw", "slowmode_seconds"] as const
+    for (const row of rows)
+      channels.update(row.id, picked(row, ...columns, "read_receipts_enabled", "user_limit", "bitrate"))
+  },
+  placeChannel({ channels }, rows: RowsOf<typeof placeChannel>) {
+    for (const { id, ...place } of rows) channels.update(id, place)
+  },
+  deleteChannel({ channels }, rows: RowsOf<typeof deleteChannel>) {
+    for (const { id } of rows) channels.delete(id)
+  },
+  /** The simulated people have no webhooks and choose no notifications. */
+  forgetChannel({ invites }, rows: RowsOf<typeof forgetChannel>) {
+    for (const { id, server_id } of rows)
+      for (const { code, channel_id } of invites.of("server", server_id))
+        if (channel_id === id) invites.update(code, { channel_id: null })
+  },
+  putNotificationChoice() {},
+  dropNotificationChoice() {},
+  deleteNotificationSettings() {},
   putVoiceState({ voiceStates }, rows: RowsOf<typeof putVoiceState>) {
     const last = new Map(rows.map(row => [pair(row.server_id, row.user_id), row]))
-    for (const [key, row] of last) {
-      const flags = picked(row, "self_mute", "self_deaf", "self_video", "self_stream", "suppress")
-      const facts = {
-        ...flags,
-        ...picked(row, "channel_id", "voice_session_id", "worker", "gateway_session_id", "joined_at"),
-      }
-      if (voiceStates.has(key)) voiceStates.update(key, facts)
-      else voiceStates.insert([{ ...picked(row, "server_id", "user_id"), ...facts }])
-    }
+    const facts = ["channel_id", "voice_session_id", "worker", "gateway_session_id", "joined_at"] as const
+    const flags = ["self_mute", "self_deaf", "self_video", "self_stream", "suppress"] as const
+    // Anew, so that its channel is looked for.
+    for (const key of last.keys()) voiceStates.delete(key)
+    voiceStates.insert(Array.from(last.values(), row => picked(row, "server_id", "user_id", ...facts, ...flags)))
   },
   deleteVoiceState({ voiceStates }, rows: RowsOf<typeof deleteVoiceState>) {
     for (const { server_id, user_id } of rows) voiceStates.delete(pair(server_id, user_id))
@@ -662,7 +710,15 @@ const applyWrite = {
   deleteMessage({ messages }, rows: RowsOf<typeof deleteMessage>) {
     for (const { channel_id, id, nonce } of rows)
       if (nonce === null) messages.delete(pair(channel_id, id))
-      else messages.update(pair(channel_id, id), { deleted: true, content: null, reply_to_id: null, edited_at: null })
+      else
+        messages.update(pair(channel_id, id), {
+          deleted: true,
+          content: null,
+          reply_to_id: null,
+          edited_at: null,
+          embeds: null,
+          webhook_avatar_url: null,
+        })
   },
   markTell({ tellsSeen, now }, rows: RowsOf<typeof markTell>) {
     tellsSeen.insert(rows.map(row => ({ ...picked(row, "shard", "source", "number", "item", "home"), seen_at: now() })))

@@ -486,7 +486,7 @@ class World {
     const message = await this.#insist(tries, ({ node }) =>
       node.ask(channelActor, channel, { type: "createMessage", author: person.actor, content, nonce: content }),
     )
-    if (!message) return false
+    if (!message || !("id" in message)) return false
     send.id = message.id
     send.endedAt = this.#timeline.now
     this.#history.count("acknowledged")
