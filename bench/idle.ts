@@ -21,7 +21,7 @@ const sessionsOfACrowd = 8_000
 const bareRestSeconds = 6
 const idleSeconds = 3
 
-const collecting = { NODE_OPTIONS: `--import ${new URL("./collect-garbage.mjs", import.meta.url).href}` }
+export const collecting = { NODE_OPTIONS: `--import ${new URL("./collect-garbage.mjs", import.meta.url).href}` }
 
 export interface IdleRun {
   sessions: number
@@ -124,7 +124,7 @@ async function grow(
 }
 
 /** Waits until what was only needed to connect is gone, and collects: pages go back to the system only after several rounds. */
-async function memoryAtRest(parts: Parts, restSeconds: number): Promise<Record<string, number>> {
+export async function memoryAtRest(parts: Parts, restSeconds: number): Promise<Record<string, number>> {
   for (let second = 0; second < restSeconds; second++) {
     await pause(1)
     for (const pid of processesOf(parts["node"]!)) process.kill(pid, "SIGWINCH")

@@ -6,7 +6,7 @@ import { Laboratory } from "./laboratory.ts"
 import { commit, machine, versions } from "./machine.ts"
 import type { Sizes } from "./population.ts"
 import { caption, ratioChart, table } from "./report.ts"
-import type { About, Line } from "./report.ts"
+import type { About, Line, Sided } from "./report.ts"
 import { Stop } from "./stop.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -50,12 +50,14 @@ export interface Keeping {
   readonly isKept: boolean
   readonly suffix?: string
   readonly charts?: Readonly<Record<string, string>>
+  /** Where what is compared is not a bare server and Starling. */
+  readonly sided?: Sided
 }
 
 export async function show(
   results: About,
   lines: readonly Line[],
-  { isKept, suffix = "", charts = {} }: Keeping,
+  { isKept, suffix = "", charts = {}, sided }: Keeping,
 ): Promise<void> {
   let kept = ""
   if (isKept) {
@@ -69,5 +71,7 @@ export async function show(
     for (const [ending, chart] of Object.entries(charts)) await write(`-${ending}.svg`, chart)
     kept = `; kept as bench/results/${name}.json`
   }
-  process.stdout.write(`\n${caption(results)}\n\n${table(lines, results.isQuick)}\n\n${results.seconds} s${kept}\n`)
+  process.stdout.write(
+    `\n${caption(results)}\n\n${table(lines, results.isQuick, sided)}\n\n${results.seconds} s${kept}\n`,
+  )
 }

@@ -7,6 +7,7 @@ import { join, resolve } from "node:path"
 import { parseArgs, promisify } from "node:util"
 import { benchAccounts } from "./accounts/run.ts"
 import { mostRuns, readCount, readParts } from "./arguments.ts"
+import { benchCommunities } from "./communities/run.ts"
 import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
 import { benchCompression } from "./compression.ts"
@@ -33,6 +34,7 @@ npm run bench -- scaling      the cost model and its simulation, see docs/scalin
 npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md
 npm run bench -- gateway      sizes of audiences, storms, idle sessions, latency under load
 npm run bench -- accounts     sign-ins, the cost of asking who one is, latency while many sign in
+npm run bench -- communities  what a server costs as it grows to 100,000 members
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -117,6 +119,7 @@ try {
   else if (first === "guarantees") await benchGuarantees(rest)
   else if (first === "gateway") await benchGateway(rest, build, say)
   else if (first === "accounts") await benchAccounts(rest, build, say)
+  else if (first === "communities") await benchCommunities(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -126,6 +126,31 @@ export interface Getting {
   most: number
 }
 
+export interface Wanted {
+  method: string
+  path: string
+  token: string
+  /** JSON, ASCII only. */
+  body?: string
+}
+
+export interface Requesting {
+  /** HTTP origin. */
+  url: string
+  /** In this order. */
+  requests: Wanted[]
+  inFlight: number
+}
+
+export interface Told {
+  /** Sessions that have been told. */
+  sessions: number
+  /** When the last of them was, milliseconds since 1970. */
+  lastAt: number
+  /** Posts that came to any session meanwhile. */
+  posts: number
+}
+
 export interface Return {
   /** Sessions that lost their connection and have it again. */
   resumed: number
@@ -165,6 +190,12 @@ export interface Commands {
   stopSigningIn: { input: null; output: null }
   /** A request is in flight until it is answered. */
   gets: { input: Getting; output: { gets: number; seconds: number; latency: LatencySummary } }
+  /** Any requests, each in flight until it is answered with 200; lanes have connections of their own and take them in turn. */
+  requests: { input: Requesting; output: { count: number; seconds: number; latency: LatencySummary } }
+  /** From now on it is noted which sessions get an event of this name, and how many posts come. Frames are JSON. */
+  watch: { input: { name: string }; output: null }
+  /** Until all sessions have got that event, and for so long after it. */
+  watched: { input: { restMs: number }; output: Told }
   /** Posts now and then; answers the milliseconds to each session, by poster and session. */
   ping: { input: Pinging; output: { latencies: number[][][] } }
 }
@@ -229,6 +260,7 @@ async function connectAll(
         keepsPlace: returns,
         onFrame: frame => {
           slowDown(index, frame.length)
+          watching?.look(index, frame)
           const number = reader.number(frame)
           if (number === undefined) return
           if (deaf.has(index)) lost ??= new Error("a session got what its intents leave out")
@@ -577,6 +609,78 @@ async function gets(input: Getting): Promise<Commands["gets"]["output"]> {
   })
 }
 
+const connectionsOfALane = 4
+
+async function requests({ url, requests, inFlight }: Requesting): Promise<Commands["requests"]["output"]> {
+  const latency = new Histogram()
+  return withConnections(url, Array.from({ length: inFlight * connectionsOfALane }), async all => {
+    const queue = requests.values()
+    const from = performance.now()
+    const lane = async (first: number) => {
+      let turn = 0
+      for (const { method, path, token, body } of queue) {
+        const sentAt = performance.now()
+        const connection = all[first + inFlight * (turn++ % connectionsOfALane)]!
+        const reply = await connection.request(method, path, token, body)
+        if (reply.status !== 200) throw new Error(`${method} ${path}: ${reply.status} ${reply.body.toString()}`)
+        latency.record(performance.now() - sentAt)
+      }
+    }
+    await Promise.all(Array.from({ length: inFlight }, (_, i) => lane(i)))
+    return { count: requests.length, seconds: (performance.now() - from) / 1_000, latency: latency.summary() }
+  })
+}
+
+let watching: Watch | undefined
+
+/** Which sessions have got an event. */
+class Watch {
+  readonly #mark: Buffer
+  readonly #told = new Set<number>()
+  #lastAt = 0
+  posts = 0
+
+  constructor(name: string) {
+    this.#mark = Buffer.from(`"t":"${name}"`)
+  }
+
+  look(session: number, frame: Buffer): void {
+    // A dispatch begins with its name.
+    if (this.#told.has(session) || frame.subarray(0, 64).indexOf(this.#mark) < 0) return
+    this.#told.add(session)
+    this.#lastAt = performance.timeOrigin + performance.now()
+  }
+
+  get told(): Told {
+    return { sessions: this.#told.size, lastAt: this.#lastAt, posts: this.posts }
+  }
+}
+
+function watch({ name }: Commands["watch"]["input"]): null {
+  const begun = new Watch(name)
+  watching = begun
+  onMarked = () => {
+    begun.posts++
+  }
+  return null
+}
+
+async function watched({ restMs }: Commands["watched"]["input"]): Promise<Told> {
+  const until = performance.now() + lostAfterMs
+  while (watching!.told.sessions < expected) {
+    if (lost !== undefined) throw lost
+    if (performance.now() > until)
+      throw new Error(
+        `${expected - watching!.told.sessions} of ${expected} sessions were not told within ${lostAfterMs / 1_000} s`,
+      )
+    await pause(5)
+  }
+  await pause(restMs)
+  const { told } = watching!
+  watching = undefined
+  return told
+}
+
 async function ping({ url, posters, everyMs, seconds, run }: Pinging): Promise<Commands["ping"]["output"]> {
   const latencies = posters.map(() => sessions.map((): number[] => []))
   let sentAt = 0
@@ -632,6 +736,9 @@ const commands: { [N in keyof Commands]: (input: Commands[N]["input"]) => unknow
   signIn,
   stopSigningIn,
   gets,
+  requests,
+  watch,
+  watched,
   ping,
 }
 

@@ -47,6 +47,13 @@ export class HttpConnection {
     return this.#send(`${this.#head("GET", path, token)}\r\n`)
   }
 
+  /** Any request; the body is JSON, ASCII only. */
+  request(method: string, path: string, token: string, body?: string): Promise<HttpReply> {
+    const head = this.#head(method, path, token)
+    if (body === undefined) return this.#send(`${head}${method === "GET" ? "" : "Content-Length: 0\r\n"}\r\n`)
+    return this.#send(`${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  }
+
   /** Resets, so that no port is left waiting. */
   close(): void {
     this.#failure ??= new Error("closed")

@@ -1,0 +1,119 @@
+/** `npm run bench -- communities`: what a server costs as its members become many, and as its sessions do. */
+import { resolve } from "node:path"
+import { parseArgs } from "node:util"
+import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { record, show } from "../record.ts"
+import { benchDeletion } from "./deletion.ts"
+import type { DeletionExtent } from "./deletion.ts"
+import { benchGrowth } from "./growth.ts"
+import type { GrowthExtent } from "./growth.ts"
+import { benchMemory } from "./memory.ts"
+import type { MemoryExtent } from "./memory.ts"
+import { benchPlans } from "./plans.ts"
+import { growthChart, summarize, toldChart } from "./report.ts"
+import type { CommunitiesResults } from "./report.ts"
+import { benchTold } from "./told.ts"
+import type { ToldExtent } from "./told.ts"
+import { fullTown, plant } from "./town.ts"
+import type { TownSizes } from "./town.ts"
+
+const usage = `npm run bench -- communities [--only growth,told,memory,deletion,plans] [--runs 3] [--sessions 200,2000,10000] [--quick] [--write] [--main FILE]
+
+--only      some of the parts
+--runs      how often each is measured; medians are shown
+--sessions  how many sessions a change is told to, one after the other, up to 60,000; more than 28,000 take more than two workers
+--quick     small, short and once: shows that all works, not what it costs
+--write     keeps the results
+--main      the server to run; left out, this checkout is built and run`
+
+const mostSessions = 60_000
+const parts = ["growth", "told", "memory", "deletion", "plans"] as const
+
+interface Plan {
+  readonly members: readonly number[]
+  readonly town: Pick<TownSizes, "channels" | "roles" | "strangers">
+  readonly growth: GrowthExtent
+  readonly told: ToldExtent
+  readonly memory: MemoryExtent
+  readonly deletion: DeletionExtent
+}
+
+function planOf(runs: number, isQuick: boolean, sessions: readonly number[]): Plan {
+  return isQuick
+    ? {
+        members: [100, 1_000],
+        town: { channels: 100, roles: 50, strangers: 16 },
+        growth: { runs, listeners: 16, share: 0.1, idleSeconds: 1, settleSeconds: 0.1 },
+        told: { runs, sessions: [100], tellings: 200, repeats: 2, settleSeconds: 0.5, idleSeconds: 1 },
+        memory: { runs, restSeconds: 1, sessions: 50, askers: 200 },
+        deletion: { runs, aroundSeconds: 0.3 },
+      }
+    : {
+        members: [100, 1_000, 10_000, 100_000],
+        town: { ...fullTown, strangers: 256 },
+        growth: { runs, listeners: 64, share: 1, idleSeconds: 5, settleSeconds: 0.4 },
+        told: {
+          runs,
+          sessions,
+          tellings: 20_000,
+          repeats: 30,
+          settleSeconds: 3,
+          idleSeconds: 3,
+        },
+        // What is measured in every run is a difference within it, and each look waits.
+        memory: { runs: 1, restSeconds: 10, sessions: 5_000, askers: 20_000 },
+        deletion: { runs, aroundSeconds: 1 },
+      }
+}
+
+export async function benchCommunities(
+  args: string[],
+  build: () => Promise<void>,
+  say: (what: string) => void,
+): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: "string", default: parts.join(",") },
+      runs: { type: "string" },
+      sessions: { type: "string", default: "200,2000,10000" },
+      quick: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+      main: { type: "string" },
+    },
+  })
+  const isQuick = values.quick
+  const only = readParts(parts, values.only, usage)
+  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
+  const sessions = values.sessions
+    .split(",")
+    .map(count => readCount("sessions", count, 1, mostSessions, usage))
+    .toSorted((a, b) => a - b)
+  const mainFile = values.main === undefined ? undefined : resolve(values.main)
+  const plan = planOf(runs, isQuick, sessions)
+  const results = await record(
+    { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
+    async (laboratory, about) => {
+      const results: CommunitiesResults = about
+      const { databaseUrl } = laboratory
+      say(`servers of up to ${plan.members.at(-1)!.toLocaleString("en")} members`)
+      const wanted =
+        Math.max(plan.growth.listeners, ...plan.told.sessions, plan.memory.sessions, plan.memory.askers) + 2
+      const communities = plan.members.map(members => ({ members, people: Math.min(members, wanted) }))
+      const town = await plant(databaseUrl, { ...plan.town, communities })
+      if (only.has("plans")) results.plans = await benchPlans(databaseUrl, town, say)
+      if (only.has("growth")) results.growth = await benchGrowth(laboratory, town, plan.growth, say)
+      if (only.has("told")) results.told = await benchTold(laboratory, town.communities.at(-1)!, plan.told, say)
+      if (only.has("memory")) results.memory = await benchMemory(laboratory, town, plan.memory, say)
+      if (only.has("deletion")) results.deletion = await benchDeletion(laboratory, town, plan.deletion, say)
+      return results
+    },
+  )
+  const charts = {
+    ...(results.growth && { growth: growthChart(results, results.growth) }),
+    ...(results.told && { told: toldChart(results, results.told) }),
+  }
+  const [smallest, ...larger] = plan.members.map(members => members.toLocaleString("en"))
+  const sided = [`${smallest!} members`, `${larger.join(", ")} members`] as const
+  await show(results, summarize(results), { isKept: values.write, suffix: "-communities", charts, sided })
+}
