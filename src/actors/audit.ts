@@ -1,18 +1,15 @@
 import type { AuditAction, AuditTarget } from "../contract/audit-log.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Changes } from "../domain/audit.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { insertAuditEntry } from "../storage/audit-log.ts"
 import type { Write } from "../storage/write.ts"
+import type { Moment } from "./runtime/actor.ts"
 
 /** Who does something in a server, and why, as its log shows it. */
 export interface Deed {
   readonly user: Snowflake
   readonly reason?: string | undefined
-}
-
-interface Moment {
-  readonly now: number
-  readonly newId: () => Snowflake
 }
 
 /**
@@ -37,5 +34,8 @@ export const audited = (
     target_name: target.name ?? null,
     changes,
     reason,
-    created_at: Math.floor(now / 1000),
+    created_at: secondsAt(now),
   })
+
+/** Without a name: what the log shows is looked up when it is read. */
+export const memberTarget = (id: Snowflake) => ({ type: "member", id }) as const

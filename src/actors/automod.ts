@@ -19,17 +19,18 @@ import {
 import { recentPost, withPost } from "../domain/automod-spam.ts"
 import { isWithinBounds } from "../domain/automod-rules.ts"
 import { changesOf, type Changes } from "../domain/audit.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
 import { msOf } from "../domain/snowflake.ts"
 import type { Actor, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteAutomodRule, insertAutomodViolation, putAutomodRule, trimAutomodViolations } from "../storage/automod.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { audited, memberTarget, type Deed } from "./audit.ts"
 import { mayBeTimedOut, memberChanges, timingOut } from "./members.ts"
-import { banning, memberTarget, removal } from "./membership.ts"
+import { banning, removal } from "./membership.ts"
 import { member, recentPosts, lastPostKey } from "./needs.ts"
-import type { ActorKind, Need, Publication, Readonlied } from "./runtime/actor.ts"
+import type { ActorKind, Moment, Need, Publication, Readonlied } from "./runtime/actor.ts"
 
 /**
  * Auto-moderation. Its rules are part of the server's home, so every message is judged by the rules of that moment, in the turn
@@ -87,7 +88,7 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
       const caller = requireWriter(server, user)
       requirePowers(server, caller, given) // AM3
       requireTargets(server, given)
-      const seconds = Math.floor(now / 1000)
+      const seconds = secondsAt(now)
       const made = { ...given, id: newId(), server_id: server.id }
       const rule: AutomodRule = {
         ...made,
@@ -123,7 +124,7 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
     turn({ state: server, now, newId }, { user, reason, rule_id, patch }) {
       const caller = requireWriter(server, user)
       const before = ruleOf(server, rule_id)
-      const rule: AutomodRule = { ...before, ...patch, updated_at: Math.floor(now / 1000), updated_by: user }
+      const rule: AutomodRule = { ...before, ...patch, updated_at: secondsAt(now), updated_by: user }
       requirePowers(server, caller, rule) // AM3
       requireTargets(server, patch)
       const changed = changes(before, rule)
@@ -205,7 +206,7 @@ export function withoutTarget(
   server: Server,
   target_id: Snowflake,
   deed: Deed,
-  { now, newId }: { now: number; newId: () => Snowflake },
+  { now, newId }: Moment,
 ): Pick<Parts, "apply" | "write"> {
   const left = (ids: readonly Snowflake[]) => ids.filter(id => id !== target_id)
   const changed = rulesOf(server).flatMap(before => {
@@ -216,7 +217,7 @@ export function withoutTarget(
       applied_roles: left(applied_roles),
       exempt_roles: left(exempt_roles),
       exempt_channels: left(exempt_channels),
-      updated_at: Math.floor(now / 1000),
+      updated_at: secondsAt(now),
     }
     if (after.applied_roles.length === 0 && applied_roles.length > 0) after.enabled = false
     return [{ before, after }]
@@ -277,11 +278,9 @@ function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<
   return !writer || rankOf(server, author) >= rankOf(server, writer)
 }
 
-interface Judging {
+interface Judging extends Moment {
   readonly server: Server
   readonly channel: Snowflake
-  readonly now: number
-  readonly newId: () => Snowflake
   readonly author: Actor
   readonly caller: Readonlied<MemberState>
   readonly content: string
@@ -385,7 +384,7 @@ export function sanctioning(
       actions_taken: [...new Set(types)].filter(type =>
         type === "alert_moderators" ? alerting.has(rule.id) : !sanctions.has(type) || done[type as keyof typeof done],
       ),
-      created_at: Math.floor(now / 1000),
+      created_at: secondsAt(now),
       metadata: { ...metadata, ...(message_id !== undefined && { message_id }) },
     }
     return violation
@@ -405,7 +404,7 @@ export function sanctioning(
       return removal(server, author.id, now, noted)
     }
     if (!timeout || timeoutSeconds === null || !mayBeTimedOut(server, caller)) return undefined
-    const until = Math.floor(now / 1000) + timeoutSeconds
+    const until = secondsAt(now) + timeoutSeconds
     const deed = deedOf(timeout)
     const after = { ...caller, timeout_until: until, timeout_reason: timeout.action.reason }
     const about = memberTarget(author.id)

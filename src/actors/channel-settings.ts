@@ -11,7 +11,7 @@ import { audited, type Deed } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { channelFields, channelTarget, movedTo, noCategory, placing, requireCategory } from "./channel-list.ts"
 import { allWebhooks, member } from "./needs.ts"
-import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { control, type ActorKind, type Moment, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
 import { voiceEnding } from "./voice.ts"
 import { webhooksChanged, webhooksOf } from "./webhooks.ts"
@@ -156,7 +156,7 @@ function saidOf(channel: Readonlied<ChannelState>, patch: ChannelPatch): Partial
 }
 
 /** The server has no default channel any longer. */
-function withoutDefault(server: Readonlied<ServerState>, deed: Deed, moment: Parameters<typeof changing>[3]) {
+function withoutDefault(server: Readonlied<ServerState>, deed: Deed, moment: Moment) {
   return changing(server, { ...settingsOf(server), default_channel_id: null }, deed, moment)
 }
 

@@ -4,6 +4,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { changesOf } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { byName, emojiName, emojiObject } from "../domain/emojis.ts"
 import { holds } from "../domain/permissions.ts"
 import type { EmojiState, FileState, ServerState } from "../domain/states.ts"
@@ -153,7 +154,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         },
         write: [
           deleteEmoji({ id: emoji_id }),
-          discardFile({ key, since: Math.floor(now / 1000) }), // E2
+          discardFile({ key, since: secondsAt(now) }), // E2
           audited(
             { now, newId },
             server.id,

@@ -1,10 +1,11 @@
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { exportAccount } from "../contract/jobs.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { exportKeptSeconds, exportRefusal, type ExportState } from "../domain/exports.ts"
 import type { UserState } from "../domain/states.ts"
 import { putExport } from "../storage/exports.ts"
-import { secondsAt } from "./sign-in.ts"
+
 import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
 
 /**

@@ -1,8 +1,7 @@
-import type { Snowflake } from "../contract/fields.ts"
 import { iconPath } from "../contract/icons.ts"
-import { guildUpdate, type Server as ShownServer } from "../contract/servers.ts"
-import { membersOf } from "../domain/audience.ts"
-import { serverObject, serverUpdate } from "../domain/servers.ts"
+import type { Server as ShownServer } from "../contract/servers.ts"
+import { secondsAt } from "../domain/clock.ts"
+import { serverObject } from "../domain/servers.ts"
 import type { FileState, ServerState } from "../domain/states.ts"
 import { serverFile } from "../storage/blobs.ts"
 import { discardFile, useFile } from "../storage/files.ts"
@@ -11,7 +10,8 @@ import { requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { discarded } from "./files.ts"
 import { iconKey, member, serverIcon } from "./needs.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import type { ActorKind, Moment, Readonlied } from "./runtime/actor.ts"
+import { guildUpdated } from "./server-settings.ts"
 
 /** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
 export interface IconCommands {
@@ -51,11 +51,7 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
 }
 
 /** What is the same whether there is another icon from now on, or none. */
-function changed(
-  { state: server, now, newId }: { state: Server; now: number; newId: () => Snowflake },
-  deed: Deed,
-  file: FileState | null,
-) {
+function changed({ state: server, now, newId }: Moment & { state: Server }, deed: Deed, file: FileState | null) {
   const before = server.icons.get(iconKey)
   const key = before && serverFile(server.id, before.file)
   const icon_url = file && iconPath(server.id)
@@ -65,7 +61,7 @@ function changed(
       draft.icons.set(iconKey, file)
     },
     write: [
-      ...(key ? [discardFile({ key, since: Math.floor(now / 1000) })] : []),
+      ...(key ? [discardFile({ key, since: secondsAt(now) })] : []),
       // Another picture has the same address.
       audited(
         { now, newId },
@@ -78,9 +74,6 @@ function changed(
         },
       ),
     ],
-    publish: [
-      guildUpdate.to(membersOf(server.id), serverUpdate({ ...server, icon_url })),
-      ...(key ? [discarded(key)] : []),
-    ],
+    publish: [guildUpdated({ ...server, icon_url }), ...(key ? [discarded(key)] : [])],
   }
 }

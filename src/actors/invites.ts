@@ -5,7 +5,9 @@ import { expireInvite } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { changesOf } from "../domain/audit.ts"
 import { holdersOf } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { holds } from "../domain/permissions.ts"
+import { isOver } from "../domain/invites.ts"
 import type { ChannelState, InviteState, ServerState } from "../domain/states.ts"
 import { deleteInvite, insertInvite } from "../storage/invites.ts"
 import { requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
@@ -43,7 +45,7 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
       requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "invites.create", now)
       const count = countOf(server)
       if (count >= limits.invitesPerServer) throw fail("invite_limit")
-      const created_at = Math.floor(now / 1000)
+      const created_at = secondsAt(now)
       const invite: InviteState = {
         code,
         server_id: server.id,
@@ -123,16 +125,11 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
     needs: ({ code }) => [invite(code), inviteCount],
     turn({ state: server, now }, { code }) {
       const ended = server.invites.get(code)
-      if (!ended || ended.expires_at === null || ended.expires_at > Math.floor(now / 1000))
-        return { reply: { ended: false } }
+      if (!ended || ended.expires_at === null || ended.expires_at > secondsAt(now)) return { reply: { ended: false } }
       return { ...inviteEnding(server, ended), reply: { ended: true } }
     },
   },
 }
-
-/** Whether nobody can join by it any longer. */
-export const isOver = ({ expires_at, max_uses, uses }: Readonlied<InviteState>, now: number): boolean =>
-  (expires_at !== null && expires_at <= Math.floor(now / 1000)) || (max_uses > 0 && uses >= max_uses)
 
 /** What the end of an invite does, however it ends. */
 export const inviteEnding = (server: Server, ended: Readonlied<InviteState>) => ({

@@ -1,11 +1,12 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { fail } from "../contract/errors.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { openToken, type OneTimeToken } from "../domain/one-time-tokens.ts"
 import type { UserState } from "../domain/states.ts"
 import type { MailKind } from "../storage/mails.ts"
 import { issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
 import type { ActorKind, Readonlied } from "./runtime/actor.ts"
-import { becoming, endedSessions, secondsAt } from "./sign-in.ts"
+import { becoming, endedSessions } from "./sign-in.ts"
 
 /** What comes back by mail, among the commands of a user's home. A mailed token counts only for the address it was sent to. */
 export interface MailedCommands {

@@ -5,13 +5,14 @@ import { guildMemberUpdate } from "../contract/roles.ts"
 import type { Member } from "../contract/servers.ts"
 import { changesOf, type Changes } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
 import { memberObject } from "../domain/servers.ts"
 import type { Actor, MemberState, ServerState } from "../domain/states.ts"
 import { updateMember } from "../storage/guild-members.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { audited, memberTarget, type Deed } from "./audit.ts"
 import { member } from "./needs.ts"
 import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
@@ -69,8 +70,14 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
       const changes = memberChanges(target, edited)
       if (Object.keys(changes).length === 0) return { reply }
       const why = reason ?? timeout?.reason ?? undefined
-      const about = { type: "member", id: member_id } as const
-      const noted = audited({ now, newId }, server.id, { user, reason: why }, "MEMBER_UPDATE", about, changes)
+      const noted = audited(
+        { now, newId },
+        server.id,
+        { user, reason: why },
+        "MEMBER_UPDATE",
+        memberTarget(member_id),
+        changes,
+      )
       return { ...memberChange(server, edited, noted, shown), reply }
     },
   },
@@ -131,7 +138,7 @@ export function memberTold(server: Server, changed: KnownMember, shown?: Readonl
 }
 
 function untilOf(timeout: Timeout, now: number): number {
-  const seconds = Math.floor(now / 1000)
+  const seconds = secondsAt(now)
   const until = "until" in timeout ? timeout.until : seconds + timeout.seconds
   if (until <= seconds || until > seconds + limits.timeoutSeconds) throw fail("invalid_timeout")
   return until

@@ -6,6 +6,8 @@ import { guildBanAdd, guildBanRemove } from "../contract/moderation.ts"
 import { guildMemberAdd, guildMemberRemove } from "../contract/servers.ts"
 import { userUpdate, type ShownUser } from "../contract/users.ts"
 import { holdersOf, membersOf, userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
+import { isOver } from "../domain/invites.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
 import { guildObject, memberObject, newMember } from "../domain/servers.ts"
 import { firstIdAt } from "../domain/snowflake.ts"
@@ -18,10 +20,10 @@ import { deleteNotificationSettings } from "../storage/notification-settings.ts"
 import { deleteMember, insertMember, setMemberCount } from "../storage/servers.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
-import { inviteEnding, isOver } from "./invites.ts"
+import { audited, memberTarget, type Deed } from "./audit.ts"
+import { inviteEnding } from "./invites.ts"
 import { ban, invite, inviteCount, leftTimeout, member } from "./needs.ts"
-import { control, tell, type ActorKind, type Readonlied } from "./runtime/actor.ts"
+import { control, tell, type ActorKind, type Moment, type Readonlied } from "./runtime/actor.ts"
 import type { UserCommands } from "./user.ts"
 import { voiceEnding } from "./voice.ts"
 
@@ -226,9 +228,6 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
   },
 }
 
-/** Without a name: what the log shows is looked up when it is read. */
-export const memberTarget = (id: Snowflake) => ({ type: "member", id }) as const
-
 /**
  * What a ban does, whoever decides on it: who is a member goes, and what he wrote in the last `days`. Whether he may be banned,
  * and whether he is known to be a member, is to be looked at before.
@@ -237,14 +236,14 @@ export function banning(
   server: Readonlied<ServerState>,
   { target_id, username, days }: { target_id: Snowflake; username: string; days: number },
   { user, reason = "" }: Deed,
-  { now, newId }: { now: number; newId: () => Snowflake },
+  { now, newId }: Moment,
 ) {
   const before = server.bans.get(target_id)
   const banned: BanState = {
     user_id: target_id,
     reason,
     banned_by: user,
-    banned_at: before?.banned_at ?? Math.floor(now / 1000),
+    banned_at: before?.banned_at ?? secondsAt(now),
   }
   const removed = server.members.get(target_id) ? removal(server, target_id, now) : undefined
   const written = {
@@ -280,12 +279,12 @@ export function banning(
 function joins(
   server: Readonlied<ServerState>,
   { user, workers, isFull = false }: Joining,
-  { now, newId }: { now: number; newId: () => Snowflake },
+  { now, newId }: Moment,
   temporary = false,
 ) {
   if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
   if (isFull) throw fail("too_many_servers")
-  const seconds = Math.floor(now / 1000)
+  const seconds = secondsAt(now)
   const left = server.leftTimeouts.get(user.id)
   const isStillOut = left !== undefined && left !== null && left.timeout_until > seconds // S4
   const joined: MemberState = { ...newMember(user.id, seconds), temporary, ...(isStillOut && left) }
@@ -337,7 +336,7 @@ export function removal(
   /** He will not come back. */
   isForGood = false,
 ) {
-  const seconds = Math.floor(now / 1000)
+  const seconds = secondsAt(now)
   const { timeout_until = null, timeout_reason = null } = server.members.get(user) ?? {}
   const left = !isForGood && timeout_until !== null && timeout_until > seconds && { timeout_until, timeout_reason } // S4
   const member_count = server.member_count - 1

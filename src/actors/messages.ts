@@ -3,6 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { messageCreate, messageDelete, messageDeleteBulk, messageUpdate, type Message } from "../contract/messages.ts"
 import { viewersOf } from "../domain/audience.ts"
 import { holdsMessages, slowmodeWait } from "../domain/channels.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { isBlank, messageObject } from "../domain/messages.ts"
 import type { Actor, ChannelState, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteMessage, insertMessage, messageKey, nonceKey, updateContent } from "../storage/messages.ts"
@@ -169,13 +170,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
             ...(sanction?.write ?? []),
           ],
           publish: [
-            messageDelete.to(viewersOf(server.id, channel.id), {
-              id: message_id,
-              channel_id: channel.id,
-              server_id: server.id,
-              guild_id: server.id,
-              automod: true,
-            }),
+            messageDelete.to(viewersOf(server.id, channel.id), { ...goneFrom(found), automod: true }),
             ...(sanction?.publish ?? []),
           ],
           reply: { refused: refusalOf(verdict) },
@@ -186,7 +181,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
         // What is in memory may be older than his latest change of name.
         ...(author && named(author)),
         content,
-        edited_at: Math.floor(now / 1000),
+        edited_at: secondsAt(now),
       }
       return {
         apply: draft => {
@@ -232,14 +227,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
                 ),
               ]),
         ],
-        publish: [
-          messageDelete.to(viewersOf(server.id, channel.id), {
-            id: message_id,
-            channel_id: channel.id,
-            server_id: server.id,
-            guild_id: server.id,
-          }),
-        ],
+        publish: [messageDelete.to(viewersOf(server.id, channel.id), goneFrom(found))],
         reply: { deleted: true },
       }
     },
@@ -294,6 +282,14 @@ const passesSlowmode = (
   (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission =>
     mayIn(server, channel, caller, permission, now),
   )
+
+/** Which message viewers are told has gone. */
+const goneFrom = ({ id, channel_id, server_id }: Readonlied<MessageState>) => ({
+  id,
+  channel_id,
+  server_id,
+  guild_id: server_id,
+})
 
 /** A deleted message is gone, but for its nonce. */
 function forget(draft: ServerState, found: Readonlied<MessageState>): void {

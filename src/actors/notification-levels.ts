@@ -7,6 +7,7 @@ import {
   type NotificationSettings,
 } from "../contract/notification-settings.ts"
 import { userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import {
   choiceKey,
   chosen,
@@ -20,7 +21,6 @@ import {
 import type { ServerState, UserState } from "../domain/states.ts"
 import { dropNotificationChoice, putNotificationChoice } from "../storage/notification-settings.ts"
 import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
-import { secondsAt } from "./sign-in.ts"
 
 /**
  * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:

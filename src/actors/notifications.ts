@@ -2,11 +2,11 @@ import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { notificationCreate, notificationUpdate, type Notification } from "../contract/notifications.ts"
 import { userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { UserState } from "../domain/states.ts"
 import { insertNotification, markAllNotificationsRead, markNotificationRead } from "../storage/notifications.ts"
 import { notificationChoices, wantsToKnow, type NotificationDefault } from "./notification-levels.ts"
 import { needOf, type ActorKind, type NeedKind } from "./runtime/actor.ts"
-import { secondsAt } from "./sign-in.ts"
 
 /** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */
 export interface NotificationCommands {

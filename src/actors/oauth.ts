@@ -1,6 +1,7 @@
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { barToSignIn } from "../domain/accounts.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { UserState } from "../domain/states.ts"
 import { insertExternalAccount } from "../storage/oauth.ts"
 import type { ActorKind } from "./runtime/actor.ts"
@@ -26,14 +27,14 @@ export const oauthCommands: ActorKind<UserState, UserState, OAuthCommands>["comm
     turn({ state: user, now }, { provider, issuer, subject, email }) {
       // Looked at again: the address may have been given up since the door looked.
       if (!mayLink(user, email)) throw fail("oauth_email_unconfirmed")
-      if (user.totp_enabled || barToSignIn(user, Math.floor(now / 1000))) return { reply: { linked: false } }
+      if (user.totp_enabled || barToSignIn(user, secondsAt(now))) return { reply: { linked: false } }
       return { write: [linkTo(user.id, { provider, issuer, subject }, now)], reply: { linked: true } }
     },
   },
 }
 
 export const linkTo = (user: Snowflake, { provider, issuer, subject }: ExternalAccount, nowMs: number) =>
-  insertExternalAccount({ provider, issuer, subject, user_id: user, linked_at: Math.floor(nowMs / 1000) })
+  insertExternalAccount({ provider, issuer, subject, user_id: user, linked_at: secondsAt(nowMs) })
 
 /** Whoever registered a foreign address first must not get what its owner signs in with. */
 const mayLink = (user: Readonly<Pick<UserState, "email" | "email_confirmed">>, email: string): boolean =>

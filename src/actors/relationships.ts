@@ -8,6 +8,7 @@ import {
   type SeenPresence,
 } from "../contract/relationships.ts"
 import { userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { Regard } from "../domain/presences.ts"
 import {
   accepted,
@@ -23,7 +24,7 @@ import {
 } from "../domain/relationships.ts"
 import type { UserState } from "../domain/states.ts"
 import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
-import { secondsAt } from "./sign-in.ts"
+
 import { needOf, tell, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 
 /** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: F1 to F5. */

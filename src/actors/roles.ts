@@ -19,7 +19,7 @@ import { updateMember } from "../storage/guild-members.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../storage/servers.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { audited, memberTarget, type Deed } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { memberTold } from "./members.ts"
 import { member } from "./needs.ts"
@@ -205,14 +205,9 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
     turn({ state: server, now, newId }, { user, reason, member_id, role_id, shown }) {
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
-      const noted = audited(
-        { now, newId },
-        server.id,
-        { user, reason },
-        "MEMBER_ROLE_ADD",
-        { type: "member", id: member_id },
-        { role_id: { old: null, new: role.id } },
-      )
+      const noted = audited({ now, newId }, server.id, { user, reason }, "MEMBER_ROLE_ADD", memberTarget(member_id), {
+        role_id: { old: null, new: role.id },
+      })
       return { ...assignment(server, target, [...target.roles, role.id], noted, shown), reply: { given: true } }
     },
   },
@@ -229,7 +224,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         server.id,
         { user, reason },
         "MEMBER_ROLE_REMOVE",
-        { type: "member", id: member_id },
+        memberTarget(member_id),
         { role_id: { old: role.id, new: null } },
       )
       return { ...assignment(server, target, left, noted, shown), reply: { taken: true } }

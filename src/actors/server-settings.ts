@@ -12,7 +12,7 @@ import { updateServer } from "../storage/servers.ts"
 import { mayView, requireMember, requirePermission, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member } from "./needs.ts"
-import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { control, type ActorKind, type Moment, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
 
 /** What a server is called, how it is presented and whose it is, among its home's commands. */
@@ -119,12 +119,7 @@ export const settingsOf = (server: Home): ServerSettings =>
   Object.fromEntries(settings.map(name => [name, server[name]])) as unknown as ServerSettings
 
 /** What a change of settings does, whoever decides on it; undefined: it is none. */
-export function changing(
-  server: Home,
-  after: ServerSettings,
-  deed: Deed,
-  moment: { now: number; newId: () => Snowflake },
-) {
+export function changing(server: Home, after: ServerSettings, deed: Deed, moment: Moment) {
   const before = settingsOf(server)
   const changes = changesOf(before, after, settings)
   if (Object.keys(changes).length === 0) return undefined

@@ -4,6 +4,7 @@ import { purgeServer } from "../contract/jobs.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
 import { membersOf, userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { grantedAtCreation } from "../domain/permissions.ts"
 import { guildObject, newMember, serverObject } from "../domain/servers.ts"
 import { secondsOf } from "../domain/snowflake.ts"
@@ -143,10 +144,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           apply: draft => {
             draft.deleted = true
           },
-          write: [
-            deleteServer({ id: server.id }),
-            discardFile({ key: serverFiles(server.id), since: Math.floor(now / 1000) }),
-          ],
+          write: [deleteServer({ id: server.id }), discardFile({ key: serverFiles(server.id), since: secondsAt(now) })],
           publish: [
             ...voiceOver(server, now),
             control(membersOf(server.id), { type: "serverDeleted", server: server.id }),

@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from "node:util"
 import { fail } from "../contract/errors.ts"
 import { limits } from "../contract/limits.ts"
 import { messagingDefaults, type MessagingChoice } from "../contract/messaging-settings.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { focusKey, isOver, type KeptSetting } from "../domain/settings.ts"
 import type { UserState } from "../domain/states.ts"
 import { putMessagingSettings } from "../storage/messaging-settings.ts"
 import { deleteSetting, putSetting } from "../storage/settings.ts"
 import { renewed } from "./renewing.ts"
 import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
-import { secondsAt } from "./sign-in.ts"
 
 /**
  * What a user and his clients have decided, among the commands of his home. They keep:

@@ -4,6 +4,7 @@ import { expireSession } from "../contract/jobs.ts"
 import { securityLogout } from "../contract/server-status.ts"
 import { barToSignIn, type Account } from "../domain/accounts.ts"
 import { userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { sameHash } from "../domain/hashes.ts"
 import { openToken } from "../domain/one-time-tokens.ts"
 import { accepted, type SecondFactor } from "../domain/second-factors.ts"
@@ -211,8 +212,6 @@ function requireOpen(user: User, nowMs: number): void {
   const bar = barToSignIn(user, secondsAt(nowMs))
   if (bar) throw fail(bar.code, { extra: { reason: bar.reason } })
 }
-
-export const secondsAt = (nowMs: number) => Math.floor(nowMs / 1000)
 
 const changed = (user: User, changes: Partial<Account>) => updateUser({ ...accountOf(user), ...changes })
 

@@ -1,12 +1,13 @@
 import { fail } from "../contract/errors.ts"
 import { securityLogout } from "../contract/server-status.ts"
 import { userOnly } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { UserState } from "../domain/states.ts"
 import { deleteSession, insertSession } from "../storage/sessions.ts"
 import { needsTokens } from "./one-time-tokens.ts"
 import { renewed } from "./renewing.ts"
 import { renew, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
-import { becoming, disconnected, secondsAt, withoutSecondFactor } from "./sign-in.ts"
+import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
 
 /**
  * What an operator decides about an account, among the commands of a user's home. Each may be said again. It keeps:

@@ -4,6 +4,7 @@ import { limits } from "../contract/limits.ts"
 import { guildStickersUpdate, type Sticker, type StickerPack } from "../contract/stickers.ts"
 import { changesOf } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { packObject, stickerObject, type StickerFile } from "../domain/stickers.ts"
 import type { FileState, ServerState, StickerPackState, StickerState } from "../domain/states.ts"
 import { serverFile } from "../storage/blobs.ts"
@@ -72,7 +73,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
         width: picture.width,
         height: picture.height,
         created_by: user,
-        created_at: Math.floor(now / 1000),
+        created_at: secondsAt(now),
       }
       const filled = { ...pack, stickers: [...pack.stickers, created] }
       const left = open ? packs.map(one => (one === open ? filled : one)) : [...packs, filled] // T1
@@ -115,7 +116,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
         write: [
           deleteSticker({ id: sticker_id }),
           ...(kept.length > 0 ? [] : [deleteStickerPack({ id: pack.id })]),
-          discardFile({ key, since: Math.floor(now / 1000) }), // T2
+          discardFile({ key, since: secondsAt(now) }), // T2
           audited(
             { now, newId },
             server.id,

@@ -2,9 +2,8 @@ import type { Snowflake } from "../contract/fields.ts"
 import { newAccount } from "../domain/accounts.ts"
 import type { UserState } from "../domain/states.ts"
 import { userOnly } from "../domain/audience.ts"
-import { defaultPresence } from "../domain/presences.ts"
 import { insertSession } from "../storage/sessions.ts"
-import { insertUser, type UserRow } from "../storage/users.ts"
+import { insertUser, newUserState, type UserRow } from "../storage/users.ts"
 import { accountCommands, type AccountCommands } from "./account.ts"
 import { deletionCommands, type DeletionCommands } from "./deletion.ts"
 import { exportCommands, exportFacts, type ExportCommands } from "./exports.ts"
@@ -85,21 +84,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         const row: UserRow = { ...newAccount(user), id }
         const started = session && newSession(newId(), id, session, now)
         return {
-          home: {
-            ...row,
-            sessions: new Map(started ? [[started.id, started]] : []),
-            presence: defaultPresence,
-            pairs: new Map(),
-            oneTimeTokens: new Map(),
-            exports: new Map(),
-            messaging: new Map(),
-            settings: new Map(),
-            notifications: new Map(),
-            notificationChoices: new Map(),
-            places: new Map(),
-            call: null,
-            voiceSeconds: new Map(),
-          },
+          home: newUserState({ account: row, sessions: new Map(started ? [[started.id, started]] : []) }),
           write: [
             insertUser(row),
             ...(started ? [insertSession(started)] : []),

@@ -5,6 +5,7 @@ import { limits } from "../contract/limits.ts"
 import { voiceStateUpdate, type Participant, type VoiceState as ShownVoiceState } from "../contract/voice.ts"
 import { eitherViewersOf, userOnly, viewersOf } from "../domain/audience.ts"
 import { tierAt } from "../domain/accounts.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { voiceAllowance } from "../domain/tiers.ts"
 import type { CallState, ChannelState, MemberState, ServerState, UserState, VoiceState } from "../domain/states.ts"
 import {
@@ -333,7 +334,7 @@ const daysKept = 2
 export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommands>["commands"] = {
   askForVoice: {
     turn({ state: user, now, newId }) {
-      const allowance = voiceAllowance(tierAt(user, Math.floor(now / 1000)))
+      const allowance = voiceAllowance(tierAt(user, secondsAt(now)))
       const running = user.call ? secondsByDay(user.call.began_at, now) : []
       const used = [...user.voiceSeconds, ...running].reduce(
         (sum, [day, seconds]) => (day === dayOf(now) ? sum + seconds : sum),
@@ -416,7 +417,7 @@ function endOf(
   seconds: ReadonlyMap<number, number>,
   now: number,
 ): number | null {
-  const allowance = voiceAllowance(tierAt(user, Math.floor(now / 1000)))
+  const allowance = voiceAllowance(tierAt(user, secondsAt(now)))
   const usedUp = usedUpAt(allowance, day => seconds.get(day) ?? 0, from)
   const tierEnds = (user.tier_expires_at ?? 0) * 1000
   return tierEnds > now && (usedUp === null || tierEnds < usedUp) ? tierEnds : usedUp

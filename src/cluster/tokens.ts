@@ -2,6 +2,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { isAdministrator, type AccountBars, type OwnAccount } from "../domain/accounts.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { limitPercent } from "../domain/tiers.ts"
 import { isRedisAway } from "./away.ts"
 import { inBatches } from "./batches.ts"
@@ -153,7 +154,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
       const found = await load(session)
       if (!found) return false
       if (clock() - startedAt > slowestLoad) throw unavailable("session look-up took too long")
-      const tierLasts = (found.tier_expires_at ?? Infinity) - Math.floor(clock() / 1000)
+      const tierLasts = (found.tier_expires_at ?? Infinity) - secondsAt(clock())
       const seconds = Math.min(cacheSeconds, Math.max(1, tierLasts))
       const isFilled = await orUnavailable(scripts["fill-session"](key, renewal, encode(found), seconds, seen))
       if (isFilled === 1) return true // K4
@@ -220,7 +221,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
     /** Whether the time has come to write `last_activity`; who is told so has to do it. */
     async touch(session: AccessSession): Promise<boolean> {
-      const now = Math.floor(clock() / 1000)
+      const now = secondsAt(clock())
       if (now - session.last_activity < touchEvery) return false
       return (await orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now)))) === 1
     },

@@ -16,3 +16,6 @@ export interface Clock {
   /** Again and again, until it is stopped. */
   every(milliseconds: number, action: () => void): Timer
 }
+
+/** Unix milliseconds in whole seconds, as rows and answers have them. */
+export const secondsAt = (nowMs: number): number => Math.floor(nowMs / 1000)

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { IceServer, Participant, VoiceState as ShownVoiceState } from "../contract/voice.ts"
 import type { ChannelState, VoiceState } from "./states.ts"
+import { secondsAt } from "./clock.ts"
 
 /** What the operator decides about voice. The names are those of the configuration. */
 export interface VoicePolicy {
@@ -122,7 +123,7 @@ export function iceServersFor(
   if (policy.voice_turn_urls.length === 0) return servers
   const urls = [...policy.voice_turn_urls]
   if (voice_turn_secret !== undefined) {
-    const username = `${Math.floor(nowMs / 1000) + voice_turn_ttl}:${user}`
+    const username = `${secondsAt(nowMs) + voice_turn_ttl}:${user}`
     servers.push({
       urls,
       username,

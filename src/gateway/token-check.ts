@@ -1,6 +1,7 @@
 import { isAtOrigin, originOf, type AccessSession } from "../cluster/tokens.ts"
 import { barTo } from "../domain/accounts.ts"
 import { limitedAddress, parseAddress } from "../domain/client-address.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { Clock } from "../domain/clock.ts"
 import { FrameRefused } from "./frames.ts"
 import type { Connection } from "./session.ts"
@@ -53,7 +54,7 @@ export class TokenCheck {
 
   /** Refuses the frame where an operator has locked the account, or it is to be deleted; or the owner's, of a bot. */
   requireLetIn(access: AccessSession): void {
-    const bar = barTo(access, Math.floor(this.#options.clock.now() / 1000))
+    const bar = barTo(access, secondsAt(this.#options.clock.now()))
     // Another name can be chosen while one is connected.
     if (bar && bar.code !== "username_change_required") throw new FrameRefused("authentication_failed")
   }

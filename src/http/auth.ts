@@ -3,6 +3,7 @@ import type { routes } from "../contract/auth.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import { ageRefusal, dayOf } from "../domain/birth-dates.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { isEmailAddress, isOfDomain } from "../domain/email-addresses.ts"
 import type { Handlers, Http } from "./handlers.ts"
 import { createMailRequests } from "./mailed.ts"
@@ -13,7 +14,7 @@ import { usernameRules } from "./username-rules.ts"
 
 export function auth(http: Http): Handlers<typeof routes> {
   const { ask, create, storage, hashing, policy, clock, hasDocs } = http
-  const seconds = () => Math.floor(clock() / 1000)
+  const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
   const names = usernameRules(policy)
   const requestMail = createMailRequests(http)

@@ -16,6 +16,7 @@ import {
   type Address,
 } from "../domain/client-address.ts"
 import { barTo, isAdministrator } from "../domain/accounts.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { isUncounted } from "../domain/rate-limits.ts"
 import { loggedPath } from "../domain/webhooks.ts"
 import type { Log } from "../observability/log.ts"
@@ -291,7 +292,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
 
   /** What is asked of an account beyond its token. */
   function requireStanding(caller: Caller, route: Route): void {
-    const bar = barTo(caller, Math.floor(clock() / 1000))
+    const bar = barTo(caller, secondsAt(clock()))
     if (bar && !(bar.code === "username_change_required" && route.isForRenaming))
       throw fail(bar.code, { extra: { reason: bar.reason } })
     if (route.auth === "person" && caller.bot) throw fail("people_only")
@@ -308,7 +309,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
 
   /** Beside the request: whoever used a session is not kept waiting for the note of it, nor refused when it fails. */
   function touchSession({ user_id, session_id, expires_at }: Caller): void {
-    const now = Math.floor(clock() / 1000)
+    const now = secondsAt(clock())
     const extended = sessionEnd(http)
     const extend = expires_at - now <= extendBelow && extended > expires_at
     const touch = async () => {

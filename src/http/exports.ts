@@ -2,6 +2,7 @@ import { userActor } from "../actors/user.ts"
 import { fail } from "../contract/errors.ts"
 import type { Export, routes } from "../contract/exports.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { ExportState } from "../domain/exports.ts"
 import { leftOutOfExports } from "../domain/personal-data.ts"
 import type { Handlers, Http } from "./handlers.ts"
@@ -11,7 +12,7 @@ export function exports({ ask, storage, policy, clock }: Http): Handlers<typeof 
   async function latestOf(user: Snowflake): Promise<{ found: ExportState; isPending: boolean }> {
     const [latest, ready] = await Promise.all([
       storage.exports.latest(user),
-      storage.exports.latestReady(user, Math.floor(clock() / 1000)),
+      storage.exports.latestReady(user, secondsAt(clock())),
     ])
     const pending = latest?.ready_at === null ? latest : undefined
     const found = ready ?? pending

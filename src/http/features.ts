@@ -4,13 +4,14 @@ import { fail } from "../contract/errors.ts"
 import type { routes } from "../contract/features.ts"
 import { tierAt } from "../domain/accounts.ts"
 import { badgeOf, badges, isBadge } from "../domain/badges.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { defaultTier, limitsOf, tiers } from "../domain/tiers.ts"
 import type { Handlers, Http } from "./handlers.ts"
 import { own } from "./sign-in.ts"
 
 export const features = (http: Http): Handlers<typeof routes> => {
   const { ask, storage, clock } = http
-  const now = () => Math.floor(clock() / 1000)
+  const now = () => secondsAt(clock())
   const requireTier = (name: string | undefined) => {
     if (name !== undefined && !tiers.has(name)) throw fail("unknown_tier")
   }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto"
 import { Failure, fail, type ErrorCode } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Content, Unread } from "../contract/registry.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { FileState } from "../domain/states.ts"
 import { serverFile } from "../storage/blobs.ts"
 import type { Http } from "./handlers.ts"
@@ -21,7 +22,7 @@ export async function withFile<T>(
 ): Promise<T> {
   const file = randomBytes(16).toString("hex")
   const key = serverFile(server, file)
-  await storage.files.announce(key, Math.floor(clock() / 1000))
+  await storage.files.announce(key, secondsAt(clock()))
   await blobs.put(key, bytes)
   const removeUnused = async () => {
     if (!(await storage.files.isUnused(key))) return

@@ -5,6 +5,8 @@ import { fail, Failure } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/invites.ts"
 import { limits } from "../contract/limits.ts"
+import { secondsAt } from "../domain/clock.ts"
+import { isOver } from "../domain/invites.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 import { createPlaces } from "./places.ts"
 
@@ -36,16 +38,12 @@ export function invites(http: Http): Handlers<typeof routes> {
 
     async listInvites({ params: { server_id }, caller }) {
       await ask(serverActor, server_id, { type: "requireInvites", user: caller.user_id })
-      return storage.invites.list(server_id, Math.floor(clock() / 1000), limits.invitesPerServer)
+      return storage.invites.list(server_id, secondsAt(clock()), limits.invitesPerServer)
     },
 
     async getInvite({ params }) {
       const invite = await storage.invites.withServer(params.invite_code)
-      const isOver =
-        !invite ||
-        (invite.expires_at !== null && invite.expires_at * 1000 <= clock()) ||
-        (invite.max_uses > 0 && invite.uses >= invite.max_uses)
-      if (isOver) throw fail("invite_not_found")
+      if (!invite || isOver(invite, clock())) throw fail("invite_not_found")
       const { code, server_id, server_name, channel_id, inviter_id, uses, max_uses, expires_at } = invite
       return { code, server_id, server_name, channel_id, inviter_id, uses, max_uses, expires_at }
     },

@@ -4,6 +4,7 @@ import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import { sendMail } from "../contract/jobs.ts"
 import type { routes } from "../contract/mailed.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { isEmailAddress } from "../domain/email-addresses.ts"
 import { openToken } from "../domain/one-time-tokens.ts"
 import type { MailKind } from "../storage/mails.ts"
@@ -15,7 +16,7 @@ import { invalid } from "./validation.ts"
 export const createMailRequests =
   ({ storage, addJob, policy, clock }: Pick<Http, "storage" | "addJob" | "policy" | "clock">) =>
   async (kind: MailKind, email: string): Promise<void> => {
-    const now = Math.floor(clock() / 1000)
+    const now = secondsAt(clock())
     const mail_id = await storage.mails.request(kind, email, now, policy.mails_per_hour)
     // The row is what counts: what finds no way into the queue now is found by the sweep.
     if (mail_id !== undefined) addJob(sendMail.at({ mail_id }, { key: `mail:${mail_id}` })).catch(() => {})
@@ -36,7 +37,7 @@ export function mailed(http: Http): Handlers<typeof routes> {
   const presented = async (kind: MailKind, text: string) => {
     const token = readToken(kind, text)
     const kept = token && (await storage.oneTimeTokens.find(token.id))
-    if (!kept || !openToken([kept], token, kind, Math.floor(clock() / 1000))) throw fail("invalid_token")
+    if (!kept || !openToken([kept], token, kind, secondsAt(clock()))) throw fail("invalid_token")
     return { user: kept.user_id, token }
   }
 

@@ -3,6 +3,7 @@ import { notificationSettingsObject } from "../actors/notification-levels.ts"
 import { serverActor } from "../actors/server.ts"
 import { userActor } from "../actors/user.ts"
 import type { routes } from "../contract/notification-settings.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { Handlers, Http } from "./handlers.ts"
 
 export const notificationSettings = ({ ask, storage, clock }: Http): Handlers<typeof routes> => {
@@ -11,7 +12,7 @@ export const notificationSettings = ({ ask, storage, clock }: Http): Handlers<ty
     ask(channelActor, channel, { type: "readChannelNotificationDefault", user })
   const shown = async (user: string, of: Awaited<ReturnType<typeof ofServer>>, channel: string | null) => {
     const choices = await storage.notificationSettings.find(user, of.server_id, channel)
-    return notificationSettingsObject(choices, of, channel, Math.floor(clock() / 1000))
+    return notificationSettingsObject(choices, of, channel, secondsAt(clock()))
   }
 
   return {

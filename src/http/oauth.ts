@@ -6,6 +6,7 @@ import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/oauth.ts"
 import { ageRefusal, dayOf } from "../domain/birth-dates.ts"
 import { limitedAddress, parseAddress } from "../domain/client-address.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { isEmailAddress, isOfDomain } from "../domain/email-addresses.ts"
 import { sameHash } from "../domain/hashes.ts"
 import {
@@ -45,7 +46,7 @@ export function oauth(http: Http): Handlers<typeof routes> {
   const signIn = createSignIn(http)
   const providers = createOAuthProviders(policy, { log, clock })
   const rules = usernameRules(policy)
-  const seconds = () => Math.floor(clock() / 1000)
+  const seconds = () => secondsAt(clock())
 
   function doorTo(name: string): { provider: OAuthProvider; door: OAuthProviderDoor } {
     if (!isOAuthProvider(name))

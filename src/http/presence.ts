@@ -1,11 +1,12 @@
 import { userActor } from "../actors/user.ts"
 import { fail } from "../contract/errors.ts"
 import { Status, type routes } from "../contract/presence.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { defaultPresence, offline } from "../domain/presences.ts"
 import type { Handlers, Http } from "./handlers.ts"
 
 export const presence = ({ ask, storage, presences, clock }: Http): Handlers<typeof routes> => {
-  const now = () => Math.floor(clock() / 1000)
+  const now = () => secondsAt(clock())
   return {
     async updatePresence({ body, caller }) {
       const status = Status.safeParse(body.status)

@@ -5,6 +5,7 @@ import { fail, Failure } from "../contract/errors.ts"
 import { type Snowflake, success } from "../contract/fields.ts"
 import type { routes } from "../contract/servers.ts"
 import { tierAt } from "../domain/accounts.ts"
+import { secondsAt } from "../domain/clock.ts"
 import type { UserRow } from "../storage/users.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
@@ -48,7 +49,7 @@ export function servers(http: Http): Handlers<typeof routes> {
         const { confirmed } = await ask(userActor, user, { type: "confirmIdentity", ...shown })
         return confirmed
       })
-      const owner = { user_id, tier: tierAt(found!, Math.floor(clock() / 1000)) }
+      const owner = { user_id, tier: tierAt(found!, secondsAt(clock())) }
       return withPlace(owner, { owns: true, joins: false }, async lack => {
         // Time has passed. From here on his home refuses to end his account.
         const heir = heirOf(user_id, await storage.users.find(user_id))

@@ -4,6 +4,7 @@ import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/settings.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { focusIn, focusKey, isOver, isValueTooLong, keyRefusal } from "../domain/settings.ts"
 import type { Handlers, Http } from "./handlers.ts"
 import { invalid } from "./validation.ts"
@@ -20,7 +21,7 @@ export const settings = ({ ask, storage, clock }: Http): Handlers<typeof routes>
   async getSetting({ params: { key }, caller }) {
     requireShort(key)
     const found = await storage.settings.find(caller.user_id, key)
-    if (!found || isOver(key, found, Math.floor(clock() / 1000)))
+    if (!found || isOver(key, found, secondsAt(clock())))
       throw fail("setting_not_found", { message: settingNotFound(key) })
     return found
   },

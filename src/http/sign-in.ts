@@ -4,6 +4,7 @@ import { hashSecret, keptUserAgent, newSecret } from "../cluster/tokens.ts"
 import type { LoginReply } from "../contract/auth.ts"
 import { fail, Failure, type ErrorCode } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
 import type { SecondFactor } from "../domain/second-factors.ts"
 import { privateUser, type UserRow } from "../storage/users.ts"
@@ -18,7 +19,7 @@ export const backupSeal = (user: Snowflake) => `backup ${user}`
 
 /** When a session that begins or is used now ends. `clock`: Unix milliseconds. */
 export const sessionEnd = ({ policy, clock }: Pick<Http, "policy" | "clock">): number =>
-  Math.floor(clock() / 1000) + policy.session_lifetime_hours * 3600
+  secondsAt(clock()) + policy.session_lifetime_hours * 3600
 
 /** The account of a session; it may have gone away while the session was still cached. */
 export async function own({ storage }: Pick<Http, "storage">, id: Snowflake): Promise<UserRow> {
@@ -39,7 +40,7 @@ export async function own({ storage }: Pick<Http, "storage">, id: Snowflake): Pr
  */
 export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "secrets" | "policy" | "clock">) {
   const { ask, storage, hashing, secrets, policy, clock } = http
-  const seconds = () => Math.floor(clock() / 1000)
+  const seconds = () => secondsAt(clock())
   const allowed = policy.login_failures_allowed
   const lockSeconds = policy.login_lockout_minutes * 60
 

@@ -3,6 +3,7 @@ import { readToken } from "../cluster/one-time-tokens.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/two-factor.ts"
+import { secondsAt } from "../domain/clock.ts"
 import { sameHash } from "../domain/hashes.ts"
 import type { Handlers, Http } from "./handlers.ts"
 import { isTotpCode, newBackupCodes, newTotpSecret, readBackupCode, stepOf, totpUri } from "./one-time-codes.ts"
@@ -10,7 +11,7 @@ import { backupSeal, createSignIn, own, signedIn, totpSeal } from "./sign-in.ts"
 
 export function twoFactor(http: Http): Handlers<typeof routes> {
   const { ask, storage, secrets, policy, clock } = http
-  const seconds = () => Math.floor(clock() / 1000)
+  const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
 
   return {

@@ -36,12 +36,13 @@ export interface AuditPage {
   action?: AuditAction | undefined
 }
 
-type Doer = Pick<UserRow, "username" | "bot" | "badges"> & { user_created_at: number }
+type Doer = Pick<UserRow, "bot" | "badges"> & { user_created_at: number }
+type Named = (Doer & { username: string }) | ({ username: null } & { [K in keyof Doer]: null })
 
 export const auditLogStorage = (sql: Sql) => ({
   /** Newest first, with the names of now: of who did it, and of a member to whom it was done. */
   async page(server: Snowflake, { limit, before, user_id, action }: AuditPage): Promise<AuditEntry[]> {
-    const rows = await sql<(Omit<AuditEntry, "user"> & (Doer | { username: null }))[]>`
+    const rows = await sql<(Omit<AuditEntry, "user"> & Named)[]>`
       SELECT a.id, a.server_id, a.user_id, a.action, a.target_type, a.target_id, coalesce(a.target_name, t.username) AS target_name, a.changes, a.reason,
         a.created_at, u.username, u.bot, u.badges, u.created_at AS user_created_at
       FROM audit_log a LEFT JOIN users u ON u.id = a.user_id
@@ -50,33 +51,12 @@ export const auditLogStorage = (sql: Sql) => ({
         ${user_id === undefined ? sql`` : sql`AND a.user_id = ${user_id}`}
         ${action === undefined ? sql`` : sql`AND a.action = ${action}`}
       ORDER BY a.id DESC LIMIT ${limit}`
-    return rows.map(row => {
-      const {
-        id,
-        server_id,
-        user_id: by,
-        action: done,
-        target_type,
-        target_id,
-        target_name,
-        changes,
-        reason,
-        created_at,
-      } = row
-      const user = row.username === null ? null : publicUser({ ...row, id: by, created_at: row.user_created_at })
-      return {
-        id,
-        server_id,
-        user_id: by,
-        user,
-        action: done,
-        target_type,
-        target_id,
-        target_name,
-        changes,
-        reason,
-        created_at,
-      }
-    })
+    return rows.map(({ username, bot, badges, user_created_at, ...entry }) => ({
+      ...entry,
+      user:
+        username === null
+          ? null
+          : publicUser({ id: entry.user_id, username, bot, badges, created_at: user_created_at }),
+    }))
   },
 })

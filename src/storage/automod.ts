@@ -3,10 +3,10 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { inOrder } from "../domain/automod.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export const putAutomodRule = defineWrite<AutomodRule>("putAutomodRule", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   const json = (key: "config" | "actions" | "applied_roles" | "exempt_roles" | "exempt_channels") =>
     last.map(row => JSON.stringify(row[key]))
   return sql`

@@ -1,10 +1,10 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { BanState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export const putBan = defineWrite<BanState & { server_id: Snowflake }>("putBan", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+  const last = lastOf(rows, row => `${row.server_id}:${row.user_id}`)
   return sql`
     INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at)
     SELECT * FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "reason")}::text[],

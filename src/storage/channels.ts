@@ -2,7 +2,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { ChannelPlace } from "../domain/control.ts"
 import type { ChannelState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export type ChannelRow = ChannelState
 
@@ -18,7 +18,7 @@ export const insertChannel = defineWrite<ChannelRow>(
 )
 
 export const updateChannel = defineWrite<ChannelRow>("updateChannel", (sql, rows) => {
-  const last = lastOf(rows)
+  const last = lastOf(rows, row => row.id)
   return sql`
     UPDATE channels SET name = t.name, topic = t.topic, position = t.position, category_id = t.category_id, nsfw = t.nsfw,
       slowmode_seconds = t.slowmode_seconds, read_receipts_enabled = t.read_receipts_enabled, user_limit = t.user_limit, bitrate = t.bitrate
@@ -34,7 +34,7 @@ interface PlaceRow extends ChannelPlace {
 }
 
 export const placeChannel = defineWrite<PlaceRow>("placeChannel", (sql, rows) => {
-  const last = lastOf(rows)
+  const last = lastOf(rows, row => row.id)
   return sql`
     UPDATE channels SET position = t.position, category_id = t.category_id
     FROM unnest(${column(last, "id")}::bigint[], ${column(last, "position")}::int[], ${column(last, "category_id")}::bigint[])
@@ -59,10 +59,6 @@ export const forgetChannel = defineWrite<{ id: Snowflake; server_id: Snowflake }
       set AS (DELETE FROM notification_settings WHERE channel_id = ANY(${ids}::bigint[]))
     UPDATE invites SET channel_id = NULL WHERE server_id = ANY(${servers}::bigint[]) AND channel_id = ANY(${ids}::bigint[])`
 })
-
-const lastOf = <Row extends { id: Snowflake }>(rows: readonly Row[]): Row[] => [
-  ...new Map(rows.map(row => [row.id, row])).values(),
-]
 
 export const channelsStorage = (sql: Sql) => ({
   /** The home that a channel lives in. */

@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { EmojiState, FileState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export const insertEmoji = defineWrite<EmojiState>(
   "insertEmoji",
@@ -13,7 +13,7 @@ export const insertEmoji = defineWrite<EmojiState>(
 )
 
 export const renameEmoji = defineWrite<{ id: Snowflake; name: string }>("renameEmoji", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
     UPDATE emojis SET name = t.name FROM unnest(${column(last, "id")}::bigint[], ${column(last, "name")}::text[]) AS t (id, name)
     WHERE emojis.id = t.id`

@@ -2,12 +2,12 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { ExportState } from "../domain/exports.ts"
 import { personalTables, type PersonalTable } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export type ExportRow = ExportState & { user_id: Snowflake }
 
 export const putExport = defineWrite<ExportRow>("putExport", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
     INSERT INTO exports (id, user_id, requested_at, attempt, ready_at, expires_at)
     SELECT * FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "requested_at")}::bigint[],

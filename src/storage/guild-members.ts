@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { MemberState, TimeoutState } from "../domain/states.ts"
 import type { Sql, Statement } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface ListedMember extends MemberState {
   username: string
@@ -27,7 +27,7 @@ interface MemberFacts extends Omit<MemberState, "roles"> {
 }
 
 export const updateMember = defineWrite<MemberFacts>("updateMember", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+  const last = lastOf(rows, row => `${row.server_id}:${row.user_id}`)
   return sql`
       UPDATE members SET nickname = t.nickname, timeout_until = t.timeout_until, timeout_reason = t.timeout_reason, temporary = t.temporary
       FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "nickname")}::text[],
@@ -40,7 +40,7 @@ export const updateMember = defineWrite<MemberFacts>("updateMember", (sql, rows)
 export const putLeftTimeout = defineWrite<TimeoutState & { server_id: Snowflake; user_id: Snowflake; now: number }>(
   "putLeftTimeout",
   (sql, rows) => {
-    const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+    const last = lastOf(rows, row => `${row.server_id}:${row.user_id}`)
     return sql`
       WITH t AS MATERIALIZED (
         SELECT * FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "timeout_until")}::bigint[],

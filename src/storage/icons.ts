@@ -1,10 +1,10 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { FileState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export const putIcon = defineWrite<FileState & { server_id: Snowflake; icon_url: string }>("putIcon", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.server_id, row])).values()]
+  const last = lastOf(rows, row => row.server_id)
   return sql`
     WITH t AS (SELECT * FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "icon_url")}::text[], ${column(last, "file")}::text[],
         ${column(last, "content_type")}::text[], ${column(last, "hash")}::text[], ${column(last, "size")}::int[])

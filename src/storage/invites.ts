@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { InviteState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export const insertInvite = defineWrite<InviteState>(
   "insertInvite",
@@ -13,7 +13,7 @@ export const insertInvite = defineWrite<InviteState>(
 )
 
 export const setInviteUses = defineWrite<{ code: string; uses: number }>("setInviteUses", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.code, row])).values()]
+  const last = lastOf(rows, row => row.code)
   return sql`
     UPDATE invites SET uses = t.uses FROM unnest(${column(last, "code")}::text[], ${column(last, "uses")}::int[]) AS t (code, uses)
     WHERE invites.code = t.code`

@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { MessageState } from "../domain/states.ts"
 import type { Sql, Statement, Statements } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface MessageRow {
   channel_id: Snowflake
@@ -58,7 +58,7 @@ export const insertWebhookMessage = defineWrite<WebhookMessageRow>(
 export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake; content: string; edited_at: number }>(
   "updateContent",
   (sql, rows) => {
-    const last = [...new Map(rows.map(row => [row.id, row])).values()]
+    const last = lastOf(rows, row => row.id)
     return sql`
     UPDATE messages SET content = t.content, edited_at = t.edited_at
     FROM unnest(${column(last, "channel_id")}::bigint[], ${column(last, "id")}::bigint[], ${column(last, "content")}::text[], ${column(last, "edited_at")}::bigint[])

@@ -1,14 +1,14 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { MessagingChoice } from "../contract/messaging-settings.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface MessagingRow extends MessagingChoice {
   user_id: Snowflake
 }
 
 export const putMessagingSettings = defineWrite<MessagingRow>("putMessagingSettings", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.user_id, row])).values()]
+  const last = lastOf(rows, row => row.user_id)
   return sql`
     INSERT INTO messaging_settings (user_id, read_receipts_enabled, typing_indicators_enabled, compact_messages_enabled, allow_dms_from, auto_create_dms)
     SELECT * FROM unnest(${column(last, "user_id")}::bigint[], ${column(last, "read_receipts_enabled")}::text[]::boolean[],

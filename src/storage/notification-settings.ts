@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { choiceKey, type NotificationChoice } from "../domain/notification-levels.ts"
 import type { Sql, Statements } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 /** `channel_id` is null where a choice is about the server as a whole; the table says 0. */
 interface ChoiceKey {
@@ -11,9 +11,7 @@ interface ChoiceKey {
 }
 type ChoiceRow = ChoiceKey & NotificationChoice
 
-const lastOf = <Row extends ChoiceKey>(rows: readonly Row[]): Row[] => [
-  ...new Map(rows.map(row => [`${row.user_id} ${choiceKey(row.server_id, row.channel_id)}`, row])).values(),
-]
+const rowKey = ({ user_id, server_id, channel_id }: ChoiceKey) => `${user_id} ${choiceKey(server_id, channel_id)}`
 const channels = (rows: readonly ChoiceKey[]) => rows.map(({ channel_id }) => channel_id ?? "0")
 
 /**
@@ -26,7 +24,7 @@ const isThere = (sql: Statements) => sql`
   AND (t.channel_id = 0 OR EXISTS (SELECT FROM channels c WHERE c.id = t.channel_id FOR KEY SHARE SKIP LOCKED))`
 
 export const putNotificationChoice = defineWrite<ChoiceRow>("putNotificationChoice", (sql, rows) => {
-  const last = lastOf(rows)
+  const last = lastOf(rows, rowKey)
   return sql`
     INSERT INTO notification_settings (user_id, server_id, channel_id, level, muted, muted_until)
     SELECT t.user_id, t.server_id, t.channel_id, t.level, t.muted, t.muted_until
@@ -38,7 +36,7 @@ export const putNotificationChoice = defineWrite<ChoiceRow>("putNotificationChoi
 })
 
 export const dropNotificationChoice = defineWrite<ChoiceKey>("dropNotificationChoice", (sql, rows) => {
-  const last = lastOf(rows)
+  const last = lastOf(rows, rowKey)
   return sql`
     DELETE FROM notification_settings n
     USING unnest(${column(last, "user_id")}::bigint[], ${column(last, "server_id")}::bigint[], ${channels(last)}::bigint[]) AS t (user_id, server_id, channel_id)

@@ -1,14 +1,14 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { OneTimeToken } from "../domain/one-time-tokens.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface OneTimeTokenRow extends OneTimeToken {
   user_id: Snowflake
 }
 
 export const putOneTimeToken = defineWrite<OneTimeTokenRow>("putOneTimeToken", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
     INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, failures, expires_at)
     SELECT * FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "kind")}::text[],

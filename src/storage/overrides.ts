@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Override } from "../domain/permissions.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface OverrideRow extends Override {
   channel_id: Snowflake
@@ -8,7 +8,7 @@ export interface OverrideRow extends Override {
 }
 
 export const putOverride = defineWrite<OverrideRow>("putOverride", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [`${row.channel_id}:${row.target_id}`, row])).values()]
+  const last = lastOf(rows, row => `${row.channel_id}:${row.target_id}`)
   return sql`
     INSERT INTO channel_overrides (channel_id, target_id, server_id, type, allow, deny)
     SELECT o.channel_id, o.target_id, o.server_id, o.type,

@@ -2,7 +2,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Activity } from "../contract/presence.ts"
 import { defaultPresence, type Shown } from "../domain/presences.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface PresenceRow extends Shown {
   readonly user_id: Snowflake
@@ -22,7 +22,7 @@ export interface PresenceAudience {
 const mostBlocked = 5_000
 
 export const putPresence = defineWrite<PresenceRow>("putPresence", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.user_id, row])).values()]
+  const last = lastOf(rows, row => row.user_id)
   const activities = last.map(row => newestActivities(rows, row.user_id)) as string[]
   return sql`
     INSERT INTO presences (user_id, status, custom_status, custom_emoji, activities)

@@ -3,7 +3,7 @@ import type { ListedRelationship, RelationshipStatus } from "../contract/relatio
 import { avatarPath } from "../contract/users.ts"
 import { strangers, type Pair, type RelationshipCounts, type Side } from "../domain/relationships.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 interface Ends {
   user_id: Snowflake
@@ -16,7 +16,7 @@ const gone = { relationships_user_id_fkey: "user_not_found", relationships_other
 export const putRelationship = defineWrite<RelationshipRow>(
   "putRelationship",
   (sql, rows) => {
-    const last = [...new Map(rows.map(row => [`${row.user_id}:${row.other_id}`, row])).values()]
+    const last = lastOf(rows, row => `${row.user_id}:${row.other_id}`)
     return sql`
       INSERT INTO relationships (user_id, other_id, status, message, created_at)
       SELECT * FROM unnest(${column(last, "user_id")}::bigint[], ${column(last, "other_id")}::bigint[], ${column(last, "status")}::text[],

@@ -11,7 +11,7 @@ import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "./database.ts"
 import type { OverrideRow } from "./overrides.ts"
 import { voiceStatesOf } from "./voice.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 type ServerRow = Server
 type RoleRow = Omit<RoleState, "permissions"> & { server_id: Snowflake; permissions: Permission[] }
@@ -26,7 +26,7 @@ export const insertServer = defineWrite<ServerRow>(
 
 /** What can be changed of a server in one go, with who owns it. */
 export const updateServer = defineWrite<ServerSettings & { id: Snowflake }>("updateServer", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
     UPDATE servers SET name = t.name, description = t.description, owner_id = t.owner_id, default_channel_id = t.default_channel_id,
       default_message_notifications = t.default_message_notifications, public = t.public, category = t.category
@@ -49,7 +49,7 @@ export const deleteServer = defineWrite<{ id: Snowflake }>(
 
 export const setMemberCount = defineWrite<{ id: Snowflake; member_count: number }>("setMemberCount", (sql, rows) => {
   // The last count of a server wins; a batch may hold many joins of one.
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
       UPDATE servers SET member_count = t.member_count
       FROM unnest(${column(last, "id")}::bigint[], ${column(last, "member_count")}::int[]) AS t (id, member_count) WHERE servers.id = t.id`
@@ -66,7 +66,7 @@ export const insertRole = defineWrite<RoleState & { server_id: Snowflake }>(
 )
 
 export const updateRole = defineWrite<RoleState>("updateRole", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
     UPDATE roles SET name = r.name, color = r.color, position = r.position, hoist = r.hoist, mentionable = r.mentionable,
       permissions = ARRAY(SELECT jsonb_array_elements_text(r.permissions::jsonb))
@@ -87,7 +87,7 @@ export const deleteRole = defineWrite<{ id: Snowflake }>(
 export const setMemberRoles = defineWrite<{ server_id: Snowflake; user_id: Snowflake; roles: readonly Snowflake[] }>(
   "setMemberRoles",
   (sql, rows) => {
-    const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+    const last = lastOf(rows, row => `${row.server_id}:${row.user_id}`)
     return sql`
       UPDATE members SET roles = ARRAY(SELECT jsonb_array_elements_text(t.roles::jsonb)::bigint)
       FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "user_id")}::bigint[], ${last.map(row => JSON.stringify(row.roles))}::text[])

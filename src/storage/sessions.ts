@@ -2,7 +2,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { AccountBars, OwnAccount } from "../domain/accounts.ts"
 import type { SessionState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export type Session = SessionState
 
@@ -57,7 +57,7 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
   "touchSession",
   (sql, rows) => {
     // Of several touches of one session in a batch the last counts; PostgreSQL would take any.
-    const last = [...new Map(rows.map(row => [row.id, row])).values()]
+    const last = lastOf(rows, row => row.id)
     return sql`
     UPDATE sessions SET expires_at = t.expires_at, last_activity = t.last_activity
     FROM unnest(${column(last, "id")}::bigint[], ${column(last, "expires_at")}::bigint[], ${column(last, "last_activity")}::bigint[])

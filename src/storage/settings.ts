@@ -2,18 +2,16 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Setting } from "../contract/settings.ts"
 import { focusKey, type KeptSetting } from "../domain/settings.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface SettingRow extends Setting {
   user_id: Snowflake
 }
 
-const newest = <Row extends { user_id: Snowflake; key: string }>(rows: readonly Row[]): Row[] => [
-  ...new Map(rows.map(row => [`${row.user_id}:${row.key}`, row])).values(),
-]
+const settingKey = ({ user_id, key }: { user_id: Snowflake; key: string }) => `${user_id}:${key}`
 
 export const putSetting = defineWrite<SettingRow>("putSetting", (sql, rows) => {
-  const last = newest(rows)
+  const last = lastOf(rows, settingKey)
   return sql`
     INSERT INTO settings (user_id, key, value, created_at, updated_at)
     SELECT * FROM unnest(${column(last, "user_id")}::bigint[], ${column(last, "key")}::text[], ${column(last, "value")}::text[],

@@ -7,7 +7,7 @@ import type { UserState } from "../domain/states.ts"
 import type { Sql, Statements } from "./database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "./voice.ts"
-import { defineWrite, type Write } from "./write.ts"
+import { defineWrite, lastOf, type Write } from "./write.ts"
 
 export interface UserRow extends Account {
   id: Snowflake
@@ -98,7 +98,7 @@ export const updateUser = defineWrite<UserRow>(
   "updateUser",
   (sql, rows) => {
     // Of several changes of one user in a batch the last counts; PostgreSQL would take any.
-    const last = [...new Map(rows.map(row => [row.id, row])).values()]
+    const last = lastOf(rows, row => row.id)
     return sql`
       UPDATE users SET ${sql.unsafe(names.map(name => `${name} = u.${name}`).join(", "))}
       FROM ${rowsOf(sql, last)} WHERE users.id = u.id`
@@ -151,20 +151,12 @@ export const usersStorage = (sql: Sql) => ({
       voiceOfUser(sql, id),
     ])
     if (!user) return undefined
-    return {
-      ...accountOf(user),
+    return newUserState({
+      account: accountOf(user),
       sessions: new Map(sessions.map(session => [session.id, session])),
-      presence: presence ?? defaultPresence,
+      presence,
       ...voice,
-      pairs: new Map(),
-      oneTimeTokens: new Map(),
-      exports: new Map(),
-      messaging: new Map(),
-      settings: new Map(),
-      notifications: new Map(),
-      notificationChoices: new Map(),
-      places: new Map(),
-    }
+    })
   },
 
   /** Where each of these users is a member. */
@@ -181,3 +173,29 @@ export const usersStorage = (sql: Sql) => ({
     return found
   },
 })
+
+/** A user's home with none of the facts that commands ask for. */
+export function newUserState(parts: {
+  account: Account & { id: Snowflake }
+  sessions: UserState["sessions"]
+  presence?: Shown | undefined
+  call?: UserState["call"]
+  voiceSeconds?: UserState["voiceSeconds"]
+}): UserState {
+  const { account, sessions, presence = defaultPresence, call = null, voiceSeconds = new Map() } = parts
+  return {
+    ...account,
+    sessions,
+    presence,
+    call,
+    voiceSeconds,
+    pairs: new Map(),
+    oneTimeTokens: new Map(),
+    exports: new Map(),
+    messaging: new Map(),
+    settings: new Map(),
+    notifications: new Map(),
+    notificationChoices: new Map(),
+    places: new Map(),
+  }
+}

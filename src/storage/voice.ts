@@ -1,13 +1,13 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { CallState, VoiceState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 type VoiceRow = VoiceState & { server_id: Snowflake }
 type CallRow = CallState & { user_id: Snowflake }
 
 export const putVoiceState = defineWrite<VoiceRow>("putVoiceState", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [`${row.server_id}:${row.user_id}`, row])).values()]
+  const last = lastOf(rows, row => `${row.server_id}:${row.user_id}`)
   return sql`
     INSERT INTO voice_states (server_id, user_id, channel_id, voice_session_id, worker, gateway_session_id,
       self_mute, self_deaf, self_video, self_stream, suppress, joined_at)
@@ -28,7 +28,7 @@ export const deleteVoiceState = defineWrite<{ server_id: Snowflake; user_id: Sno
 )
 
 export const putVoiceCall = defineWrite<CallRow>("putVoiceCall", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.user_id, row])).values()]
+  const last = lastOf(rows, row => row.user_id)
   return sql`
     INSERT INTO voice_calls (user_id, server_id, channel_id, voice_session_id, began_at, ends_at)
     SELECT * FROM unnest(${column(last, "user_id")}::bigint[], ${column(last, "server_id")}::bigint[], ${column(last, "channel_id")}::bigint[],

@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { WebhookState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import { column, defineWrite, lastOf } from "./write.ts"
 
 export const insertWebhook = defineWrite<WebhookState>(
   "insertWebhook",
@@ -15,7 +15,7 @@ export const insertWebhook = defineWrite<WebhookState>(
 type WebhookChange = Pick<WebhookState, "id" | "channel_id" | "name" | "avatar_url" | "token_hash">
 
 export const updateWebhook = defineWrite<WebhookChange>("updateWebhook", (sql, rows) => {
-  const last = [...new Map(rows.map(row => [row.id, row])).values()]
+  const last = lastOf(rows, row => row.id)
   return sql`
     UPDATE webhooks SET channel_id = t.channel_id, name = t.name, avatar_url = t.avatar_url, token_hash = t.token_hash
     FROM unnest(${column(last, "id")}::bigint[], ${column(last, "channel_id")}::bigint[], ${column(last, "name")}::text[],

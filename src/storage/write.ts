@@ -24,6 +24,11 @@ export function defineWrite<Row>(
   return row => ({ kind, row }) as unknown as Write
 }
 
+/** The last row of each key, where it alone counts: a batch may change one thing several times. */
+export const lastOf = <Row>(rows: readonly Row[], keyOf: (row: Row) => string): Row[] => [
+  ...new Map(rows.map(row => [keyOf(row), row])).values(),
+]
+
 /**
  * The values of one column, as a parameter for `unnest`. Flags go as text (`::text[]::boolean[]`): postgres.js takes an
  * array whose first element is a boolean for a boolean.

@@ -101,14 +101,18 @@ export interface Effects<Home, Reply> {
   readonly reply: Reply
 }
 
-export interface TurnContext<Home, State> {
-  /** The actor's own part of its home. */
-  readonly state: Readonlied<State>
-  readonly home: Readonlied<Home>
+/** When a turn happens, and where the ids of what it makes come from. */
+export interface Moment {
   /** Unix milliseconds. Held still within the turn. */
   readonly now: number
   /** The next id of the home's shard. */
   readonly newId: () => Snowflake
+}
+
+export interface TurnContext<Home, State> extends Moment {
+  /** The actor's own part of its home. */
+  readonly state: Readonlied<State>
+  readonly home: Readonlied<Home>
 }
 
 /** A command: loads what it `needs`, then decides in one synchronous turn that awaits nothing. */
@@ -131,7 +135,7 @@ export interface Command<Home, State, Input, Reply> {
 /** A command that makes its home. Its id is minted before the turn. */
 export interface Creation<Home, Input, Reply> {
   readonly create: (
-    context: { readonly id: Snowflake; readonly now: number; readonly newId: () => Snowflake },
+    context: Moment & { readonly id: Snowflake },
     input: Input,
   ) => Omit<Effects<Home, Reply>, "apply"> & { readonly home: Home }
 }
