@@ -215,8 +215,12 @@ export const channelCreate = defineEvent({
   name: "CHANNEL_CREATE",
   intent: { server: "GUILDS", dm: null },
   delivery: "stored",
-  summary: "A channel was created, or the user may view it from now on",
-  data: Channel,
+  summary:
+    "A channel was created, or the user may view it from now on; also for a conversation outside servers, whoever opened it",
+  data: Channel.extend({
+    last_message_id: Snowflake.nullable().optional().describe("Outside servers"),
+    last_message_at: Seconds.nullable().optional().describe("Of notes"),
+  }),
 })
 
 export const channelUpdate = defineEvent({

@@ -1,9 +1,11 @@
 import { z } from "zod"
 import * as accountDeletion from "./account-deletion.ts"
+import * as attachments from "./attachments.ts"
 import * as auditLog from "./audit-log.ts"
 import * as auth from "./auth.ts"
 import * as automod from "./automod.ts"
 import * as channels from "./channels.ts"
+import * as directs from "./directs.ts"
 import * as emojis from "./emojis.ts"
 import * as exports from "./exports.ts"
 import * as features from "./features.ts"
@@ -21,10 +23,15 @@ import * as notificationSettings from "./notification-settings.ts"
 import * as notifications from "./notifications.ts"
 import * as oauth from "./oauth.ts"
 import * as overrides from "./overrides.ts"
+import * as polls from "./polls.ts"
+import * as pins from "./pins.ts"
 import * as presence from "./presence.ts"
+import * as reactions from "./reactions.ts"
+import * as readState from "./read-state.ts"
 import type { EventDefinition, Route } from "./registry.ts"
 import * as relationships from "./relationships.ts"
 import * as roles from "./roles.ts"
+import * as search from "./search.ts"
 import * as servers from "./servers.ts"
 import * as serverStatus from "./server-status.ts"
 import * as settings from "./settings.ts"
@@ -43,6 +50,7 @@ export const routes = {
   ...mailed.routes,
   ...oauth.routes,
   ...users.routes,
+  ...directs.routes,
   ...messagingSettings.routes,
   ...settings.routes,
   ...features.routes,
@@ -63,6 +71,12 @@ export const routes = {
   ...overrides.routes,
   ...invites.routes,
   ...messages.routes,
+  ...attachments.routes,
+  ...polls.routes,
+  ...reactions.routes,
+  ...pins.routes,
+  ...search.routes,
+  ...readState.routes,
   ...presence.routes,
   ...relationships.routes,
   ...voice.routes,
@@ -104,6 +118,9 @@ export const events = {
   MESSAGE_UPDATE: messages.messageUpdate,
   MESSAGE_DELETE: messages.messageDelete,
   MESSAGE_DELETE_BULK: messages.messageDeleteBulk,
+  MESSAGE_ACK: readState.messageAck,
+  MESSAGE_REACTION_ADD: reactions.messageReactionAdd,
+  MESSAGE_REACTION_REMOVE: reactions.messageReactionRemove,
   RELATIONSHIP_ADD: relationships.relationshipAdd,
   RELATIONSHIP_REMOVE: relationships.relationshipRemove,
   USER_UPDATE: users.userUpdate,

@@ -123,3 +123,35 @@ test("a key that names a prototype changes none", () => {
   expect(parsed.url).toBeUndefined()
   expect(({} as Record<string, unknown>)["y"]).toBeUndefined()
 })
+
+test("keys and items of all embeds count together, at every depth; all that is named fits", () => {
+  const { allValues, fields } = limits.embed
+  const takesAll = (embeds: unknown) => Embeds.safeParse(embeds).success
+  // An embed, its title, its type and `x` are values, too.
+  const filled = (fill: unknown, count: number) => [
+    { title: "a", type: "rich", x: Array.from({ length: count - 4 }, () => fill) },
+  ]
+  for (const fill of [{}, [], 1, "", null])
+    expect([takesAll(filled(fill, allValues)), takesAll(filled(fill, allValues + 1))]).toEqual([true, false])
+  expect(takesAll(filled({ a: [1] }, allValues / 2))).toBe(false)
+  expect(takesAll([Object.fromEntries(Array.from({ length: allValues }, (_, i) => [`k${i}`, 1]))])).toBe(false)
+  expect(takesAll(filled({}, 20_000))).toBe(false)
+
+  const [url, picture] = ["https://example.com/", { url: "https://example.com/", width: 1, height: 1 }]
+  const whole = {
+    type: "rich",
+    title: "a",
+    description: "a",
+    url,
+    timestamp: "2026-01-02",
+    color: "#0af",
+    footer: { text: "a", icon_url: url },
+    image: picture,
+    thumbnail: picture,
+    video: picture,
+    author: { name: "a", url, icon_url: url },
+    provider: { name: "a", url },
+    fields: Array.from({ length: fields }, () => ({ name: "a", value: "b", inline: true })),
+  }
+  expect(takesAll(Array.from({ length: limits.embedsPerMessage }, () => whole))).toBe(true)
+})

@@ -64,7 +64,10 @@ export const Embed = z
       ),
     ),
   })
-  .meta({ id: "EmbedRequest" })
+  .meta({
+    id: "EmbedRequest",
+    description: `Keys that are not named here are kept as they come. All embeds of a message have at most ${most.allCharacters} characters of text, ${most.allLength} of JSON, and ${most.allValues} keys and items together`,
+  })
 export type Embed = z.output<typeof Embed>
 
 /** How many characters of text an embed shows. */
@@ -74,8 +77,26 @@ function embedCharacters({ title, description, footer, author, provider, fields 
   return shown.reduce((sum, part) => sum + codePoints(part ?? ""), 0)
 }
 
+/** How many keys and items there are in a value, at every depth; counted no further than shows that there are more than `most`. */
+export function valuesIn(value: unknown, most = Infinity): number {
+  let count = 0
+  const open = [value]
+  while (open.length > 0 && count <= most) {
+    const next = open.pop()
+    if (typeof next !== "object" || next === null) continue
+    const inside: unknown[] = Array.isArray(next) ? next : Object.values(next)
+    count += inside.length
+    if (count <= most) for (const one of inside) open.push(one)
+  }
+  return count
+}
+
 /** The embeds of one message. One more than it may have can be among them: that refusal is the route's own. */
 export const Embeds = bounded(limits.embedsPerMessage, z.array(Embed))
+  .refine(embeds => valuesIn(embeds, most.allValues) <= most.allValues, {
+    error: `must have at most ${most.allValues} keys and items together`,
+    abort: true,
+  })
   .refine(
     embeds => embeds.reduce((sum, embed) => sum + embedCharacters(embed), 0) <= most.allCharacters,
     `must have at most ${most.allCharacters} characters of text together`,

@@ -124,12 +124,15 @@ export const errors = {
   invalid_notification_id: { status: 400, message: "Invalid notification ID", retry: false },
   invalid_emoji_id: { status: 400, message: "Invalid emoji ID", retry: false },
   invalid_message_id: { status: 400, message: "Invalid message ID", retry: false },
+  invalid_poll_id: { status: 400, message: "Invalid poll ID", retry: false },
   invalid_webhook_id: { status: 400, message: "Invalid webhook ID", retry: false },
 
   // Things that are not there
   user_not_found: { status: 404, message: "User not found", retry: false },
   server_not_found: { status: 404, message: "Server not found", retry: false },
   channel_not_found: { status: 404, message: "Channel not found", retry: false },
+  direct_exists: { status: 409, message: "There is such a conversation already", retry: false },
+  invalid_cursor: { status: 400, message: "Invalid cursor", retry: false },
   message_not_found: { status: 404, message: "Message not found", retry: false },
   member_not_found: { status: 404, message: "Member not found", retry: false },
   role_not_found: { status: 404, message: "Role not found", retry: false },
@@ -205,14 +208,38 @@ export const errors = {
     retry: false,
   },
 
+  // Conversations outside servers
+  recipient_required: { status: 400, message: "recipient_id required", retry: false },
+  invalid_recipient_id: { status: 400, message: "Invalid recipient ID", retry: false },
+  self_message: { status: 400, message: "You cannot message yourself: your notes are for that", retry: false },
+  cannot_message: { status: 403, message: "Cannot message this user", retry: false },
+
   // Messages
   empty_message: { status: 400, message: "Empty message", retry: false },
   invalid_content: { status: 400, message: "Invalid message content", retry: false },
   not_a_voice_channel: { status: 400, message: "Not a voice channel", retry: false },
   not_a_text_channel: { status: 400, message: "Messages live in text channels", retry: false },
   slowmode: { status: 429, message: "Slow mode is on", retry: true },
+  too_many_attachments: { status: 400, message: "At most 10 attachments", retry: false },
+  invalid_attachment: {
+    status: 400,
+    message: "An attachment has to be a file that you uploaded and that is still there",
+    retry: false,
+  },
+  invalid_emoji: { status: 400, message: "Invalid emoji", retry: false },
+  reaction_limit: { status: 400, message: "Reaction limit", retry: false },
+  pin_limit: { status: 400, message: "Pin limit", retry: false },
 
   message_blocked: { status: 400, message: "Message blocked by auto-moderation", retry: false },
+
+  // Polls
+  poll_not_found: { status: 404, message: "Poll not found", retry: false },
+  poll_exists: { status: 409, message: "The message has a poll already", retry: false },
+  not_poll_creator: { status: 403, message: "Only whoever created the poll can do this", retry: false },
+  poll_ended: { status: 400, message: "The poll has ended", retry: false },
+  empty_vote: { status: 400, message: "Choose an option", retry: false },
+  unknown_option: { status: 400, message: "Not an option of this poll", retry: false },
+  single_choice: { status: 400, message: "Only one option can be chosen", retry: false },
 
   // Auto-moderation
   invalid_automod_type: { status: 400, message: "Invalid rule type", retry: false },
@@ -221,6 +248,17 @@ export const errors = {
   automod_target_not_found: { status: 400, message: "Not a role or a channel of this server", retry: false },
   automod_limit: { status: 400, message: "Auto-moderation rule limit", retry: false },
   automod_rule_not_found: { status: 404, message: "Rule not found in this server", retry: false },
+
+  // Files of messages
+  file_over_limit: { status: 400, message: "File size exceeds limit", retry: false },
+  empty_file: { status: 400, message: "The file is empty", retry: false },
+  file_type_not_allowed: { status: 400, message: "File type not allowed", retry: false },
+  file_type_mismatch: { status: 400, message: "The file is not of the type that it is said to be", retry: false },
+  upload_limit: { status: 429, message: "You have uploaded as many files today as you may", retry: true },
+  invalid_filename: { status: 400, message: "Invalid filename", retry: false },
+  file_not_found: { status: 404, message: "File not found", retry: false },
+  file_access_denied: { status: 403, message: "Access denied to this file", retry: false },
+  range_not_satisfiable: { status: 416, message: "The file does not reach that far", retry: false },
 
   // Files, emoji, stickers
   file_too_large: { status: 400, message: "File too large", retry: false },
@@ -249,6 +287,8 @@ export interface FailureDetails {
   retry_after?: number
   extra?: Record<string, unknown>
   issues?: ValidationIssue[]
+  /** Of the response. */
+  headers?: Record<string, string>
 }
 export interface ValidationIssue {
   loc: (string | number)[]

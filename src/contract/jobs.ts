@@ -21,6 +21,33 @@ export const expireVoice = defineJob({
   data: z.object({ user_id: Snowflake }),
 })
 
+export const expirePoll = defineJob({
+  name: "expirePoll",
+  summary: "End a poll at the end of its time",
+  data: z.object({ poll_id: Snowflake, channel_id: Snowflake, message_id: Snowflake }),
+})
+
+export const purgePoll = defineJob({
+  name: "purgePoll",
+  summary: "Delete the votes of a poll that is gone",
+  data: z.object({ poll_id: Snowflake }),
+})
+
+export const notifyMentioned = defineJob({
+  name: "notifyMentioned",
+  summary: "Notify whoever a message mentions and may see it",
+  data: z.object({
+    /** Null: in a conversation outside servers. */
+    server_id: Snowflake.nullable(),
+    channel_id: Snowflake,
+    message_id: Snowflake,
+    users: z.array(Snowflake),
+    roles: z.array(Snowflake),
+    everyone: z.boolean(),
+    here: z.boolean(),
+  }),
+})
+
 export const purgeMessages = defineJob({
   name: "purgeMessages",
   summary: "Delete the messages of channels that are gone",
@@ -31,6 +58,12 @@ export const purgeServer = defineJob({
   name: "purgeServer",
   summary: "Delete what is left of a server that is gone: messages, its audit log, what members had set for it",
   data: z.object({ server_id: Snowflake, channel_ids: z.array(Snowflake) }),
+})
+
+export const purgeReactors = defineJob({
+  name: "purgeReactors",
+  summary: "Delete who reacted to a message that is gone, where they are many",
+  data: z.object({ channel_id: Snowflake, message_id: Snowflake }),
 })
 
 export const announceUser = defineJob({
@@ -75,17 +108,28 @@ export const deleteFiles = defineJob({
   data: z.object({ keys: z.array(z.string()) }),
 })
 
+export const deleteUploads = defineJob({
+  name: "deleteUploads",
+  summary: "Delete those of these uploaded files that no message shows any longer",
+  data: z.object({ files: z.array(z.string()) }),
+})
+
 export const jobs = {
   alertModerators,
   announceUser,
   deleteFiles,
   deleteMessagesOf,
+  deleteUploads,
   exportAccount,
   expireInvite,
+  expirePoll,
   expireSession,
   expireVoice,
+  notifyMentioned,
   purgeAccount,
   purgeMessages,
+  purgeReactors,
+  purgePoll,
   purgeServer,
   sendMail,
 }

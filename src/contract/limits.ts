@@ -5,8 +5,17 @@ export const limits = {
   /** Of REQUEST_GUILD_MEMBERS. */
   memberQuery: 100,
   memberIdsPerRequest: 100,
+  /** Of one request that says of several up to where they are read. */
+  channelsPerAck: 500,
+  /** Readers of a message that are named to its author: those who have read furthest. */
+  readersNamed: 100,
   pageSize: 100,
   defaultPageSize: 50,
+  searchPage: 25,
+  searchQuery: 512,
+  /** Of `/search/users`: fewest characters, and most users that one beginning of a name finds. */
+  userQuery: 2,
+  usersFound: 100,
   serverName: { min: 2, max: 100 },
   serverDescription: 1000,
   serverCategory: 50,
@@ -38,6 +47,8 @@ export const limits = {
   sdpCharacters: 32_768,
   candidateCharacters: 4_096,
   friendRequestMessage: 256,
+  /** Of somebody's conversations with others, those in which something was said last. */
+  directsListed: 1000,
   /** Friends, incoming requests, outgoing requests, blocks: so many of each. */
   relationshipsOfAStatus: 1000,
   settingKeyCharacters: 100,
@@ -69,9 +80,25 @@ export const limits = {
     allCharacters: 6000,
     /** Of their JSON, with what they hold beside text. */
     allLength: 65_536,
+    /** Of their keys and items together, at every depth: each takes many times the memory that it takes in JSON. */
+    allValues: 1_500,
   },
   attachmentsPerMessage: 10,
+  filename: 255,
+  /** Bytes of the largest file that anybody may send: that of the tier with the highest limit. */
+  attachmentBytes: 524_288_000,
   reactionsPerMessage: 20,
+  emojiCharacters: 32,
+  pinsPerChannel: 50,
+  messagesPerDeletion: { min: 2, max: 100 },
+  pollQuestion: 300,
+  pollOption: 100,
+  pollOptions: { min: 2, max: 10 },
+  pollHours: 168,
+  /** Different users and roles of one message that are looked at; what comes after them is text. */
+  mentionsPerMessage: 100,
+  /** Of what a notification shows of a message. */
+  previewCharacters: 200,
   botsPerOwner: 25,
   emojiBytes: 262_144,
   /** Pixels of a side. */

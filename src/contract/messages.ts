@@ -1,7 +1,35 @@
 import { z } from "zod"
+import { AttachmentInputs } from "./attachments.ts"
+import { Embeds } from "./embeds.ts"
 import { omittable, queryInt, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
 import { limits } from "./limits.ts"
+import { Poll, PollInput, PollResults } from "./polls.ts"
 import { defineEvent, defineRoute } from "./registry.ts"
+
+export const Attachment = z
+  .object({
+    id: Snowflake,
+    filename: z.string(),
+    content_type: z.string(),
+    size: z.int().nonnegative().describe("Bytes"),
+    url: z
+      .string()
+      .describe("A path on this server, signed at that moment: anybody who has it may read the file for a day"),
+    hash: z.string().nullable().describe("SHA-256 of the file, in hex"),
+  })
+  .meta({ id: "AttachmentResponse" })
+
+export const Reaction = z
+  .object({
+    emoji: z.string().describe("As whoever used it first wrote it"),
+    count: z.int().positive(),
+    me: z.boolean().describe("Whether the caller used it; false in events"),
+    url: z.string().nullable().describe("Of a custom emoji"),
+    is_custom: z.boolean(),
+    custom_emoji_id: Snowflake.nullable(),
+  })
+  .meta({ id: "ReactionResponse" })
+export type Reaction = z.infer<typeof Reaction>
 
 /** A message. In events it is the same for every recipient: `read` is false and `read_by` empty there. */
 export const Message = z
@@ -19,7 +47,7 @@ export const Message = z
     created_at: Seconds,
     edited_at: Seconds.nullable(),
     reply_to_id: Snowflake.nullable(),
-    attachments: z.array(z.unknown()),
+    attachments: z.array(Attachment),
     embeds: z.array(z.unknown()),
     pinned: z.boolean(),
     status: z.enum(["sent", "delivered", "read"]).nullable(),
@@ -27,11 +55,11 @@ export const Message = z
     read_count: z.int(),
     read: z.boolean(),
     read_by: z.array(z.string()),
-    reactions: z.array(z.unknown()),
+    reactions: z.array(Reaction),
     nonce: z.string().nullable(),
     metadata: z.record(z.string(), z.unknown()).nullable(),
-    poll: z.null(),
-    poll_results: z.null(),
+    poll: Poll.nullable(),
+    poll_results: PollResults.nullable(),
   })
   .meta({ id: "MessageResponse" })
 export type Message = z.infer<typeof Message>
@@ -43,8 +71,11 @@ export const MessageInput = z
   .object({
     content: omittable(text(0, limits.messageCharacters)),
     reply_to_id: omittable(SnowflakeInput),
+    attachments: omittable(AttachmentInputs),
+    embeds: omittable(Embeds),
+    poll: omittable(PollInput),
     nonce: omittable(text(1, limits.nonceCharacters)).describe(
-      "Repeating a nonce in the same channel answers the first message, for ever; so does the header Idempotency-Key",
+      "Repeating a nonce in the same channel answers the first message as it is by now, for ever, and without its content if it was deleted since; so does the header Idempotency-Key, which counts where there is no nonce",
     ),
   })
   .meta({ id: "MessageCreateRequest" })
@@ -66,8 +97,12 @@ export const createMessage = defineRoute({
     "access_denied",
     "permission_denied",
     "timed_out",
+    "cannot_message",
     "empty_message",
     "invalid_content",
+    "too_many_attachments",
+    "invalid_attachment",
+    "too_many_embeds",
     "message_not_found",
     "not_a_text_channel",
     "slowmode",
@@ -79,6 +114,9 @@ export const PageQuery = z.object({
   limit: queryInt(1, limits.pageSize).optional(),
   before: Snowflake.optional().describe("Newest first, ids below this one; wins over `after`"),
   after: Snowflake.optional().describe("Oldest first, ids above this one"),
+  around: Snowflake.optional().describe(
+    "Newest first: this message, half of what `limit` leaves above it, the rest below it; wins over both",
+  ),
 })
 
 export const listMessages = defineRoute({
@@ -132,6 +170,7 @@ export const editMessage = defineRoute({
     "timed_out",
     "message_not_found",
     "not_author",
+    "cannot_message",
     "empty_message",
     "message_blocked",
   ],
@@ -157,7 +196,25 @@ export const deleteMessage = defineRoute({
   ],
 })
 
-export const routes = { createMessage, listMessages, getMessage, editMessage, deleteMessage }
+export const bulkDeleteMessages = defineRoute({
+  method: "POST",
+  path: "/channels/:channel_id/messages/bulk-delete",
+  summary: "Delete messages together; ids of messages that are not there are passed over",
+  tag: "Messages",
+  auth: "user",
+  isAudited: true,
+  permission: ["messages.manage"],
+  params: byChannel,
+  body: z
+    .object({
+      messages: z.array(SnowflakeInput).min(limits.messagesPerDeletion.min).max(limits.messagesPerDeletion.max),
+    })
+    .meta({ id: "MessageBulkDeleteRequest" }),
+  reply: z.object({ success: z.literal(true), deleted: z.int().nonnegative() }).meta({ id: "BulkDeleteResponse" }),
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+})
+
+export const routes = { createMessage, listMessages, getMessage, editMessage, deleteMessage, bulkDeleteMessages }
 
 const messageIntent = { server: "GUILD_MESSAGES", dm: "DIRECT_MESSAGES" } as const
 
@@ -172,7 +229,7 @@ export const messageUpdate = defineEvent({
   name: "MESSAGE_UPDATE",
   intent: messageIntent,
   delivery: "stored",
-  summary: "A message was edited; the whole message",
+  summary: "A message, its pin or its poll has changed; the whole message",
   data: Message,
 })
 export const messageDelete = defineEvent({

@@ -9,8 +9,8 @@ const Choice = z.object({
   read_receipts_enabled: z.boolean().describe("Others see what the user has read"),
   typing_indicators_enabled: z.boolean().describe("Others see that the user types"),
   compact_messages_enabled: z.boolean(),
-  allow_dms_from: AllowDmsFrom,
-  auto_create_dms: z.boolean(),
+  allow_dms_from: AllowDmsFrom.describe("Who may open a DM with the user; one that is there stays open"),
+  auto_create_dms: z.boolean().describe("Kept for clients; it has no effect on the server"),
 })
 export type MessagingChoice = z.infer<typeof Choice>
 

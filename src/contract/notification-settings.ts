@@ -24,8 +24,8 @@ export type NotificationPatch = z.output<typeof NotificationPatch>
 
 export const NotificationSettings = z
   .object({
-    server_id: Snowflake,
-    guild_id: Snowflake,
+    server_id: Snowflake.nullable().describe("Null: of a conversation outside servers"),
+    guild_id: Snowflake.nullable(),
     channel_id: Snowflake.nullable().describe("Null: of the server as a whole"),
     level: NotificationLevel.nullable().describe("Null: none was chosen here"),
     muted: z.boolean(),
@@ -33,7 +33,7 @@ export const NotificationSettings = z
     effective: z
       .object({ level: NotificationLevel, muted: z.boolean() })
       .describe(
-        "What holds: the level of the channel, else the caller's of the server, else the server's own; a muted server mutes its channels",
+        "What holds: the level of the channel, else the caller's of the server, else the server's own, which outside servers is `all`; a muted server mutes its channels",
       ),
   })
   .meta({ id: "NotificationSettingsResponse" })
@@ -70,7 +70,7 @@ export const putServerNotificationSettings = defineRoute({
 export const getChannelNotificationSettings = defineRoute({
   method: "GET",
   path: "/users/@me/channels/:channel_id/notification-settings",
-  summary: "Of which mentions in a channel of a server the caller wants to be notified",
+  summary: "Of which mentions in a channel or a DM the caller wants to be notified",
   tag: "Notifications",
   auth: "user",
   permission: ["channels.view"],
@@ -82,7 +82,7 @@ export const getChannelNotificationSettings = defineRoute({
 export const putChannelNotificationSettings = defineRoute({
   method: "PUT",
   path: "/users/@me/channels/:channel_id/notification-settings",
-  summary: `Choose of which mentions in a channel of a server to be notified; what is left out stays. One user has at most ${limits.notificationSettings} such choices`,
+  summary: `Choose of which mentions in a channel or a DM to be notified; what is left out stays. One user has at most ${limits.notificationSettings} such choices`,
   tag: "Notifications",
   auth: "user",
   permission: ["channels.view"],
@@ -103,6 +103,6 @@ export const notificationSettingsUpdate = defineEvent({
   name: "NOTIFICATION_SETTINGS_UPDATE",
   intent: null,
   delivery: "stored",
-  summary: "The user has chosen what he wants to be told of in a server or a channel; his own sessions get it",
+  summary: "The user has chosen what he wants to be told of in a server, a channel or a DM; his own sessions get it",
   data: NotificationSettings,
 })

@@ -136,3 +136,11 @@ test("what a caller needs in a server stands with every route that is about one"
     for (const name of Array.isArray(needed) ? needed : []) expect(operation.description).toContain(name)
   }
 })
+
+test("content that is read in parts says so, and nothing else does", () => {
+  for (const { path, operation } of operations)
+    expect(
+      ["206", "304"].map(status => status in operation.responses),
+      path,
+    ).toEqual(path === "/api/v1/media/attachments/{filename}" ? [true, true] : [false, false])
+})

@@ -16,7 +16,8 @@ interface Parameter {
 interface Response {
   description: string
   headers?: Record<string, Ref>
-  content: { "application/json": { schema: Json; examples?: Record<string, { value: unknown }> } }
+  /** Absent: it has no body. */
+  content?: Record<string, { schema?: Json; examples?: Record<string, { value: unknown }> }>
 }
 interface Operation {
   operationId: string
@@ -134,6 +135,8 @@ const headers = {
     schema: { type: "string", const: "true" },
   },
   "Retry-After": { description: "Whole seconds to wait", schema: { type: "integer" } },
+  "Content-Range": { description: "`bytes <first>-<last>/<size of all>`", schema: { type: "string" } },
+  ETag: { description: "Names the version of the content", schema: { type: "string" } },
 }
 const headerRefs = (headerNames: string[]) =>
   Object.fromEntries(headerNames.map(name => [name, { $ref: `#/components/headers/${name}` }]))
@@ -178,7 +181,7 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
     codes: ["address_blocked", ...barCodes],
   },
   AccountBarredOrToRename: {
-    when: route => route.auth === "user" && !route.isForRenaming,
+    when: route => (route.auth === "user" || route.auth === "signed") && !route.isForRenaming,
     codes: ["address_blocked", ...barCodes, "username_change_required"],
   },
   PeopleOnly: {
@@ -275,6 +278,19 @@ function refusal(codes: readonly ErrorCode[]): Response {
   }
 }
 
+/** Of content that has a version and is read in parts. */
+const partial = (types: readonly string[]): [string, Response][] => [
+  [
+    "206",
+    {
+      description: "The part that `Range` asks for",
+      headers: { ...countedHeaders, ...headerRefs(["Content-Range", "ETag"]) },
+      content: Object.fromEntries(types.map(type => [type, {}])),
+    },
+  ],
+  ["304", { description: "`If-None-Match` names the version that is there", headers: countedHeaders }],
+]
+
 function refusals(route: Route): [string, Response | Ref][] {
   const ofRoute = Object.values(shared).flatMap(({ when, codes }) => (when(route) ? codes : []))
   const byStatus = new Map<number, ErrorCode[]>()
@@ -314,7 +330,8 @@ const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   required: false,
-  description: "A repeat with the same key is answered with the first message, for ever",
+  description:
+    "A repeat with the same key is answered with the first message, for ever; a nonce in the body counts instead",
   schema: { type: "string", minLength: 1, maxLength: limits.nonceCharacters, pattern: "^[\\x20-\\x7e]+$" },
 }
 const makesMessages: ReadonlySet<string> = new Set(["createMessage", "executeWebhook"])
@@ -341,7 +358,8 @@ function neededSentence(needed: Needed): string {
 /** Where the server asks for API access tokens, one goes with every request of a gated route: a word to people, not a scheme of each. */
 function securityOf({ auth }: Route): Record<string, string[]>[] {
   if (auth === "public") return []
-  return auth === "person" ? [{ bearer: [] }] : [{ bearer: [] }, { bot: [] }]
+  if (auth === "person") return [{ bearer: [] }]
+  return [{ bearer: [] }, { bot: [] }, ...(auth === "signed" ? [{}] : [])]
 }
 
 function operation(components: Components, operationId: string, route: Route, limit: RateLimit | undefined): Operation {
@@ -385,6 +403,7 @@ function operation(components: Components, operationId: string, route: Route, li
             : { "application/json": { schema: components.add(route.reply, "output") } },
         },
       ],
+      ...(route.takesRanges ? partial(route.produces ?? []) : []),
       ...refusals(route),
     ]) as Record<string, Response | Ref>,
     ...(limit && { "x-ratelimit": limit }),
@@ -416,16 +435,27 @@ const places = (name: string, { path, mount }: Route) => [
   ...(mount === "api" ? [] : [{ path, operationId: mount === "both" ? `${name}AtRoot` : name }]),
 ]
 
-/**
- * The OpenAPI 3.1 description of the REST interface. `version` is the wire version; `publicUrl`, without a slash at its
- * end, is listed as a second server beside the host that the document came from.
- */
-export function openapiDocument(about: {
+interface AboutServer {
   title: string
   publicUrl?: string
   version: string
   limits?: RateLimits
-}): OpenApiDocument {
+}
+
+/**
+ * The OpenAPI 3.1 description of the REST interface. `version` is the wire version; `publicUrl`, without a slash at its
+ * end, is listed as a second server beside the host that the document came from.
+ */
+export function openapiDocument(about: AboutServer): OpenApiDocument {
+  const steps = openapiInSteps(about)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** The same with a pause after each route, for whoever has other things to do meanwhile. */
+export function* openapiInSteps(about: AboutServer): Generator<void, OpenApiDocument> {
   const { limits = defaultRateLimits } = about
   const components = new Components()
   for (const schema of errorSchemas) components.add(schema, "output")
@@ -438,6 +468,7 @@ export function openapiDocument(about: {
       const item = (paths[path.replaceAll(/:(\w+)/g, "{$1}")] ??= {})
       item[route.method.toLowerCase()] = operation(components, operationId, route, limits.routes.get(labelOf(route)))
     }
+    yield
   }
 
   return {

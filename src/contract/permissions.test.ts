@@ -57,9 +57,13 @@ const asked: readonly [Needed, ...(keyof typeof routes)[]][] = [
   [either("server.automod"), "listAutomodRules", "createAutomodRule", "editAutomodRule", "deleteAutomodRule"],
   [either("server.automod"), "listAutomodViolations"],
   [either("messages.send"), "createMessage", "editMessage", "startTyping"],
-  [either("messages.read"), "listMessages", "getMessage"],
+  [either("messages.attach_files"), "uploadAttachment"],
+  [either("messages.read"), "listMessages", "getMessage", "listReactions", "listReactors", "listPins", "searchChannel"],
+  [either("messages.read"), "ackMessages", "getUnread"],
+  [either("messages.add_reactions"), "addReaction"],
+  [either("messages.manage"), "pinMessage", "unpinMessage", "bulkDeleteMessages"],
   // Who may delete another's message is said in the channel.
-  [either("channels.view"), "getChannel", "deleteMessage", "getVoiceInfo"],
+  [either("channels.view"), "getChannel", "deleteMessage", "removeReaction", "getVoiceInfo"],
   [either("channels.view"), "getChannelNotificationSettings", "putChannelNotificationSettings"],
 ]
 

@@ -8,9 +8,9 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /**
  * Who may call. `public` needs no token; the others need `Authorization: Bearer` or `Bot`: of anybody, of somebody who is no
- * bot, or of an account with the permission `administrator`.
+ * bot, or of an account with the permission `administrator`. `signed` is open to anybody, too, who has a link that is signed.
  */
-export type Auth = "public" | "user" | "person" | "administrator"
+export type Auth = "public" | "user" | "person" | "administrator" | "signed"
 
 /** What a caller needs in the server that a route is about: to own it, to be in it, or any of these permissions. */
 export type Needed = "owner" | "member" | readonly [Permission, ...Permission[]]
@@ -18,7 +18,13 @@ export type Needed = "owner" | "member" | readonly [Permission, ...Permission[]]
 /** A body that comes as `multipart/form-data`; without a file `application/x-www-form-urlencoded` will do. */
 export interface Form {
   /** Which of the body's keys is a file, of how many bytes at most, and the refusal of a larger one. */
-  readonly file?: { readonly name: string; readonly bytes: number; readonly tooLarge: ErrorCode }
+  readonly file?: {
+    readonly name: string
+    readonly bytes: number
+    readonly tooLarge: ErrorCode
+    /** It is too long for memory: the handler takes it as it comes, from the call's `form`. Its body is empty then. */
+    readonly isStreamed?: true
+  }
 }
 
 export interface Route<
@@ -43,6 +49,8 @@ export interface Route<
   /** The route's own bucket beside the global, user and address buckets, from the table in limits.ts. `none`: the limiter leaves the path out. */
   readonly limit?: RateLimit | "none"
   readonly params: P
+  /** The last parameter is all that is left of the path, slashes and all. */
+  readonly takesRest: boolean
   readonly query: Q
   readonly body: B
   /** Absent: the body is JSON. */
@@ -55,6 +63,8 @@ export interface Route<
   readonly isForRenaming: boolean
   /** Content types of an answer that is not JSON: `reply` is `Content` then. */
   readonly produces: readonly string[] | undefined
+  /** Some of it is answered with 206, and what is known already with 304. */
+  readonly takesRanges: boolean
   /** Pages of every origin may read the answer, without credentials: images. */
   readonly isForAnyOrigin: boolean
   readonly reply: R
@@ -68,19 +78,33 @@ export interface Unread {
   readonly read: () => Promise<Content & { body: Uint8Array<ArrayBuffer> }>
 }
 
+/** Bytes that are read while they are sent, because there may be more of them than fit into memory. */
+export interface Streamed {
+  readonly size: number
+  readonly open: () => Promise<{
+    /** So many from there. */
+    read(from: number, length: number): Promise<Uint8Array>
+    close(): Promise<void>
+  }>
+}
+
 /** An answer that is not JSON. A handler may add headers of its own. */
 export const Content = z.object({
   contentType: z.string(),
+  /** 206: some of it. */
+  status: z.literal(206).optional(),
   body: z.union([
     z.instanceof(Uint8Array),
     z.custom<Unread>(value => typeof (value as Partial<Unread> | null)?.read === "function"),
+    z.custom<Streamed>(value => typeof (value as Partial<Streamed> | null)?.open === "function"),
   ]),
   /** A request whose `If-None-Match` names the `ETag` among them is answered without the body. */
   headers: z.record(z.string(), z.string()).optional(),
 })
 export interface Content {
   contentType: string
-  body: Uint8Array<ArrayBuffer> | Unread
+  status?: 206 | undefined
+  body: Uint8Array<ArrayBuffer> | Unread | Streamed
   headers?: Record<string, string> | undefined
 }
 
@@ -112,6 +136,7 @@ export function defineRoute<
   isAudited?: boolean
   limit?: "none"
   params?: P
+  takesRest?: boolean
   query?: Q
   body?: B
   form?: Form
@@ -119,6 +144,7 @@ export function defineRoute<
   isGated?: boolean
   isForRenaming?: boolean
   produces?: readonly string[]
+  takesRanges?: boolean
   isForAnyOrigin?: boolean
   reply: R
   fails: readonly ErrorCode[]
@@ -129,6 +155,7 @@ export function defineRoute<
     ...(limit && { limit }),
     mount: route.mount ?? "api",
     params: route.params as P,
+    takesRest: route.takesRest ?? false,
     query: route.query as Q,
     body: route.body as B,
     form: route.form,
@@ -137,6 +164,7 @@ export function defineRoute<
     isGated: route.isGated ?? true,
     isForRenaming: route.isForRenaming ?? false,
     produces: route.produces,
+    takesRanges: route.takesRanges ?? false,
     isForAnyOrigin: route.isForAnyOrigin ?? false,
   }
 }

@@ -23,9 +23,10 @@ export const channelObject = (channel: Readonly<ChannelState>): Channel => ({
   recipient: null,
 })
 
+const withMessages: ReadonlySet<ChannelState["channel_type"]> = new Set(["text", "announcement", "dm", "notes"])
+
 /** Whether messages can be sent here. */
-export const holdsMessages = (channel: Pick<ChannelState, "channel_type">) =>
-  channel.channel_type === "text" || channel.channel_type === "announcement"
+export const holdsMessages = (channel: Pick<ChannelState, "channel_type">) => withMessages.has(channel.channel_type)
 
 /** The next free place at the end of a server's list. */
 export const nextPosition = (channels: Iterable<Pick<ChannelState, "position">>): number => {

@@ -1,14 +1,24 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
+import type { PollInput } from "../contract/polls.ts"
 import { avatarPath } from "../contract/users.ts"
+import type { LinkTo } from "./attachments.ts"
 import { shownBadges } from "./badges.ts"
 import { secondsOf } from "./snowflake.ts"
-import type { MessageState } from "./states.ts"
+import { newPoll, pollObject, pollResults } from "./polls.ts"
+import { shownReactions } from "./reactions.ts"
+import type { Actor, MessageState, UploadFacts } from "./states.ts"
 
 /**
- * The message as clients see it. `reader` is the caller of a route; null in events, which are the same for everybody.
+ * The message as everybody sees it: so it stands in events. `reader` is the caller of a route, `now` Unix milliseconds;
+ * what else is his alone (his reactions,
+ * his votes, who received and read it) is added by the door, see http/message-views.ts.
  */
-export function messageObject(message: Readonly<MessageState>, reader: Snowflake | null): Message {
+export function messageObject(
+  message: Readonly<MessageState>,
+  { reader, linkTo, now }: { reader: Snowflake | null; linkTo: LinkTo; now: number },
+): Message {
+  const { poll } = message
   const shown: Message = {
     id: message.id,
     channel_id: message.channel_id,
@@ -22,19 +32,19 @@ export function messageObject(message: Readonly<MessageState>, reader: Snowflake
     created_at: secondsOf(message.id),
     edited_at: message.edited_at,
     reply_to_id: message.reply_to_id,
-    attachments: [],
+    attachments: (message.attachments ?? []).map(({ file, ...shown }) => ({ ...shown, url: linkTo(file) })),
     embeds: message.embeds ? [...message.embeds] : [],
-    pinned: message.pinned,
+    pinned: Boolean(message.pinned_at),
     status: "sent",
     delivery_count: 0,
     read_count: 0,
     read: reader === message.author_id,
     read_by: [],
-    reactions: [],
+    reactions: shownReactions(message.reactions),
     nonce: message.nonce,
-    metadata: null,
-    poll: null,
-    poll_results: null,
+    metadata: poll ? { poll_id: poll.id } : null,
+    poll: poll ? pollObject(poll, message.id, now) : null,
+    poll_results: poll ? pollResults(poll, message.id, [], now) : null,
   }
   if (message.webhook_id) shown.webhook_id = message.webhook_id
   return shown
@@ -44,6 +54,50 @@ function avatarOf(message: Readonly<MessageState>): string | null {
   if (message.webhook_id) return message.webhook_avatar_url ?? null
   return message.author_bot ? null : avatarPath(message.author_id)
 }
+
+/** A message of somebody's as it begins, at a moment in Unix milliseconds. */
+export function newMessage(
+  { channel_id, server_id }: Pick<MessageState, "channel_id" | "server_id">,
+  author: Readonly<Actor>,
+  {
+    content = "",
+    reply_to_id,
+    nonce,
+    files,
+    embeds = [],
+    poll,
+  }: {
+    readonly content?: string | undefined
+    readonly reply_to_id?: Snowflake | undefined
+    readonly nonce?: string | undefined
+    readonly files: readonly Readonly<UploadFacts>[]
+    readonly embeds?: readonly unknown[] | undefined
+    readonly poll?: PollInput | undefined
+  },
+  { now, newId }: { now: number; newId: () => Snowflake },
+): MessageState {
+  return {
+    id: newId(),
+    channel_id,
+    server_id,
+    author_id: author.id,
+    ...named(author),
+    content: content === "" ? null : content,
+    edited_at: null,
+    reply_to_id: reply_to_id ?? null,
+    nonce: nonce ?? null,
+    ...(files.length > 0 && { attachments: files.map(file => ({ id: newId(), ...file })) }),
+    ...(embeds.length > 0 && { embeds }),
+    ...(poll && { poll: newPoll(poll, author.id, { now, newId }) }),
+  }
+}
+
+/** An author as he is called in his messages. */
+export const named = ({ username, bot = false, badges }: Readonly<Actor>) => ({
+  author_username: username,
+  author_bot: bot,
+  author_badges: badges,
+})
 
 /** Whether there is nothing to see in a text. */
 export const isBlank = (content: string) => content.trim() === ""

@@ -20,7 +20,7 @@ export interface PersonalTable {
   readonly othersRows?: Readonly<Record<string, string>>
   /**
    * `erased`: rows in which he is any of `his` or `othersRows` go. `ended`: they go, too, by commands of the homes that decide
-   * about them, so that others are told. `kept`: they stay and say no more of him than the id of a stub. `stub`: the account
+   * about them, so that others are told, or with the files that they name. `kept`: they stay and say no more of him than the id of a stub. `stub`: the account
    * itself, of which nothing is left but that.
    */
   readonly atPurge: "erased" | "ended" | "kept" | "stub"
@@ -127,6 +127,12 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
     given: ["user_id", "status", "custom_status", "custom_emoji", "activities", "last_seen"],
     atPurge: "erased",
   },
+  deliveries: {
+    his: ["user_id"],
+    key: { user_id: "bigint" },
+    given: ["user_id", "guild_ms", "direct_ms"],
+    atPurge: "erased",
+  },
   relationships: {
     his: ["user_id"],
     key: { user_id: "bigint", other_id: "bigint" },
@@ -137,7 +143,20 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
   notifications: {
     his: ["user_id"],
     key: { id: "bigint" },
-    given: ["id", "user_id", "type", "title", "content", "content_preview", "link", "sender_id", "read", "created_at"],
+    given: [
+      "id",
+      "user_id",
+      "type",
+      "title",
+      "content",
+      "content_preview",
+      "link",
+      "sender_id",
+      "read",
+      "created_at",
+      "channel_id",
+      "message_id",
+    ],
     othersRows: { sender_id: "What others were told because of him is in their lists" },
     atPurge: "erased",
   },
@@ -163,7 +182,17 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
   members: {
     his: ["user_id"],
     key: { server_id: "bigint", user_id: "bigint" },
-    given: ["server_id", "user_id", "joined_at", "nickname", "roles", "timeout_until", "timeout_reason", "temporary"],
+    given: [
+      "server_id",
+      "user_id",
+      "joined_at",
+      "nickname",
+      "roles",
+      "timeout_until",
+      "timeout_reason",
+      "temporary",
+      "since_id",
+    ],
     atPurge: "ended",
   },
   left_timeouts: {
@@ -388,11 +417,55 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
     },
     atPurge: "erased",
   },
+  uploads: {
+    his: ["user_id"],
+    key: { file: "text" },
+    given: ["file", "user_id", "filename", "content_type", "size", "hash", "created_at", "keep_until"],
+    atPurge: "ended",
+  },
+  upload_counts: {
+    his: ["user_id"],
+    key: { user_id: "bigint", day: "integer" },
+    given: ["user_id", "day", "files"],
+    atPurge: "erased",
+  },
   address_blocks: {
     his: ["blocked_by"],
     key: { address: "inet" },
     given: ["address", "reason", "blocked_at", "blocked_by", "expires_at"],
     atPurge: "kept",
+  },
+  reactors: {
+    his: ["user_id"],
+    key: { channel_id: "bigint", message_id: "bigint", emoji: "text", user_id: "bigint" },
+    given: ["channel_id", "message_id", "emoji", "user_id", "reacted_at"],
+    atPurge: "erased",
+  },
+  read_states: {
+    his: ["user_id"],
+    key: { channel_id: "bigint", user_id: "bigint" },
+    given: ["channel_id", "user_id", "since_id", "message_id", "visible_id", "gaps"],
+    atPurge: "erased",
+  },
+  message_tallies: {
+    his: ["author_id"],
+    key: { channel_id: "bigint", author_id: "bigint", upto_id: "bigint" },
+    given: ["channel_id", "author_id", "upto_id", "count"],
+    atPurge: "kept",
+  },
+  direct_channels: {
+    his: ["user_id", "other_id"],
+    key: { id: "bigint" },
+    given: ["id", "channel_type", "user_id", "other_id", "created_at"],
+    // But for those that nobody can read any more: they go with what was said in them.
+    atPurge: "kept",
+  },
+  poll_votes: {
+    his: ["user_id"],
+    key: { poll_id: "bigint", user_id: "bigint" },
+    given: ["poll_id", "user_id", "option_ids"],
+    // The poll goes on counting them, as those of nobody.
+    atPurge: "erased",
   },
   messages: {
     his: ["author_id"],
@@ -411,7 +484,11 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
       "webhook_name",
       "webhook_avatar_url",
       "embeds",
+      "attachments",
+      "poll",
+      "pinned_at",
     ],
+    leftOut: { reactions: "What others made of it is theirs; what he reacted with himself is in reactors" },
     atPurge: "kept",
   },
 }
@@ -422,21 +499,29 @@ export const otherTables: Readonly<
 > = {
   access_tokens: { why: "Keys to the whole API, of programs" },
   channels: { why: "They are a server's" },
+  delivery_bounds: { why: "Processes of the server" },
   export_parts: { why: "The export itself; it goes with its row of exports" },
   incarnations: { why: "Processes of the server" },
   lanes: { why: "Processes of the server" },
+  message_mentions: { why: "Whom messages call that say so themselves; gone once they are notified, within minutes" },
+  message_search: { why: "What messages are found by, made of them at any time; it goes with them" },
+  message_search_backlog: { why: "Which messages are to be read for searches; gone within minutes" },
+  message_search_rebuild: { why: "How far the making of message_search has come" },
   migrations: { why: "What the database looks like" },
   oauth_states: {
     why: "Sign-ins under way at a provider, of nobody known yet; gone after ten minutes",
     columns: { address: "Counts how many one address has begun" },
   },
   outbox: { why: "Events on their way; gone seconds after they have arrived, but for the newest of each shard" },
+  pins: { why: "Which messages are pinned; these say so themselves" },
+  polls: { why: "Where polls are; what they say stands with their messages" },
   redis_origin: { why: "Which Redis the cluster began with" },
   roles: { why: "They are a server's" },
   sticker_packs: { why: "They are a server's" },
   server_icons: { why: "They are a server's" },
   service: { why: "What is so for the service as a whole" },
   shards: { why: "Which process owns what" },
+  upload_uses: { why: "Which messages show which files; they go with either" },
   unused_files: { why: "Names of files that nothing leads to; gone within hours" },
   tells_seen: { why: "Numbers of words between processes; gone after a day" },
 }

@@ -37,6 +37,10 @@ export interface View {
   readonly theirs: Side | null
 }
 
+/** Whether one of the two has blocked the other, or both have. */
+export const isBlocked = ({ lower, higher }: Readonly<Pair>): boolean =>
+  lower?.status === "blocked" || higher?.status === "blocked"
+
 export const lowerOf = (one: Snowflake, other: Snowflake): Snowflake => (compareIds(one, other) < 0 ? one : other)
 
 /** How many rows a user has, by status. */

@@ -11,12 +11,20 @@ import type { NotificationChoice } from "./notification-levels.ts"
 import type { KeptSetting } from "./settings.ts"
 import type { OneTimeToken } from "./one-time-tokens.ts"
 import type { Override } from "./permissions.ts"
+import type { AckRange, Readers, ReadState } from "./read-state.ts"
 import type { Pair } from "./relationships.ts"
 import type { Shown } from "./presences.ts"
+import type { Tail } from "./tails.ts"
+import type { WeighedMap } from "./weighed-map.ts"
 
-/** What a server's home keeps in memory: settings, roles, channels; members and the like only as far as commands needed them. */
+/**
+ * What the home of channels keeps in memory: settings, roles, channels; members and the like only as far as commands needed them.
+ * A DM or notes channel is a home of its own: one that holds nothing but itself, and whose members are its participants.
+ */
 export interface ServerState {
   id: Snowflake
+  /** Whose conversation it is; null: a server. */
+  participants: readonly Snowflake[] | null
   name: string
   description: string | null
   icon_url: string | null
@@ -31,6 +39,8 @@ export interface ServerState {
   channels: Map<Snowflake, ChannelState>
   /** What channels allow or deny roles and members; absent: nothing. */
   overrides: Map<Snowflake, readonly Override[]>
+  /** Of a DM: what the two are to one another, once a command has asked; null: strangers. See actors/direct-privacy.ts. */
+  pairs: Map<string, Pair | null>
   /** Facts that commands asked for; null: known not to be there. */
   members: Map<Snowflake, MemberState | null>
   /** Time-outs of people who left while they were on. */
@@ -39,8 +49,22 @@ export interface ServerState {
   invites: Map<string, InviteState | null>
   /** How many there are, under one key, once a command has asked. */
   inviteCount: Map<string, number | null>
-  messages: Map<Snowflake, MessageState | null>
-  nonces: Map<string, MessageState | null>
+  messages: WeighedMap<MessageState>
+  /** The newest messages of channels that are being read, see actors/tails.ts. */
+  tails: WeighedMap<Tail>
+  /** By channel whose tail is being read: what was decided about its messages meanwhile, by id. */
+  tailsOnTheWay: Map<Snowflake, Map<Snowflake, MessageState | null>>
+  /** By reading of messages that is on its way: who is called something else since it began. See actors/renames.ts. */
+  renames: Set<Map<Snowflake, Pick<MessageState, "author_username" | "author_badges">>>
+  /** When the history of a channel was last read, in Unix milliseconds; the latest last. Nothing else remembers it. */
+  historyReads: Map<Snowflake, number>
+  /** Whether somebody reacted to a message with an emoji, see `reactorKey`; null: no. */
+  reactors: Map<string, true | null>
+  /** By channel, once a command has asked. */
+  pins: Map<Snowflake, PinsState | null>
+  nonces: WeighedMap<SentState>
+  /** What somebody voted for in a poll. */
+  pollVotes: Map<string, readonly Snowflake[] | null>
   /** When an author last posted in a channel, in Unix milliseconds; asked for where slow mode is on. */
   lastPosts: Map<string, number | null>
   /** All of them under one key, once a command has asked. */
@@ -61,6 +85,14 @@ export interface ServerState {
   alerts: Map<string, number>
   /** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. Nothing else remembers it. */
   typing: Map<string, number>
+  /** By channel and user, see `readStateKey`; null: he never said how far he has read. */
+  readStates: Map<string, ReadState | null>
+  /** What acknowledgements that are about to happen mark, see `ackRangeKey`. */
+  ackRanges: Map<string, AckRange | null>
+  /** By channel, once a command has asked. */
+  readers: WeighedMap<Readers>
+  /** When others were last told how far somebody has read, by `readStateKey`, and what they are not told yet. The latest last; nothing else remembers it. */
+  toldAcks: Map<string, { readonly at: number; readonly waiting?: Snowflake }>
   /** Who is in a voice channel, whole. */
   voice: Map<Snowflake, VoiceState>
   deleted: boolean
@@ -71,6 +103,9 @@ export type ServerSettings = Pick<
   ServerState,
   "name" | "description" | "owner_id" | "default_channel_id" | "default_message_notifications" | "public" | "category"
 >
+
+/** Conversations outside servers. */
+export type DirectType = "dm" | "notes"
 
 export interface RoleState {
   id: Snowflake
@@ -86,7 +121,7 @@ export interface ChannelState {
   id: Snowflake
   server_id: Snowflake
   name: string
-  channel_type: ChannelType
+  channel_type: ChannelType | DirectType
   topic: string | null
   position: number
   category_id: Snowflake | null
@@ -138,6 +173,8 @@ export interface MemberState {
   timeout_reason: string | null
   /** Goes when his last session has ended, unless he was given a role. */
   temporary: boolean
+  /** The id that was minted as he joined; null: it was not noted. */
+  since_id?: Snowflake | null
 }
 
 /** Until when somebody is timed out, in Unix seconds, and why. */
@@ -228,13 +265,74 @@ export interface MessageState {
   edited_at: number | null
   reply_to_id: Snowflake | null
   nonce: string | null
-  pinned: boolean
+  /** Unix milliseconds; null: not pinned. */
+  pinned_at?: number | null
   deleted?: boolean
   /** Of what a webhook sent, with the name and the picture of that moment; its author is the webhook. */
   webhook_id?: Snowflake | null
   webhook_name?: string | null
   webhook_avatar_url?: string | null
   embeds?: readonly unknown[] | null
+  attachments?: readonly AttachmentState[] | null
+  /** How often each emoji was used, in the order of first use. */
+  reactions?: readonly ReactionTally[] | null
+  poll?: PollState | null
+}
+
+/** As much of a message as whoever repeats its nonce is told by its home: the rest is looked up. */
+export type SentState = Omit<MessageState, "embeds" | "attachments" | "reactions" | "poll">
+
+/** A file that somebody sent: its name below `/media/attachments`, and what was found out about it. */
+export interface UploadFacts {
+  file: string
+  filename: string
+  content_type: string
+  size: number
+  /** SHA-256 in hex. */
+  hash: string
+}
+
+export interface UploadState extends UploadFacts {
+  user_id: Snowflake
+  /** Unix seconds. */
+  created_at: number
+  /** Until when it is kept though no message shows it; null: one may. */
+  keep_until: number | null
+}
+
+/** A file of a message. */
+export interface AttachmentState extends UploadFacts {
+  id: Snowflake
+}
+
+/** How many messages of a channel are pinned, and when the latest was, in Unix milliseconds. */
+export interface PinsState {
+  count: number
+  latest: number
+}
+
+export interface ReactionTally {
+  /** As whoever used it first wrote it. */
+  emoji: string
+  count: number
+  /** Of a custom emoji. */
+  custom_emoji_id: Snowflake | null
+  url: string | null
+}
+
+/** A poll as it stands with its message; times are Unix seconds. */
+export interface PollState {
+  id: Snowflake
+  question: string
+  created_by: Snowflake
+  created_at: number
+  ends_at: number | null
+  ended_at: number | null
+  allow_multiple_choice: boolean
+  results_visibility: "always" | "after_vote" | "after_end"
+  options: readonly { readonly id: Snowflake; readonly text: string; readonly vote_count: number }[]
+  /** Of different voters. */
+  total_votes: number
 }
 
 /** What a user's home keeps in memory. */
@@ -248,6 +346,8 @@ export interface UserState extends Account {
   voiceSeconds: Map<number, number>
   /** By the other's id, which is the higher one: what commands asked for; null: strangers. */
   pairs: Map<Snowflake, Pair | null>
+  /** The DM with another, by his id, which is the higher one: what commands asked for; null: none. */
+  directs: Map<Snowflake, Snowflake | null>
   /** All of them under one key, once a command has asked; see actors/one-time-tokens.ts. */
   oneTimeTokens: Map<string, readonly OneTimeToken[] | null>
   /** The latest under one key, once a command has asked; see actors/exports.ts. */
@@ -260,6 +360,10 @@ export interface UserState extends Account {
   places: Map<string, Place>
   /** Those that commands asked for. */
   notifications: Map<Snowflake, { readonly read: boolean } | null>
+  /** Messages of which he was notified, as far as it had to be known. */
+  notified: Map<string, true | null>
+  /** Unread mentions that he is about to have read, see actors/read-state.ts. */
+  mentions: Map<string, readonly Snowflake[] | null>
   /** What he wants to be told of, all of it under one key, once a command has asked; see actors/notification-levels.ts. */
   notificationChoices: Map<string, ReadonlyMap<string, NotificationChoice> | null>
 }

@@ -1,0 +1,42 @@
+/**
+ * What a worker says of the ids that its shards mint, beside that it lives: moments are Unix milliseconds. Everything minted
+ * there up to `servers` stands in every delivery log that takes it, and nothing will be minted at or before it any more. The same
+ * of `directs`, where what is told from home to home has arrived, too; null: not known.
+ */
+export interface MintReport {
+  readonly servers: number
+  readonly directs: number | null
+  /** A bit for each shard that this is said of, in base64. */
+  readonly shards: string
+}
+
+/** Up to when everything that was minted anywhere stands in the logs. */
+export interface MintedUpTo {
+  readonly servers: number
+  readonly directs: number
+}
+
+export function shardBits(shards: Iterable<number>): string {
+  const bits = Buffer.alloc(128)
+  for (const shard of shards) bits[shard >> 3]! |= 1 << (shard & 7)
+  return bits.toString("base64")
+}
+
+/**
+ * What the workers say together, or nothing while there is a shard that nobody speaks for: what its former owner left may
+ * still be on its way.
+ */
+export function mintedUpTo(reports: readonly (MintReport | null)[], shards: Iterable<number>): MintedUpTo | undefined {
+  let servers = Infinity
+  let directs = Infinity
+  const spoken = new Uint8Array(128)
+  for (const report of reports) {
+    if (!report) return undefined
+    servers = Math.min(servers, report.servers)
+    directs = Math.min(directs, report.directs ?? -Infinity)
+    const bits = Buffer.from(report.shards, "base64")
+    for (let i = 0; i < spoken.length; i++) spoken[i]! |= bits[i] ?? 0
+  }
+  for (const shard of shards) if ((spoken[shard >> 3]! & (1 << (shard & 7))) === 0) return undefined
+  return servers === Infinity ? undefined : { servers, directs }
+}
