@@ -1,6 +1,7 @@
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
+import { participant } from "../domain/directs.ts"
 import { holds, holdsIn, holdsNow, rankOf } from "../domain/permissions.ts"
 import type { MemberState, ServerState } from "../domain/states.ts"
 import type { Readonlied } from "./runtime/actor.ts"
@@ -10,8 +11,12 @@ import type { Readonlied } from "./runtime/actor.ts"
 type Server = Readonlied<ServerState>
 type Member = Readonlied<MemberState>
 
-/** The caller's membership, or 403: the server exists, but not for him. */
+/** The caller's membership, or 403: the server exists, but not for him. A conversation of others is as if it were not there. */
 export function requireMember(server: Server, user: Snowflake): Member {
+  if (server.participants !== null) {
+    if (!server.participants.includes(user)) throw fail("channel_not_found")
+    return participant(user)
+  }
   const found = server.members.get(user)
   if (!found) throw fail("access_denied")
   return found

@@ -22,15 +22,15 @@ import { changesOf, type Changes } from "../domain/audit.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
 import { msOf } from "../domain/snowflake.ts"
-import type { Actor, MemberState, MessageState, ServerState } from "../domain/states.ts"
+import type { Actor, ChannelState, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteAutomodRule, insertAutomodViolation, putAutomodRule, trimAutomodViolations } from "../storage/automod.ts"
-import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission } from "./access.ts"
 import { audited, memberTarget, type Deed } from "./audit.ts"
 import { mayBeTimedOut, memberChanges, timingOut } from "./members.ts"
 import { banning, removal } from "./membership.ts"
 import { member, recentPosts, lastPostKey } from "./needs.ts"
-import type { ActorKind, Moment, Need, Publication, Readonlied } from "./runtime/actor.ts"
+import { together, type Parts } from "./parts.ts"
+import type { ActorKind, Effects, Moment, Need, Readonlied, TurnContext } from "./runtime/actor.ts"
 
 /**
  * Auto-moderation. Its rules are part of the server's home, so every message is judged by the rules of that moment, in the turn
@@ -278,9 +278,8 @@ function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<
   return !writer || rankOf(server, author) >= rankOf(server, writer)
 }
 
-interface Judging extends Moment {
-  readonly server: Server
-  readonly channel: Snowflake
+/** What somebody wants to say. */
+interface Judged {
   readonly author: Actor
   readonly caller: Readonlied<MemberState>
   readonly content: string
@@ -289,13 +288,40 @@ interface Judging extends Moment {
   readonly classified: Classified
 }
 
+interface Judging extends Judged, Moment {
+  readonly server: Server
+  readonly channel: Snowflake
+}
+
+/**
+ * The turn in which somebody says something: what the rules make of it comes with what becomes of it (AM1). `said` is asked if it is
+ * not refused, with the message that it is about, unless that is the one that is edited.
+ */
+export function moderating<Reply>(
+  { state: channel, home: server, now, newId }: TurnContext<ServerState, ChannelState>,
+  judged: Judged,
+  said: () => Parts & { readonly about?: Snowflake; readonly reply: Reply },
+  refused: (refusal: Refusal) => Partial<Parts> = () => ({}),
+): Effects<ServerState, Reply | Held> {
+  const subject = { server, channel: channel.id, now, newId, ...judged }
+  const verdict = judging(subject)
+  if (verdict && "unasked" in verdict) return { reply: verdict }
+  if (verdict?.consequences.isRefused) {
+    const refusal = refusalOf(verdict)
+    return { ...together(refused(refusal), sanctioning(subject, verdict, judged.edited)), reply: { refused: refusal } }
+  }
+  // Its id is minted before those of what follows: who is banned for it may lose it with the rest.
+  const { about = judged.edited, reply, ...parts } = said()
+  return { ...together(parts, verdict && sanctioning(subject, verdict, about)), reply }
+}
+
 interface Sanction {
   readonly consequences: Consequences
   readonly broken: readonly Broken[]
 }
 
 /** What the rules make of a message; undefined: nothing. */
-export function judging(subject: Judging): Sanction | { readonly unasked: readonly ClassifierBackend[] } | undefined {
+function judging(subject: Judging): Sanction | { readonly unasked: readonly ClassifierBackend[] } | undefined {
   const { server, channel, now, author, caller, content, edited, classified } = subject
   if (server.automod.length === 0 || holds(server, caller, "server.automod")) return undefined // AM2
   const { broken, unasked } = judge(rulesOf(server), {
@@ -316,7 +342,7 @@ export function judging(subject: Judging): Sanction | { readonly unasked: readon
   return { broken, consequences }
 }
 
-export const refusalOf = ({ broken, consequences }: Sanction): Refusal => ({
+const refusalOf = ({ broken, consequences }: Sanction): Refusal => ({
   violations: broken.map(({ rule }) => rule.rule_type),
   ...(consequences.reason !== undefined && { reason: consequences.reason }),
 })
@@ -328,14 +354,8 @@ export const blocked = ({ violations, reason }: Refusal) =>
     extra: { code: "MESSAGE_BLOCKED", violations },
   })
 
-interface Parts {
-  readonly apply: (draft: ServerState) => void
-  readonly write: readonly Write[]
-  readonly publish: readonly Publication[]
-}
-
 /** AM1: everything that a verdict entails, but for the message itself. `message_id`: of the message that it is about, if there is one. */
-export function sanctioning(
+function sanctioning(
   { server, channel, now, newId, author, caller }: Judging,
   { broken, consequences }: Sanction,
   message_id: Snowflake | undefined,

@@ -13,6 +13,7 @@ import { channelFields, channelTarget, movedTo, noCategory, placing, requireCate
 import { allWebhooks, member } from "./needs.ts"
 import { control, type ActorKind, type Moment, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
+import { forgetHistory } from "./tails.ts"
 import { voiceEnding } from "./voice.ts"
 import { webhooksChanged, webhooksOf } from "./webhooks.ts"
 
@@ -164,6 +165,7 @@ function withoutDefault(server: Readonlied<ServerState>, deed: Deed, moment: Mom
 function forget(draft: ServerState, { id }: Readonlied<ChannelState>): void {
   draft.channels.delete(id)
   draft.overrides.delete(id)
+  forgetHistory(draft, id)
   for (const [code, invite] of draft.invites)
     if (invite?.channel_id === id) draft.invites.set(code, { ...invite, channel_id: null })
   for (const key of draft.typing.keys()) if (key.startsWith(`${id} `)) draft.typing.delete(key)

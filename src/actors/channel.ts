@@ -2,15 +2,30 @@ import type { Channel } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { channelObject } from "../domain/channels.ts"
 import type { ChannelState, ServerState } from "../domain/states.ts"
+import type { PagePlace } from "../domain/tails.ts"
 import { requirePermissionIn, requireViewer } from "./access.ts"
 import { channelSettingsCommands, type ChannelSettingsCommands } from "./channel-settings.ts"
 import { inviteChannelCommands, type InviteChannelCommands } from "./invites.ts"
+import { messageDeletionCommands, type MessageDeletionCommands } from "./message-deletion.ts"
+import { messageEditCommands, type MessageEditCommands } from "./message-edits.ts"
 import { messageCommands, type MessageCommands } from "./messages.ts"
 import { member } from "./needs.ts"
-import { notificationDefaultOf, type NotificationDefault } from "./notification-levels.ts"
+import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./notification-levels.ts"
 import { overrideCommands, type OverrideCommands } from "./overrides.ts"
+import { pollCommands, type PollCommands } from "./polls.ts"
+import {
+  readMarkNeeds,
+  readMarks,
+  readStateCommands,
+  type ReadMarks,
+  type ReadStateCommands,
+  type Unmarked,
+} from "./read-state.ts"
 import { defineActor } from "./runtime/actor.ts"
 import { serverHome } from "./server.ts"
+import { pinCommands, type PinCommands } from "./pins.ts"
+import { reactionCommands, type ReactionCommands } from "./reactions.ts"
+import { hotPage, noteRead, tailNeeds, type HotPage } from "./tails.ts"
 import { typingCommands, type TypingCommands } from "./typing.ts"
 import { voiceChannelCommands, type VoiceChannelCommands } from "./voice.ts"
 import { webhookChannelCommands, type WebhookChannelCommands } from "./webhooks.ts"
@@ -20,6 +35,12 @@ export interface ChannelCommands
   extends
     ChannelSettingsCommands,
     MessageCommands,
+    MessageEditCommands,
+    MessageDeletionCommands,
+    ReactionCommands,
+    PinCommands,
+    PollCommands,
+    ReadStateCommands,
     TypingCommands,
     OverrideCommands,
     InviteChannelCommands,
@@ -27,7 +48,13 @@ export interface ChannelCommands
     WebhookChannelCommands {
   readChannel(input: { user: Snowflake }): Channel
   /** Refuses whoever may not read the channel's history. */
-  requireRead(input: { user: Snowflake }): { server_id: Snowflake }
+  requireRead(input: {
+    user: Snowflake
+    /** Who has read these is told, too. */
+    messages?: Unmarked
+    /** If these are in memory they are told, and who has read them; `known`: unless they are of this version. */
+    page?: PagePlace & { readonly known?: string | undefined }
+  }): { server_id: Snowflake; marks?: ReadMarks; page?: { version: string; messages?: HotPage["messages"] } }
   /** What the server has chosen for those who have chosen nothing; refuses whoever may not view the channel. */
   readChannelNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }
@@ -43,15 +70,38 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
       needs: ({ user }) => [member(user)],
       turn({ state: channel, home: server }, { user }) {
         requireViewer(server, channel.id, user)
-        return { reply: channelObject(channel) }
+        const other = server.participants?.find(id => id !== user) ?? null
+        return { reply: { ...channelObject(channel), recipient_id: other } }
       },
     },
 
     requireRead: {
-      needs: ({ user }) => [member(user)],
-      turn({ state: channel, home: server, now }, { user }) {
+      needs: ({ user, messages, page }, { id, state: channel, home }) => [
+        member(user),
+        ...(messages || (page && home.tails.get(id)) ? readMarkNeeds(home, channel, user) : []),
+        ...(page && home.members.get(user) !== null ? tailNeeds(home, id) : []),
+      ],
+      turn({ state: channel, home: server, now, newId }, { user, messages, page }) {
         requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "messages.read", now)
-        return { reply: { server_id: server.id } }
+        const found = page && hotPage(server, channel.id, page, { now, newId })
+        const asked = messages ?? found?.messages
+        const { reply: marks, remember } = asked ? readMarks(server, channel, user, asked) : {}
+        return {
+          remember: draft => {
+            remember?.(draft)
+            if (page) noteRead(draft, channel.id, now, found?.name)
+          },
+          reply: {
+            server_id: server.id,
+            ...(marks && { marks }),
+            ...(found && {
+              page: {
+                version: found.version,
+                ...(page.known !== found.version && { messages: found.messages }),
+              },
+            }),
+          },
+        }
       },
     },
 
@@ -59,12 +109,18 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
       needs: ({ user }) => [member(user)],
       turn({ state: channel, home: server }, { user }) {
         requireViewer(server, channel.id, user)
-        return { reply: notificationDefaultOf(server) }
+        return { reply: server.participants === null ? notificationDefaultOf(server) : notificationsOutside }
       },
     },
 
     ...channelSettingsCommands,
     ...messageCommands,
+    ...messageEditCommands,
+    ...messageDeletionCommands,
+    ...reactionCommands,
+    ...pinCommands,
+    ...pollCommands,
+    ...readStateCommands,
     ...typingCommands,
     ...overrideCommands,
     ...inviteChannelCommands,

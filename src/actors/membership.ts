@@ -24,6 +24,7 @@ import { audited, memberTarget, type Deed } from "./audit.ts"
 import { inviteEnding } from "./invites.ts"
 import { ban, invite, inviteCount, leftTimeout, member } from "./needs.ts"
 import { control, tell, type ActorKind, type Moment, type Readonlied } from "./runtime/actor.ts"
+import { renameInTails } from "./tails.ts"
 import type { UserCommands } from "./user.ts"
 import { voiceEnding } from "./voice.ts"
 
@@ -203,6 +204,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
   memberChanged: {
     forListeners: true,
     turn: ({ state: server }, { user }) => ({
+      remember: draft => renameInTails(draft, user.id, user.username, user.badges),
       publish: [userUpdate.to(membersOf(server.id), user, { except: [user.id] })],
       reply: undefined,
     }),
@@ -287,7 +289,12 @@ function joins(
   const seconds = secondsAt(now)
   const left = server.leftTimeouts.get(user.id)
   const isStillOut = left !== undefined && left !== null && left.timeout_until > seconds // S4
-  const joined: MemberState = { ...newMember(user.id, seconds), temporary, ...(isStillOut && left) }
+  const joined: MemberState = {
+    ...newMember(user.id, seconds),
+    since_id: newId(),
+    temporary,
+    ...(isStillOut && left),
+  }
   const member_count = server.member_count + 1
   const { server_id: _, ...memberFacts } = { ...memberObject(server, joined, user), server_id: server.id }
   return {

@@ -1,4 +1,6 @@
 import { messageKey, nonceKey } from "../storage/messages.ts"
+import { reactorKey } from "../storage/reactions.ts"
+import { voteKey } from "../storage/polls.ts"
 import type {
   BanState,
   EmojiState,
@@ -6,16 +8,23 @@ import type {
   InviteState,
   MemberState,
   MessageState,
+  PinsState,
+  SentState,
   ServerState,
   StickerPackState,
   TimeoutState,
   WebhookState,
 } from "../domain/states.ts"
 import { recentPost, type RecentPost } from "../domain/automod-spam.ts"
+import { bytesOfReader, readersOf, type AckRange, type Readers, type ReadState } from "../domain/read-state.ts"
 import { firstIdAt, msOf } from "../domain/snowflake.ts"
 import { limits } from "../contract/limits.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import { pairFacts } from "./direct-privacy.ts"
+import { sentOf } from "./kept-messages.ts"
+import { readMessages } from "./renames.ts"
 import { needOf, type Need, type NeedKind } from "./runtime/actor.ts"
+import { tailFacts } from "./tails.ts"
 
 /** Facts that commands of a server's home can ask for. */
 
@@ -23,7 +32,9 @@ const memberFacts: NeedKind<ServerState, MemberState> = {
   name: "member",
   keep: 5_000,
   map: home => home.members,
-  load: (storage, server, users) => storage.servers.members(server, users),
+  // Outside servers who takes part is known, and is no member.
+  load: (storage, server, users, { participants }) =>
+    participants === null ? storage.servers.members(server, users) : Promise.resolve(new Map()),
 }
 
 const banFacts: NeedKind<ServerState, BanState> = {
@@ -57,31 +68,146 @@ const inviteCounts: NeedKind<ServerState, number> = {
 const messageFacts: NeedKind<ServerState, MessageState> = {
   name: "message",
   keep: 200,
+  keepBytes: 2 * 1024 * 1024,
   map: home => home.messages,
-  async load(storage, _server, keys) {
+  bytes: home => home.messages.bytes,
+  async load(storage, _server, keys, home) {
     const found = new Map<string, MessageState>()
     for (const [channel, ids] of byChannel(keys))
-      for (const [id, state] of await storage.messages.find(channel, ids)) found.set(messageKey(channel, id), state)
+      await readMessages(
+        home,
+        () => storage.messages.find(channel, ids),
+        (rows, renames) => {
+          for (const [id, row] of rows) {
+            const [key, state] = [messageKey(channel, id), { ...row, ...renames.get(row.author_id) }]
+            found.set(key, state)
+            // A turn may have made it known meanwhile; the turn is right.
+            if (!home.messages.has(key)) home.messages.set(key, state)
+          }
+        },
+      )
     return found
   },
 }
 export const message = (channel: Snowflake, id: Snowflake): Need<ServerState> =>
   needOf(messageFacts)(messageKey(channel, id))
 
-const nonceFacts: NeedKind<ServerState, MessageState> = {
+const reactorFacts: NeedKind<ServerState, true> = {
+  name: "reactor",
+  keep: 1_000,
+  map: home => home.reactors,
+  async load(storage, _server, keys) {
+    const uses = keys.map(key => {
+      const [channel, id, user, ...emoji] = key.split(":")
+      return { channel_id: channel!, message_id: id!, user_id: user!, emoji: emoji.join(":") }
+    })
+    const found = await storage.reactions.among(uses)
+    return new Map(
+      found.map(({ channel_id, message_id, user_id, emoji }) => [
+        reactorKey(channel_id, message_id, user_id, emoji),
+        true,
+      ]),
+    )
+  },
+}
+export const reactor = (channel: Snowflake, id: Snowflake, user: Snowflake, emoji: string): Need<ServerState> =>
+  needOf(reactorFacts)(reactorKey(channel, id, user, emoji))
+
+const pinFacts: NeedKind<ServerState, PinsState> = {
+  name: "pins",
+  keep: 100,
+  map: home => home.pins,
+  async load(storage, _server, channels) {
+    const found = new Map<string, PinsState>()
+    for (const channel of channels) found.set(channel, await storage.messages.pins(channel))
+    return found
+  },
+}
+export const pins = needOf(pinFacts)
+
+export const readStateKey = (channel: Snowflake, user: Snowflake) => `${channel}:${user}`
+const readStateFacts: NeedKind<ServerState, ReadState> = {
+  name: "readState",
+  keep: 5_000,
+  map: home => home.readStates,
+  async load(storage, _server, keys) {
+    const found = new Map<string, ReadState>()
+    for (const [channel, users] of byChannel(keys))
+      for (const [user, state] of await storage.readState.states(channel, users))
+        found.set(readStateKey(channel, user), state)
+    return found
+  },
+}
+export const readState = (channel: Snowflake, user: Snowflake): Need<ServerState> =>
+  needOf(readStateFacts)(readStateKey(channel, user))
+
+export const ackRangeKey = (channel: Snowflake, user: Snowflake, after: Snowflake, upto: Snowflake) =>
+  `${channel}:${user}:${after}:${upto}`
+const ackRangeFacts: NeedKind<ServerState, AckRange> = {
+  name: "ackRange",
+  keep: 100,
+  map: home => home.ackRanges,
+  async load(storage, _server, keys) {
+    const found = new Map<string, AckRange>()
+    for (const key of keys) {
+      const [channel, user, after, upto] = key.split(":")
+      found.set(key, await storage.readState.range(channel!, user!, { after: after!, upto: upto! }))
+    }
+    return found
+  },
+}
+export const ackRange = (...of: Parameters<typeof ackRangeKey>): Need<ServerState> =>
+  needOf(ackRangeFacts)(ackRangeKey(...of))
+
+/** Those of some 100,000 people, whatever the number of channels. */
+const readersFacts: NeedKind<ServerState, Readers> = {
+  name: "readers",
+  keep: 100,
+  keepBytes: 100_000 * bytesOfReader,
+  map: home => home.readers,
+  // One channel is kept though it has more, or each page would load it.
+  bytes: home => (home.readers.size > 1 ? home.readers.bytes : 0),
+  async load(storage, _server, channels) {
+    const found = new Map<string, Readers>()
+    for (const channel of channels) found.set(channel, readersOf(await storage.readState.readers(channel)))
+    return found
+  },
+}
+export const readers = needOf(readersFacts)
+
+const nonceFacts: NeedKind<ServerState, SentState> = {
   name: "nonce",
   keep: 1_000,
+  keepBytes: 1024 * 1024,
   map: home => home.nonces,
-  load: (storage, _server, keys) =>
-    storage.messages.byNonces(
+  bytes: home => home.nonces.bytes,
+  async load(storage, _server, keys) {
+    const found = await storage.messages.byNonces(
       keys.map(key => {
         const [channel, author, ...rest] = key.split(":")
         return { channel: channel!, author: author!, nonce: rest.join(":") }
       }),
-    ),
+    )
+    return new Map([...found].map(([key, state]) => [key, sentOf(state)]))
+  },
 }
 export const nonce = (channel: Snowflake, author: Snowflake, value: string): Need<ServerState> =>
   needOf(nonceFacts)(nonceKey(channel, author, value))
+
+const pollVoteFacts: NeedKind<ServerState, readonly Snowflake[]> = {
+  name: "pollVote",
+  keep: 1_000,
+  map: home => home.pollVotes,
+  load: (storage, _server, keys) =>
+    storage.polls.votes(
+      keys.map(key => {
+        const [poll, user] = key.split(":")
+        return { poll: poll!, user: user! }
+      }),
+    ),
+}
+export const pollVote = (poll: Snowflake, user: Snowflake): Need<ServerState> =>
+  needOf(pollVoteFacts)(voteKey(poll, user))
 
 export const lastPostKey = (channel: Snowflake, author: Snowflake) => `${channel}:${author}`
 const lastPostFacts: NeedKind<ServerState, number> = {
@@ -180,13 +306,21 @@ export const serverFacts: readonly NeedKind<ServerState, unknown>[] = [
   inviteCounts,
   leftTimeoutFacts,
   messageFacts,
+  tailFacts,
+  reactorFacts,
+  pinFacts,
+  readStateFacts,
+  ackRangeFacts,
+  readersFacts,
   nonceFacts,
+  pollVoteFacts,
   lastPostFacts,
   recentPostsFacts,
   webhookFacts,
   emojiFacts,
   stickerFacts,
   iconFacts,
+  pairFacts,
 ]
 
 function byChannel(keys: readonly string[]): Map<Snowflake, Snowflake[]> {

@@ -35,15 +35,20 @@ export interface NotificationLevelCommands {
   }): NotificationSettings
 }
 
-/** A server's own level, said to somebody who is in it. */
+/** A server's own level, said to somebody who is in it; of a conversation outside servers `notificationsOutside`. */
 export interface NotificationDefault {
   readonly server_id: Snowflake
   readonly default_message_notifications: number
 }
-export const notificationDefaultOf = (server: Readonlied<ServerState>): NotificationDefault => ({
+export const notificationDefaultOf = (
+  server: Pick<Readonlied<ServerState>, "id" | "default_message_notifications">,
+): NotificationDefault => ({
   server_id: server.id,
   default_message_notifications: server.default_message_notifications,
 })
+
+/** Outside servers everybody is told of everything, unless he has chosen for that conversation. `server_id` "0": none. */
+export const notificationsOutside: NotificationDefault = { server_id: "0", default_message_notifications: 0 }
 
 /** All of them are one fact of the home, under this key. */
 const all = "all"
@@ -100,9 +105,10 @@ export function notificationSettingsObject(
   const { server_id, default_message_notifications } = of
   const choice = choices.get(choiceKey(server_id, channel_id)) ?? noChoice
   const muted = isMuted(choice, now)
+  const shown = server_id === notificationsOutside.server_id ? null : server_id
   return {
-    server_id,
-    guild_id: server_id,
+    server_id: shown,
+    guild_id: shown,
     channel_id,
     level: choice.level,
     muted,

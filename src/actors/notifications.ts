@@ -4,7 +4,12 @@ import { notificationCreate, notificationUpdate, type Notification } from "../co
 import { userOnly } from "../domain/audience.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { UserState } from "../domain/states.ts"
-import { insertNotification, markAllNotificationsRead, markNotificationRead } from "../storage/notifications.ts"
+import {
+  insertNotification,
+  noticeKey,
+  markAllNotificationsRead,
+  markNotificationRead,
+} from "../storage/notifications.ts"
 import { notificationChoices, wantsToKnow, type NotificationDefault } from "./notification-levels.ts"
 import { needOf, type ActorKind, type NeedKind } from "./runtime/actor.ts"
 
@@ -16,7 +21,11 @@ export interface NotificationCommands {
    */
   notify(input: {
     of: Omit<Notification, "id" | "read" | "created_at">
-    where?: NotificationDefault & { channel_id: Snowflake }
+    where?: (NotificationDefault & { channel_id: Snowflake }) | undefined
+    /** The message that it is about: he is notified of each once. */
+    about?: { channel_id: Snowflake; message_id: Snowflake }
+    /** He has read that message already. */
+    isRead?: boolean
   }): Notification | null
   /** One that is read stays so. */
   readNotification(input: { notification_id: Snowflake }): { read: true }
@@ -30,17 +39,38 @@ export const notificationFacts: NeedKind<UserState, { readonly read: boolean }> 
   load: (storage, user, ids) => storage.notifications.states(user, ids),
 }
 
+export const noticeFacts: NeedKind<UserState, true> = {
+  name: "notified",
+  keep: 100,
+  map: home => home.notified,
+  load: (storage, user, keys) =>
+    storage.notifications.about(
+      user,
+      keys.map(key => {
+        const [channel, message] = key.split(":")
+        return { channel: channel!, message: message! }
+      }),
+    ),
+}
+
 export const notificationCommands: ActorKind<UserState, UserState, NotificationCommands>["commands"] = {
   notify: {
-    needs: ({ where }) => (where ? [notificationChoices] : []),
-    turn({ state: user, now, newId }, { of, where }) {
+    needs: ({ where, about }, { suspect }) => [
+      ...(where ? [notificationChoices] : []),
+      // The latest are in memory, older ones are caught by their unique index; then they are looked up.
+      ...(about && suspect ? [needOf(noticeFacts)(noticeKey(about.channel_id, about.message_id))] : []),
+    ],
+    turn({ state: user, now, newId }, { of, where, about, isRead = false }) {
+      const key = about && noticeKey(about.channel_id, about.message_id)
+      if (key !== undefined && user.notified.get(key)) return { reply: null }
       if (where && !wantsToKnow(user, where, where.channel_id, of.type === "mention", now)) return { reply: null }
-      const notification: Notification = { ...of, id: newId(), read: false, created_at: secondsAt(now) }
+      const notification: Notification = { ...of, id: newId(), read: isRead, created_at: secondsAt(now) }
       return {
         apply: draft => {
-          draft.notifications.set(notification.id, { read: false })
+          draft.notifications.set(notification.id, { read: isRead })
+          if (key !== undefined) draft.notified.set(key, true)
         },
-        write: [insertNotification({ user_id: user.id, ...notification })],
+        write: [insertNotification({ user_id: user.id, ...notification, ...about })],
         publish: [notificationCreate.to(userOnly(user.id), notification)],
         reply: notification,
       }

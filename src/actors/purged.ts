@@ -22,7 +22,7 @@ const answered: ReadonlySet<string> = new Set([
   "expireVoice",
 ])
 /** Told by others' homes, which learn nothing of it: what comes late changes nothing. */
-const unheard: ReadonlySet<string> = new Set(["voiceChanged", "forgetCall"])
+const unheard: ReadonlySet<string> = new Set(["voiceChanged", "forgetCall", "directOpened"])
 
 /** The same commands, to most of which a purged account is nobody: nothing can be written back on its stub. */
 export const unlessPurged = <Some extends UserCommandTable>(commands: Some): Some =>

@@ -13,6 +13,7 @@ import type { Regard } from "../domain/presences.ts"
 import {
   accepted,
   blocked,
+  isBlocked,
   removed,
   requested,
   severed,
@@ -25,6 +26,7 @@ import {
 import type { UserState } from "../domain/states.ts"
 import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
 
+import type { DirectCommands } from "./direct.ts"
 import { needOf, tell, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 
 /** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: F1 to F5. */
@@ -32,12 +34,15 @@ export interface RelationshipCommands {
   requestFriend(input: Two & { message: string | null; room: Room }): Relationship
   /** `by` has a request of the other's. */
   acceptFriend(input: Two & { room: Room }): Relationship
-  deleteRelationship(input: Two): { deleted: true }
+  /** `lifted`: one of the two had blocked the other, and by now neither has. */
+  deleteRelationship(input: Two): { lifted: boolean }
   blockUser(input: Two & { room: Room }): Relationship
   /** `by` is nobody any longer: nothing is left on either side. */
   severPair(input: Two): { severed: true }
   /** Told by the home of the lower id after its commit; null: nothing any more. */
   relationshipChanged(input: { other: Snowflake; shown: RelationshipAdded | null }): void
+  /** Told by a DM that was opened: `other` has the higher id. */
+  directOpened(input: { other: Snowflake; direct: Snowflake }): void
   /** Told with it: what the other sees of him. */
   regard(input: Regard): void
 }
@@ -62,7 +67,27 @@ export const pairFacts: NeedKind<UserState, Pair> = {
   load: (storage, user, others) => storage.relationships.pairs(user, others),
 }
 const needed = needOf(pairFacts)
+
+/** The DM of the user with another, once there is one. */
+export const directFacts: NeedKind<UserState, Snowflake> = {
+  name: "direct",
+  keep: 100,
+  map: home => home.directs,
+  async load(storage, user, others) {
+    const found = new Map<Snowflake, Snowflake>()
+    for (const other of others) {
+      const direct = await storage.directs.find(user, other)
+      if (direct) found.set(other, direct.id)
+    }
+    return found
+  },
+}
+const directWith = needOf(directFacts)
+
 const needsPair = ({ by, other }: Two, { id }: { readonly id: Snowflake }) => [needed(by.id === id ? other.id : by.id)]
+/** Of a change that can shut their DM, or open it again. */
+const needsPairAndDirect = (two: Two, home: { readonly id: Snowflake }) =>
+  needsPair(two, home).flatMap(({ key }) => [needed(key), directWith(key)])
 
 export const relationshipCommands: ActorKind<UserState, UserState, RelationshipCommands>["commands"] = {
   requestFriend: {
@@ -77,17 +102,20 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
   },
 
   deleteRelationship: {
-    needs: needsPair,
-    turn: ({ state: user }, two) => ({ ...change(user, two, removed).effects, reply: { deleted: true } }),
+    needs: needsPairAndDirect,
+    turn({ state: user }, two) {
+      const { effects, lifted } = change(user, two, removed)
+      return { ...effects, reply: { lifted } }
+    },
   },
 
   blockUser: {
-    needs: needsPair,
+    needs: needsPairAndDirect,
     turn: ({ state: user, now }, { room, ...two }) => becoming(user, two, view => blocked(view, room, secondsAt(now))),
   },
 
   severPair: {
-    needs: needsPair,
+    needs: needsPairAndDirect,
     turn: ({ state: user }, two) => ({ ...change(user, two, () => severed).effects, reply: { severed: true } }),
   },
 
@@ -95,6 +123,17 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
   // not come after a newer one that was heard.
   relationshipChanged: {
     turn: ({ state: user }, { other, shown }) => ({ publish: [changed(user.id, other, shown)], reply: undefined }),
+  },
+
+  // It may have been opened by whoever knew nothing yet of a block, and what it has read since may be from before.
+  directOpened: {
+    turn: (_, { other, direct }) => ({
+      apply: draft => {
+        draft.directs.set(other, direct)
+      },
+      publish: [directTold(direct)],
+      reply: undefined,
+    }),
   },
 
   regard: { turn: (_, regard) => ({ presence: regard, reply: undefined }) },
@@ -126,9 +165,12 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
     wereFriends: pair.lower?.status === "friend",
     isToldOffline: party.presence?.status === "offline",
   })
+  const direct = user.directs.get(higher.id)
+  if (direct && isBlocked(next) !== isBlocked(pair)) publish.push(directTold(direct))
   if (as) publish.push(regardedElsewhere(higher.id, regardOn(higher, lower, as)))
   return {
     after,
+    lifted: isBlocked(pair) && !isBlocked(next),
     effects: {
       apply: (draft: UserState) => {
         draft.pairs.set(higher.id, next)
@@ -144,9 +186,9 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
 }
 
 /** From now on each sees that the other is there, or neither does; undefined: as before. */
-function regardOf({ lower, higher }: Pair): Regard["as"] | undefined {
-  if (lower?.status === "friend") return "friend"
-  return lower?.status === "blocked" || higher?.status === "blocked" ? "blocked" : undefined
+function regardOf(pair: Pair): Regard["as"] | undefined {
+  if (pair.lower?.status === "friend") return "friend"
+  return isBlocked(pair) ? "blocked" : undefined
 }
 
 const rowOf = (user_id: Snowflake, other_id: Snowflake, side: Side | null) =>
@@ -175,3 +217,6 @@ const changedElsewhere = (user: Snowflake, other: Snowflake, shown: Relationship
 
 const regardedElsewhere = (user: Snowflake, regard: Regard) =>
   tell<unknown, unknown, RelationshipCommands, "regard">({ kind: "user" }, user, { type: "regard", ...regard })
+
+const directTold = (direct: Snowflake) =>
+  tell<unknown, unknown, DirectCommands, "relationChanged">({ kind: "direct" }, direct, { type: "relationChanged" })

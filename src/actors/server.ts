@@ -56,16 +56,17 @@ export interface ServerCommands
   readNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }
 
+/** The home of channels: a server, or a conversation outside servers. */
 export const serverHome: HomeKind<ServerState> = {
   name: "server",
-  load: (id, storage) => storage.servers.load(id),
+  load: async (id, storage) => (await storage.servers.load(id)) ?? storage.directs.load(id),
   facts: serverFacts,
 }
 
 export const serverActor = defineActor<ServerState, ServerState, ServerCommands>({
   kind: "server",
   home: serverHome,
-  find: home => (home.deleted ? undefined : home),
+  find: home => (home.deleted || home.participants !== null ? undefined : home),
   missing: "server_not_found",
   commands: {
     createServer: {
@@ -81,7 +82,8 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           permissions: grantedAtCreation,
         }
         const general = newChannel({ id: newId(), server_id: id, name: "general", position: 0 })
-        const founder = newMember(owner.id, created_at)
+        // Whatever is written here comes after him.
+        const founder = { ...newMember(owner.id, created_at), since_id: id }
         const server: Server = {
           id,
           name,

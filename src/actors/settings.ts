@@ -56,13 +56,16 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
       const before = user.messaging.get(all) ?? messagingDefaults
       const choice: MessagingChoice = { ...before, ...changes }
       if (isDeepStrictEqual(choice, before)) return { reply: choice }
-      const isTypingChanged = choice.typing_indicators_enabled !== before.typing_indicators_enabled
+      // The doors know these with the session.
+      const isShownOtherwise =
+        choice.typing_indicators_enabled !== before.typing_indicators_enabled ||
+        choice.read_receipts_enabled !== before.read_receipts_enabled
       return {
         apply: draft => {
           draft.messaging.set(all, choice)
         },
         write: [putMessagingSettings({ user_id: user.id, ...choice })],
-        publish: isTypingChanged ? renewed(user) : [],
+        publish: isShownOtherwise ? renewed(user) : [],
         reply: choice,
       }
     },

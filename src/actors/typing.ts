@@ -1,11 +1,12 @@
 import { typingStart, typingStop } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { viewersOf } from "../domain/audience.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import type { Actor, ChannelState, ServerState } from "../domain/states.ts"
 import { requireFreeIn, requireViewer } from "./access.ts"
+import { isShut, pair } from "./direct-privacy.ts"
 import { member } from "./needs.ts"
 import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { inServer, toViewers } from "./viewers.ts"
 
 /** Who types in a channel, among its commands. */
 export interface TypingCommands {
@@ -17,10 +18,10 @@ export interface TypingCommands {
 
 export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands>["commands"] = {
   startTyping: {
-    needs: ({ user }) => [member(user.id)],
+    needs: ({ user }, { home }) => [member(user.id), ...pair(home)],
     turn({ state: channel, home: server, now }, { user, hidden = false }) {
       const caller = requireViewer(server, channel.id, user.id)
-      if (!holdsMessages(channel)) return { reply: { told: false } }
+      if (!holdsMessages(channel) || isShut(server)) return { reply: { told: false } }
       requireFreeIn(server, channel.id, caller, "messages.send", now)
       if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
       return {
@@ -30,40 +31,34 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
           draft.typing.set(key, now)
           if (draft.typing.size > mostTyping) draft.typing.delete(draft.typing.keys().next().value!)
         },
-        publish: [
-          typingStart.to(
-            viewersOf(server.id, channel.id),
-            {
-              channel_id: channel.id,
-              user_id: user.id,
-              username: user.username,
-              server_id: server.id,
-              guild_id: server.id,
-            },
-            { except: [user.id] },
-          ),
-        ],
+        publish: toViewers(
+          server,
+          channel.id,
+          typingStart,
+          { channel_id: channel.id, user_id: user.id, username: user.username, ...inServer(server) },
+          { except: [user.id] },
+        ),
         reply: { told: true },
       }
     },
   },
 
   stopTyping: {
-    needs: ({ user }) => [member(user)],
+    needs: ({ user }, { home }) => [member(user), ...pair(home)],
     turn({ state: channel, home: server, now }, { user, timeout }) {
       requireViewer(server, channel.id, user)
-      if (msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
+      if (isShut(server) || msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
       return {
         remember: draft => {
           draft.typing.delete(typingKey(channel.id, user))
         },
-        publish: [
-          typingStop.to(
-            viewersOf(server.id, channel.id),
-            { channel_id: channel.id, user_id: user, server_id: server.id, guild_id: server.id },
-            { except: [user] },
-          ),
-        ],
+        publish: toViewers(
+          server,
+          channel.id,
+          typingStop,
+          { channel_id: channel.id, user_id: user, ...inServer(server) },
+          { except: [user] },
+        ),
         reply: { told: true },
       }
     },

@@ -1,3 +1,4 @@
+import { events, type EventName } from "../contract/contract.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { newAccount } from "../domain/accounts.ts"
 import type { UserState } from "../domain/states.ts"
@@ -15,14 +16,15 @@ import {
   notificationLevelCommands,
   type NotificationLevelCommands,
 } from "./notification-levels.ts"
-import { notificationCommands, notificationFacts, type NotificationCommands } from "./notifications.ts"
+import { noticeFacts, notificationCommands, notificationFacts, type NotificationCommands } from "./notifications.ts"
 import { tokenFacts } from "./one-time-tokens.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./oauth.ts"
 import { placeCommands, type PlaceCommands } from "./places.ts"
 import { presenceCommands, type PresenceCommands } from "./presence.ts"
 import { unlessPurged } from "./purged.ts"
+import { mentionFacts, readMentionCommands, type ReadMentionCommands } from "./read-state.ts"
 import { renewing } from "./renewing.ts"
-import { pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
+import { directFacts, pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
 import { expiry, newSession, signInCommands, type NewSession, type SignInCommands } from "./sign-in.ts"
 import { messagingFacts, settingFacts, settingsCommands, type SettingsCommands } from "./settings.ts"
 import { standingCommands, type StandingCommands } from "./standing.ts"
@@ -42,6 +44,7 @@ export interface UserCommands
     SettingsCommands,
     NotificationCommands,
     NotificationLevelCommands,
+    ReadMentionCommands,
     PlaceCommands,
     SignInCommands,
     MailedCommands,
@@ -62,6 +65,8 @@ export interface UserCommands
     user: UserRow
     session_id: Snowflake | null
   }
+  /** Told by a conversation that he takes part in: an event for him, by its wire name. */
+  hear(input: { event: string; data: unknown }): void
   /** Told by a server's home after its commit. */
   membershipChanged(input: { server: Snowflake; member: boolean }): void
 }
@@ -69,7 +74,18 @@ export interface UserCommands
 export const userHome: HomeKind<UserState> = {
   name: "user",
   load: (id, storage) => storage.users.load(id),
-  facts: [pairFacts, tokenFacts, messagingFacts, settingFacts, notificationFacts, notificationChoiceFacts, exportFacts],
+  facts: [
+    pairFacts,
+    directFacts,
+    tokenFacts,
+    messagingFacts,
+    settingFacts,
+    notificationFacts,
+    noticeFacts,
+    mentionFacts,
+    notificationChoiceFacts,
+    exportFacts,
+  ],
 }
 
 export const userActor = defineActor<UserState, UserState, UserCommands>({
@@ -109,11 +125,20 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         ...settingsCommands,
         ...notificationCommands,
         ...notificationLevelCommands,
+        ...readMentionCommands,
         ...placeCommands,
         ...voiceUserCommands,
         ...presenceCommands,
       }),
     ),
+
+    hear: {
+      forListeners: true,
+      turn: ({ state: user }, { event, data }) => ({
+        publish: [events[event as EventName].to(userOnly(user.id), data as never)],
+        reply: undefined,
+      }),
+    },
 
     membershipChanged: {
       forListeners: true,

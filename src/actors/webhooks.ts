@@ -2,20 +2,20 @@ import type { Embed } from "../contract/embeds.ts"
 import { fail, unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
-import { messageCreate } from "../contract/messages.ts"
 import { webhooksUpdate, type ListedWebhook, type Webhook, type WebhookExecution } from "../contract/webhooks.ts"
 import { changesOf, type Changes } from "../domain/audit.ts"
-import { viewersHolding, viewersOf } from "../domain/audience.ts"
+import { viewersHolding } from "../domain/audience.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import { sameHash } from "../domain/hashes.ts"
-import { isBlank, messageObject } from "../domain/messages.ts"
+import { isBlank } from "../domain/messages.ts"
 import { secondsOf } from "../domain/snowflake.ts"
 import type { ChannelState, MessageState, ServerState, WebhookState } from "../domain/states.ts"
 import { executionObject, isPublicUrl, listedWebhook, webhookObject } from "../domain/webhooks.ts"
-import { insertWebhookMessage, messageKey, nonceKey } from "../storage/messages.ts"
+import { nonceKey } from "../storage/messages.ts"
 import { deleteWebhook, insertWebhook, updateWebhook } from "../storage/webhooks.ts"
 import { mayIn, mayView, requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
+import { posting } from "./messages.ts"
 import { allWebhooks, allWebhooksKey, member, nonce } from "./needs.ts"
 import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
 
@@ -215,7 +215,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
       // As with people's messages: newer nonces are in memory, older ones are caught by their unique index.
       ...(sent !== undefined && suspect ? [nonce(channel_id, webhook_id, sent)] : []),
     ],
-    turn({ state: server, newId }, { webhook_id, channel_id, token_hash, content = "", nonce: sent, ...shown }) {
+    turn(context, { webhook_id, channel_id, token_hash, content = "", nonce: sent, ...shown }) {
+      const { state: server, newId } = context
       const webhook = webhookIn(server, webhook_id)
       if (!sameHash(webhook.token_hash, token_hash)) throw fail("invalid_webhook_token") // Z2
       if (webhook.channel_id !== channel_id) throw unavailable("the webhook has just moved")
@@ -238,21 +239,12 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
         edited_at: null,
         reply_to_id: null,
         nonce: sent ?? null,
-        pinned: false,
         webhook_id,
         webhook_name: username === "" ? webhook.name : username,
         webhook_avatar_url: avatar_url === "" ? webhook.avatar_url : avatar_url,
         embeds: embeds.length === 0 ? null : embeds,
       }
-      return {
-        apply: draft => {
-          draft.messages.set(messageKey(channel_id, message.id), message)
-          if (sent !== undefined) draft.nonces.set(nonceKey(channel_id, webhook_id, sent), message)
-        },
-        write: [insertWebhookMessage(message)],
-        publish: [messageCreate.to(viewersOf(server.id, channel_id), messageObject(message, null))],
-        reply: executionObject(message),
-      }
+      return { ...posting(context, message, null), reply: executionObject(message) }
     },
   },
 }

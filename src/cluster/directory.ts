@@ -28,6 +28,11 @@ export class Directory {
     this.#clock = clock
   }
 
+  /** All that are known. */
+  get shards(): IterableIterator<number> {
+    return this.#owners.keys()
+  }
+
   ownerOf(shard: number): string | null | undefined {
     return this.#owners.get(shard)?.owner
   }

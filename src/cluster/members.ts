@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "../domain/clock.ts"
+import type { MintReport } from "../domain/minted.ts"
 import { identityWatch } from "./identity.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
@@ -30,6 +31,10 @@ export interface MembershipOptions {
   /** The worker must end: it was declared dead, or Redis lost what it knew. */
   readonly onOver: (why: string) => void
   readonly trouble: (error: unknown) => void
+  /** What this worker says of the ids that it mints; nothing before it has seen what the others say. */
+  readonly mints?: (() => MintReport) | undefined
+  /** What the others said when this worker came. */
+  readonly onFirstReports?: ((reports: readonly MintReport[]) => void) | undefined
 }
 
 interface Seen {
@@ -64,6 +69,8 @@ export class Membership {
   #wellFor = 0
   #timer: Timer | undefined
   #round: Promise<void> | undefined
+  /** What every worker said last, this one included, as of one moment; null: one of them said nothing, or nothing lately. */
+  #reports: readonly (MintReport | null)[] | undefined
   #stopped = false
 
   constructor(options: MembershipOptions) {
@@ -107,6 +114,12 @@ export class Membership {
 
   isLiving(id: string): boolean {
     return id === this.#options.self.id || this.#seen.has(id)
+  }
+
+  /** What the web workers said of the ids that they mint, all at one moment; undefined where one of them does not say. */
+  get mintReports(): readonly MintReport[] | undefined {
+    const said = this.#reports?.filter(report => report !== null)
+    return said && said.length === this.#reports!.length ? said : undefined
   }
 
   /** Every member that is not known to be dead, this one included. */
@@ -159,7 +172,9 @@ export class Membership {
   async #renew(): Promise<void> {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
-    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives])
+    // Others' come first: what they have said of shards that this one may get is kept to.
+    const report = this.#reports ? this.#options.mints?.() : undefined
+    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, report])
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
       // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
@@ -206,8 +221,26 @@ export class Membership {
       } else seen.stoodStill += elapsed
     }
     for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
+    this.#takeReports(everybody)
     if (changed) this.#options.onChange(this.members())
     for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) this.#bury(id)
+  }
+
+  #takeReports(everybody: Readonly<Record<string, string>>): void {
+    const { self, timing, mints, onFirstReports } = this.#options
+    if (!mints) return
+    const isFirst = this.#reports === undefined
+    const reports: (MintReport | null)[] = []
+    for (const [id, text] of Object.entries(everybody)) {
+      const [, role, , , , , report] = JSON.parse(text) as [number, Member["role"], ...unknown[]]
+      // The shards of a dead one are spoken for by whoever has them next.
+      if (role !== "web" || this.#dead.has(id)) continue
+      // One that may be dead says nothing of what becomes of its shards.
+      const isOld = !isFirst && id !== self.id && this.#seen.get(id)!.stoodStill > 2 * timing.renewEvery
+      reports.push(isOld ? null : ((report ?? null) as MintReport | null))
+    }
+    this.#reports = reports
+    if (isFirst) onFirstReports?.(reports.filter(report => report !== null))
   }
 
   /** Beside the rounds: however slow the declaration is, this worker goes on showing itself. */

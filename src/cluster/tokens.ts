@@ -31,6 +31,7 @@ export interface AccessSession extends Partial<AccountBars> {
   /** Of the whole service. Like what bars and what is told of an account, workers of the version before leave it out of the cache. */
   permissions?: string[]
   typing_indicators?: boolean
+  read_receipts?: boolean
   /** `GET /users/@me` is answered with it: see renewing.ts. */
   account?: OwnAccount
   token_hash: string

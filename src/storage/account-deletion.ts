@@ -100,6 +100,20 @@ export const accountDeletionStorage = (sql: Sql) => {
       ids(sql<{ id: Snowflake }[]>`
         SELECT channel_id AS id FROM channel_overrides WHERE target_id = ${user} AND type = 'member' ORDER BY id`),
 
+    /** His notes, and DMs with people who are gone as well: nobody can read them any more. */
+    deserted: (user: Snowflake): Promise<Snowflake[]> =>
+      ids(sql<{ id: Snowflake }[]>`
+        SELECT d.id FROM direct_channels d LEFT JOIN users u ON u.id = d.other_id
+        WHERE d.user_id = ${user} AND (d.other_id IS NULL OR u.deletion_status = 'purged')
+        UNION ALL
+        SELECT d.id FROM direct_channels d JOIN users u ON u.id = d.user_id
+        WHERE d.other_id = ${user} AND u.deletion_status = 'purged'
+        ORDER BY id`),
+
+    async eraseDirects(ids: readonly Snowflake[]): Promise<void> {
+      await sql`DELETE FROM direct_channels WHERE id = ANY(${[...ids]}::bigint[])`
+    },
+
     /** Everybody to whom he is something, or who is something to him. */
     related: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`

@@ -63,8 +63,9 @@ export const forgetChannel = defineWrite<{ id: Snowflake; server_id: Snowflake }
 export const channelsStorage = (sql: Sql) => ({
   /** The home that a channel lives in. */
   async homeOf(channel: Snowflake): Promise<Snowflake | undefined> {
-    const [row] = await sql<{ server_id: Snowflake }[]>`SELECT server_id FROM channels WHERE id = ${channel}`
-    return row?.server_id
+    const [row] = await sql<{ home: Snowflake }[]>`
+      SELECT server_id AS home FROM channels WHERE id = ${channel} UNION ALL SELECT id FROM direct_channels WHERE id = ${channel}`
+    return row?.home
   },
 
   async ofServer(server: Snowflake): Promise<Snowflake[]> {

@@ -13,7 +13,10 @@ interface Server {
   readonly version: string
   readonly user: string
   readonly schema: string
+  readonly database: string
   readonly mayCreate: boolean
+  /** What searches stand on is there, or can be made. */
+  readonly mayHaveTrigrams: boolean
 }
 
 /** Throws with what is wrong and what would help. */
@@ -29,13 +32,29 @@ export async function checkServer(sql: Sql): Promise<Server> {
       user: string
       schema: string | null
       may_create: boolean | null
+      database: string
+      has_trigrams: boolean
     }[]
   >`
     SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
       current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS standby,
       current_setting('transaction_read_only') AS read_only, current_setting('synchronous_commit') AS synchronous_commit,
-      current_user AS user, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS may_create`
-  const { version, number, encoding, standby, read_only, synchronous_commit, user, schema, may_create } = server!
+      current_user AS user, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS may_create,
+      current_database() AS database,
+      has_database_privilege(current_database(), 'CREATE') OR EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm') AS has_trigrams`
+  const {
+    version,
+    number,
+    encoding,
+    standby,
+    read_only,
+    synchronous_commit,
+    user,
+    schema,
+    may_create,
+    database,
+    has_trigrams,
+  } = server!
   if (Math.floor(number / 10_000) < oldest)
     throw new Error(`this is PostgreSQL ${version}; ${oldest} or later is needed`)
   if (standby) throw new Error("this is a standby, which takes no writes; DATABASE_URL must name the primary")
@@ -49,7 +68,7 @@ export async function checkServer(sql: Sql): Promise<Server> {
       `synchronous_commit is ${synchronous_commit} though it was asked to be on: something in between drops the settings of a connection, and what is acknowledged could be lost`,
     )
   if (schema === null) throw new Error(`the user ${user} has no schema to use; look at search_path`)
-  return { version, user, schema, mayCreate: may_create === true }
+  return { version, user, schema, database, mayCreate: may_create === true, mayHaveTrigrams: has_trigrams }
 }
 
 /** Throws unless locks hold, on which the fence against a dead worker's writes and the order of migrations rest. */

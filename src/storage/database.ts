@@ -14,6 +14,8 @@ export interface PoolOptions {
   name: string
   /** Also with a database that takes no writes; else such a connection is ended as soon as it stands. */
   evenReadOnly?: boolean
+  /** PostgreSQL's settings on each connection. */
+  settings?: Readonly<Record<string, string>>
   /** Ends a transaction whose process was paused, so that it cannot hold row locks. */
   idleInTransactionTimeout?: number
 }
@@ -87,6 +89,7 @@ function connect(options: PoolOptions, onclose: () => void): Sql {
       statement_timeout: options.statementTimeout,
       // Whatever the server's default: what is acknowledged is on disk.
       synchronous_commit: "on",
+      ...options.settings,
       ...(options.idleInTransactionTimeout
         ? { idle_in_transaction_session_timeout: options.idleInTransactionTimeout }
         : {}),
@@ -104,6 +107,10 @@ export function isDataError(error: unknown): error is postgres.PostgresError {
 export const isTakenBack = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && (error.code === "40001" || error.code === "40P01")
 
+/** Somebody else holds a table for longer than `lock_timeout`. */
+export const isLockTimeout = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && error.code === "55P03"
+
 /** PostgreSQL, or the way to it, did not answer in time. */
 class NoAnswer extends Error {
   readonly code = "NO_ANSWER"
@@ -119,6 +126,10 @@ export function isAway(error: unknown): boolean {
   // FATAL ends the session with PostgreSQL, whatever the reason.
   return ("severity" in error && error.severity === "FATAL") || awayCodes.test(String(error.code))
 }
+
+/** Whether a statement was ended because it took too long, there or here. */
+export const isStoppedStatement = (error: unknown): boolean =>
+  error instanceof NoAnswer || (error instanceof postgres.PostgresError && error.code === "57014")
 
 /** Whether nothing more can be asked on the connection that the error came from. */
 export const isSessionOver = (error: unknown): boolean =>

@@ -38,6 +38,14 @@ export const emojisStorage = (sql: Sql) => ({
     return new Map(rows.map(({ id, username }) => [id, username]))
   },
 
+  /** Of which server an emoji is, and whether somebody is in it. */
+  async usableBy(id: Snowflake, user: Snowflake): Promise<{ server_id: Snowflake; is_member: boolean } | undefined> {
+    const [row] = await sql<{ server_id: Snowflake; is_member: boolean }[]>`
+      SELECT server_id, EXISTS (SELECT FROM members m WHERE m.server_id = e.server_id AND m.user_id = ${user}) AS is_member
+      FROM emojis e WHERE id = ${id}`
+    return row
+  },
+
   async file(id: Snowflake): Promise<(FileState & { server_id: Snowflake }) | undefined> {
     const [row] = await sql<(FileState & { server_id: Snowflake })[]>`
       SELECT server_id, file, content_type, hash, size FROM emojis WHERE id = ${id}`

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { MessageState } from "../domain/states.ts"
+import type { MessageState, PinsState } from "../domain/states.ts"
 import type { Sql, Statement, Statements } from "./database.ts"
+import { endUploadUses } from "./uploads.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
 
 export interface MessageRow {
@@ -31,29 +32,27 @@ export const insertMessage = defineWrite<MessageRow>(
   nonceRepeated,
 )
 
-/** What a webhook sent: the webhook is its author, whose name and picture are kept as they were shown. */
-export interface WebhookMessageRow extends Pick<
-  MessageRow,
-  "channel_id" | "id" | "server_id" | "author_id" | "content" | "nonce"
-> {
-  webhook_name: string
-  webhook_avatar_url?: string | null
-  embeds?: readonly unknown[] | null
-}
+/** A message with what it has beside its text. What a webhook sent keeps its name and picture as they were shown: the webhook is its author. */
+export type FullMessageRow = MessageRow &
+  Pick<MessageState, "webhook_id" | "webhook_name" | "webhook_avatar_url" | "embeds" | "attachments" | "poll">
 
 /** Beside `insertMessage`, which is the statement that there is most of, and stays as narrow as it is. */
-export const insertWebhookMessage = defineWrite<WebhookMessageRow>(
-  "insertWebhookMessage",
+export const insertFullMessage = defineWrite<FullMessageRow>(
+  "insertFullMessage",
   (sql, rows) => sql`
-    INSERT INTO messages (channel_id, id, server_id, author_id, content, nonce, webhook_id, webhook_name, webhook_avatar_url, embeds)
-    SELECT t.channel_id, t.id, t.server_id, t.author_id, t.content, t.nonce, t.author_id, t.webhook_name, t.webhook_avatar_url, t.embeds::json
+    INSERT INTO messages (${sql.unsafe(messageColumns)}, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, poll)
+    SELECT t.channel_id, t.id, t.server_id, t.author_id, t.content, t.reply_to_id, t.nonce, t.webhook_id, t.webhook_name, t.webhook_avatar_url,
+      t.embeds::json, t.attachments::json, t.poll::json
     FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[],
-      ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "nonce")}::text[],
-      ${column(rows, "webhook_name")}::text[], ${column(rows, "webhook_avatar_url")}::text[],
-      ${rows.map(({ embeds }) => (embeds ? JSON.stringify(embeds) : null))}::text[])
-      AS t (channel_id, id, server_id, author_id, content, nonce, webhook_name, webhook_avatar_url, embeds)`,
+      ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[],
+      ${column(rows, "webhook_id")}::bigint[], ${column(rows, "webhook_name")}::text[], ${column(rows, "webhook_avatar_url")}::text[],
+      ${jsonOf(rows, "embeds")}::text[], ${jsonOf(rows, "attachments")}::text[], ${jsonOf(rows, "poll")}::text[])
+      AS t (${sql.unsafe(messageColumns)}, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, poll)`,
   nonceRepeated,
 )
+
+const jsonOf = (rows: readonly FullMessageRow[], key: "embeds" | "attachments" | "poll") =>
+  rows.map(row => (row[key] ? JSON.stringify(row[key]) : null))
 
 export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake; content: string; edited_at: number }>(
   "updateContent",
@@ -74,8 +73,16 @@ export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake;
     const left = rows.filter(row => row.nonce !== null)
     const gone = rows.filter(row => row.nonce === null)
     return sql`
-      WITH left_over AS (
-        UPDATE messages SET deleted = true, content = NULL, reply_to_id = NULL, edited_at = NULL, embeds = NULL, webhook_avatar_url = NULL
+      WITH deleted_here AS MATERIALIZED (
+        SELECT * FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[]) AS t (channel_id, id)),
+      ${endUploadUses(sql, "deleted_here")},
+      polls_left AS (
+        UPDATE polls SET gone = true, ends_at = NULL
+        FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[]) AS t (channel_id, id)
+        WHERE polls.channel_id = t.channel_id AND polls.message_id = t.id),
+      left_over AS (
+        UPDATE messages SET deleted = true, content = NULL, reply_to_id = NULL, edited_at = NULL, embeds = NULL, webhook_avatar_url = NULL,
+          attachments = NULL, reactions = NULL, poll = NULL, pinned_at = NULL
         FROM unnest(${column(left, "channel_id")}::bigint[], ${column(left, "id")}::bigint[]) AS t (channel_id, id)
         WHERE messages.channel_id = t.channel_id AND messages.id = t.id)
       DELETE FROM messages USING unnest(${column(gone, "channel_id")}::bigint[], ${column(gone, "id")}::bigint[]) AS t (channel_id, id)
@@ -101,15 +108,18 @@ export const putMessageDeletion = defineWrite<MessageDeletion>(
     ON CONFLICT DO NOTHING`,
 )
 
-const columns = (sql: Sql) => sql`
+/** What a `MessageState` has, of `messages m` and `users u`. */
+export const messageFields = (sql: Sql) => sql`
   m.id, m.channel_id, m.server_id, m.author_id, coalesce(u.username, m.webhook_name, 'User ' || m.author_id) AS author_username, coalesce(u.bot, false) AS author_bot,
   coalesce(u.badges, '{}') AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce, m.webhook_id, m.webhook_name, m.webhook_avatar_url, m.embeds,
-  m.deleted, false AS pinned`
+  m.deleted,
+  m.attachments, m.reactions, m.poll, m.pinned_at`
 
 export interface Page {
   limit: number
   before?: Snowflake | undefined
   after?: Snowflake | undefined
+  around?: Snowflake | undefined
 }
 
 /** Key of a message among those of its server's home. */
@@ -118,20 +128,43 @@ export const messageKey = (channel: Snowflake, id: Snowflake) => `${channel}:${i
 export const nonceKey = (channel: Snowflake, author: Snowflake, nonce: string) => `${channel}:${author}:${nonce}`
 
 export const messagesStorage = (sql: Sql) => ({
-  /** Newest first; with `after` alone oldest first. */
-  async page(channel: Snowflake, { limit, before, after }: Page): Promise<MessageState[]> {
+  /** Newest first; with `after` alone oldest first. `around` wins over `before`, that over `after`. */
+  async page(channel: Snowflake, { limit, before, after, around }: Page): Promise<MessageState[]> {
+    if (around !== undefined) {
+      const newer = Math.floor((limit - 1) / 2)
+      return sql<MessageState[]>`
+        (SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+          WHERE m.channel_id = ${channel} AND m.id > ${around} AND NOT m.deleted ORDER BY m.id LIMIT ${newer})
+        UNION ALL
+        (SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+          WHERE m.channel_id = ${channel} AND m.id <= ${around} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit - newer})
+        ORDER BY id DESC`
+    }
     if (before === undefined && after !== undefined)
       return sql<MessageState[]>`
-        SELECT ${columns(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+        SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
         WHERE m.channel_id = ${channel} AND m.id > ${after} AND NOT m.deleted ORDER BY m.id LIMIT ${limit}`
     return sql<MessageState[]>`
-      SELECT ${columns(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+      SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
       WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit}`
+  },
+
+  /** The latest pin first. */
+  async pinned(channel: Snowflake, limit: number): Promise<MessageState[]> {
+    return sql<MessageState[]>`
+      SELECT ${messageFields(sql)} FROM pins p JOIN messages m ON m.channel_id = ${channel} AND m.id = p.message_id LEFT JOIN users u ON u.id = m.author_id
+      WHERE p.channel_id = ${channel} AND NOT m.deleted ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`
+  },
+
+  async pins(channel: Snowflake): Promise<PinsState> {
+    const [row] = await sql<PinsState[]>`
+      SELECT count(*)::int AS count, coalesce(max(pinned_at), 0) AS latest FROM pins WHERE channel_id = ${channel}`
+    return row!
   },
 
   async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {
     const rows = await sql<MessageState[]>`
-      SELECT ${columns(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+      SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
       WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`
     return new Map(rows.map(row => [row.id, row]))
   },
@@ -175,9 +208,32 @@ export const messagesStorage = (sql: Sql) => ({
   /** Deletes some of what is left of channels that are gone. @returns how many messages it deleted */
   async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
     const rows = await sql`
-      DELETE FROM messages WHERE (channel_id, id) IN (
-        SELECT channel_id, id FROM messages WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit}) RETURNING 1`
+      WITH purged AS (
+        DELETE FROM messages WHERE (channel_id, id) IN (
+          SELECT channel_id, id FROM messages WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit})
+        RETURNING channel_id, id),
+      ${endUploadUses(sql, "purged")},
+      unindexed AS (
+        DELETE FROM message_search s USING purged WHERE s.channel_id = purged.channel_id AND s.message_id = purged.id),
+      uncalled AS (
+        DELETE FROM message_mentions n USING purged WHERE n.channel_id = purged.channel_id AND n.message_id = purged.id),
+      polls_left AS (
+        UPDATE polls SET gone = true, ends_at = NULL FROM purged WHERE polls.channel_id = purged.channel_id AND polls.message_id = purged.id)
+      SELECT FROM purged`
     return rows.length
+  },
+
+  /**
+   * Deletes some of what searches find of channels that are gone, once their messages are deleted: what was to be read for them,
+   * and what was written beside a deletion. @returns how many rows
+   */
+  async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
+    const ids = [...channels]
+    await sql`DELETE FROM message_search_backlog WHERE channel_id = ANY(${ids}::bigint[])`
+    const { count } = await sql`
+      DELETE FROM message_search WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM message_search WHERE channel_id = ANY(${ids}::bigint[]) LIMIT ${limit}))`
+    return count
   },
 
   /** The next channels that messages name, in the order of ids, and whether they are gone: each is one look into an index. */
@@ -200,7 +256,7 @@ export const messagesStorage = (sql: Sql) => ({
       authors = keys.map(key => key.author),
       nonces = keys.map(key => key.nonce)
     const rows = await sql<MessageState[]>`
-      SELECT ${columns(sql)}
+      SELECT ${messageFields(sql)}
       FROM unnest(${channels}::bigint[], ${authors}::bigint[], ${nonces}::text[]) AS k (channel_id, author_id, nonce)
       JOIN messages m USING (channel_id, author_id, nonce) LEFT JOIN users u ON u.id = m.author_id`
     return new Map(rows.map(row => [nonceKey(row.channel_id, row.author_id, row.nonce!), row]))

@@ -1,10 +1,18 @@
 import { createHash } from "node:crypto"
 import { readdir, readFile } from "node:fs/promises"
+import { setTimeout } from "node:timers/promises"
 import { checkLocks, checkServer } from "./database-check.ts"
-import { openPool, type Sql, type Statements } from "./database.ts"
+import { isLockTimeout, openPool, type Sql, type Statements } from "./database.ts"
 
 /** One number names the lock under which hosts migrate one after another. */
 const migrationLock = 7_301_024
+/**
+ * Whoever waits for a table keeps everybody waiting who comes after him: not for longer than this, then they have their turn.
+ * Longer than `deadlock_timeout`, after which a cleaning of the table makes way. In milliseconds.
+ */
+const lockWait = 3_000
+const lockPause = 2_000
+const lockAttempts = 60
 /**
  * How a file begins that only adds: a program that does not know it goes on beside those that do. Any other file ends the
  * programs of before: they refuse to start, so what they need is taken away only after none of them runs.
@@ -28,23 +36,28 @@ const own = new URL("./migrations/", import.meta.url)
 /**
  * Brings the database up to this version: runs every file of `migrations/` that has not run yet, in order of name, in one
  * transaction. Forward only. A file that has run must not change: its digest is kept and compared. A database that could
- * not keep what it is given is refused.
+ * not keep what it is given is refused. Where others hold a table for long it is tried again; nothing of an attempt stays.
  * @returns the names of the files that ran now
  */
-export async function migrate(url: string, folder = own): Promise<string[]> {
+export async function migrate(url: string, folder = own, waits = { lockWait, lockPause }): Promise<string[]> {
   const options = { url, connections: 1, connectTimeout: 5_000, evenReadOnly: true, name: "starling migrate" }
   const sql = openPool({ ...options, statementTimeout: 600_000 })
   const other = openPool({ ...options, statementTimeout: 5_000 })
   try {
     const server = await checkServer(sql)
-    const fresh = await sql.begin(async transaction => {
+    const run = async (transaction: Statements) => {
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
+      await transaction`SELECT set_config('lock_timeout', ${String(waits.lockWait)}, true)`
       const files = await migrationFiles(folder)
       const ran = await readRan(transaction)
       const missing = missingOf(files, ran)
       if (missing.length > 0 && !server.mayCreate)
         throw new Error(
           `the user ${server.user} may not make tables in the schema ${server.schema}; GRANT CREATE ON SCHEMA ${server.schema} TO ${server.user}`,
+        )
+      if (missing.length > 0 && !server.mayHaveTrigrams)
+        throw new Error(
+          `the user ${server.user} may not make the extension pg_trgm; GRANT CREATE ON DATABASE ${server.database} TO ${server.user}, or CREATE EXTENSION pg_trgm as another`,
         )
       if (missing.length > 0) await prepareTable(transaction)
       for (const { name, text, digest } of missing) {
@@ -58,7 +71,8 @@ export async function migrate(url: string, folder = own): Promise<string[]> {
       }
       await requireTables(transaction, files, server.user)
       return missing.map(({ name }) => name)
-    })
+    }
+    const fresh = await oncePossible(() => sql.begin(run), waits.lockPause)
     await sql.begin(async transaction => {
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
       await checkLocks(transaction, other, migrationLock)
@@ -67,6 +81,17 @@ export async function migrate(url: string, folder = own): Promise<string[]> {
   } finally {
     await Promise.all([sql.end({ timeout: 1 }), other.end({ timeout: 1 })])
   }
+}
+
+async function oncePossible<T>(attempt: () => Promise<T>, pause: number): Promise<T> {
+  for (let attempts = 1; ; attempts++)
+    try {
+      return await attempt()
+    } catch (error) {
+      if (attempts === lockAttempts || !isLockTimeout(error instanceof Error ? (error.cause ?? error) : error))
+        throw error
+      await setTimeout(pause)
+    }
 }
 
 export const migrationsStorage = (sql: Sql) => ({

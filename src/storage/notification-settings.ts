@@ -3,7 +3,7 @@ import { choiceKey, type NotificationChoice } from "../domain/notification-level
 import type { Sql, Statements } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
 
-/** `channel_id` is null where a choice is about the server as a whole; the table says 0. */
+/** `channel_id` is null where a choice is about the server as a whole; the table says 0. `server_id` "0": outside servers. */
 interface ChoiceKey {
   user_id: Snowflake
   server_id: Snowflake
@@ -20,8 +20,11 @@ const channels = (rows: readonly ChoiceKey[]) => rows.map(({ channel_id }) => ch
  * for these rows.
  */
 const isThere = (sql: Statements) => sql`
-  EXISTS (SELECT FROM members m WHERE m.server_id = t.server_id AND m.user_id = t.user_id FOR KEY SHARE SKIP LOCKED)
-  AND (t.channel_id = 0 OR EXISTS (SELECT FROM channels c WHERE c.id = t.channel_id FOR KEY SHARE SKIP LOCKED))`
+  CASE t.server_id
+    WHEN 0 THEN EXISTS (SELECT FROM direct_channels d WHERE d.id = t.channel_id FOR KEY SHARE SKIP LOCKED)
+    ELSE EXISTS (SELECT FROM members m WHERE m.server_id = t.server_id AND m.user_id = t.user_id FOR KEY SHARE SKIP LOCKED)
+      AND (t.channel_id = 0 OR EXISTS (SELECT FROM channels c WHERE c.id = t.channel_id FOR KEY SHARE SKIP LOCKED))
+  END`
 
 export const putNotificationChoice = defineWrite<ChoiceRow>("putNotificationChoice", (sql, rows) => {
   const last = lastOf(rows, rowKey)

@@ -3,9 +3,12 @@ import type { Channel } from "../contract/channels.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
 import { channelObject } from "../domain/channels.ts"
+import { bytesOf } from "../domain/message-sizes.ts"
 import type { Override } from "../domain/permissions.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, RoleState, ServerSettings, ServerState } from "../domain/states.ts"
+import { bytesOfReader } from "../domain/read-state.ts"
+import { WeighedMap } from "../domain/weighed-map.ts"
 import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "./database.ts"
@@ -99,9 +102,9 @@ export const setMemberRoles = defineWrite<{ server_id: Snowflake; user_id: Snowf
 export const insertMember = defineWrite<MemberState & { server_id: Snowflake }>(
   "insertMember",
   (sql, rows) => sql`
-    INSERT INTO members (server_id, user_id, joined_at, temporary)
+    INSERT INTO members (server_id, user_id, joined_at, temporary, since_id)
     SELECT * FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "joined_at")}::bigint[],
-      ${column(rows, "temporary")}::text[]::boolean[])`,
+      ${column(rows, "temporary")}::text[]::boolean[], ${column(rows, "since_id")}::bigint[])`,
 )
 
 /** Whoever is no member is in no call. */
@@ -257,7 +260,7 @@ export const serversStorage = (sql: Sql) => ({
 
   async members(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, MemberState>> {
     const rows = await sql<MemberState[]>`
-      SELECT user_id, joined_at, nickname, roles, timeout_until, timeout_reason, temporary FROM members WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
+      SELECT user_id, joined_at, nickname, roles, timeout_until, timeout_reason, temporary, since_id FROM members WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
     return new Map(rows.map(row => [row.user_id, row]))
   },
 })
@@ -273,6 +276,8 @@ export function newServerState(parts: {
   const { server, roles, channels, overrides = new Map(), voice = new Map(), automod = [] } = parts
   return {
     id: server.id,
+    participants: null,
+    pairs: new Map(),
     name: server.name,
     description: server.description,
     icon_url: server.icon_url,
@@ -291,8 +296,15 @@ export function newServerState(parts: {
     invites: new Map(),
     inviteCount: new Map(),
     leftTimeouts: new Map(),
-    messages: new Map(),
-    nonces: new Map(),
+    messages: new WeighedMap(bytesOf),
+    tails: new WeighedMap(tail => tail.bytes),
+    tailsOnTheWay: new Map(),
+    renames: new Set(),
+    historyReads: new Map(),
+    reactors: new Map(),
+    pins: new Map(),
+    nonces: new WeighedMap(bytesOf),
+    pollVotes: new Map(),
     lastPosts: new Map(),
     webhooks: new Map(),
     emojis: new Map(),
@@ -303,6 +315,10 @@ export function newServerState(parts: {
     refusedNonces: new Map(),
     alerts: new Map(),
     typing: new Map(),
+    readStates: new Map(),
+    ackRanges: new Map(),
+    readers: new WeighedMap(({ ordered }) => ordered.length * bytesOfReader),
+    toldAcks: new Map(),
     voice,
     deleted: false,
   }

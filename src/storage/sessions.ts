@@ -30,6 +30,8 @@ export interface KnownSession extends AccountBars {
   tier_expires_at: number | null
   /** Others see that he types. */
   typing_indicators: boolean
+  /** Others see how far he has read. */
+  read_receipts: boolean
   /** A user's question about himself is answered with it. */
   account: OwnAccount
   token_hash: string
@@ -70,7 +72,8 @@ export const sessionsStorage = (sql: Sql) => ({
   /** A bot is kept out by what keeps its owner out, too. */
   async find(ids: readonly Snowflake[]): Promise<KnownSession[]> {
     return sql<KnownSession[]>`
-      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.bot, u.permissions, coalesce(c.typing_indicators_enabled, true) AS typing_indicators, s.token_hash, s.expires_at, s.last_activity,
+      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.bot, u.permissions, coalesce(c.typing_indicators_enabled, true) AS typing_indicators,
+        coalesce(c.read_receipts_enabled, true) AS read_receipts, s.token_hash, s.expires_at, s.last_activity,
         CASE WHEN u.tier_expires_at <= extract(epoch FROM now()) THEN 'standard' ELSE u.tier END AS tier,
         CASE WHEN u.tier_expires_at > extract(epoch FROM now()) THEN u.tier_expires_at END AS tier_expires_at,
         GREATEST(u.locked_until, o.locked_until) AS locked_until,

@@ -128,6 +128,13 @@ export const usersStorage = (sql: Sql) => ({
     return row
   },
 
+  /** What users are called. */
+  async namesOf(ids: readonly Snowflake[]): Promise<Map<Snowflake, string>> {
+    const rows = await sql<{ id: Snowflake; username: string }[]>`
+      SELECT id, username FROM users WHERE id = ANY(${[...ids]}::bigint[])`
+    return new Map(rows.map(({ id, username }) => [id, username]))
+  },
+
   /** Who is to be told of a user's changes: those who list him, blocked or not, and his servers. */
   async onlookers(id: Snowflake): Promise<{ people: Snowflake[]; servers: Snowflake[] }> {
     const [row] = await sql<{ people: Snowflake[]; servers: Snowflake[] }[]>`
@@ -190,11 +197,14 @@ export function newUserState(parts: {
     call,
     voiceSeconds,
     pairs: new Map(),
+    directs: new Map(),
     oneTimeTokens: new Map(),
     exports: new Map(),
     messaging: new Map(),
     settings: new Map(),
     notifications: new Map(),
+    notified: new Map(),
+    mentions: new Map(),
     notificationChoices: new Map(),
     places: new Map(),
   }

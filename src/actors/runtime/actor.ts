@@ -2,6 +2,7 @@ import type { ErrorCode } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Dispatch, JobRequest } from "../../contract/registry.ts"
 import type { Audience } from "../../domain/audience.ts"
+import type { LinkTo } from "../../domain/attachments.ts"
 import type { Control } from "../../domain/control.ts"
 import type { Regard } from "../../domain/presences.ts"
 import type { Storage } from "../../storage/storage.ts"
@@ -34,8 +35,19 @@ export interface NeedKind<Home, Value> {
   readonly name: string
   /** How many the home keeps; at twice as many the oldest are forgotten. */
   readonly keep: number
+  /** The same of bytes, where one may be large. */
+  readonly keepBytes?: number
   readonly map: (home: Home) => Map<string, Value | null>
-  readonly load: (storage: Storage, homeId: Snowflake, keys: readonly string[]) => Promise<ReadonlyMap<string, Value>>
+  /** How many bytes they take together; for `keepBytes`. */
+  readonly bytes?: (home: Home) => number
+  /** `home`: for what has to be put together with what turns decide meanwhile. `now`: when it was asked for. */
+  readonly load: (
+    storage: Storage,
+    homeId: Snowflake,
+    keys: readonly string[],
+    home: Home,
+    now: number,
+  ) => Promise<ReadonlyMap<string, Value>>
 }
 export interface Need<Home> {
   readonly kind: NeedKind<Home, unknown>
@@ -53,6 +65,8 @@ export interface Tell {
   readonly id: Snowflake
   readonly command: string
   readonly input: unknown
+  /** Of what passes: it is told at most once, without a row. */
+  readonly isEphemeral?: true
 }
 
 /** A control entry for the workers interested in this home and, beside them, for those named in `also`. */
@@ -95,6 +109,8 @@ export interface Effects<Home, Reply> {
   readonly publish?: readonly Publication[]
   /** What others see of the user whose home it is may have changed, or what one of them may see; looked at once that is committed. */
   readonly presence?: true | Regard
+  /** Asked by a door: the answer waits until whatever this home has told these before has arrived, and stands in the logs of their listeners. */
+  readonly settled?: readonly Snowflake[]
   /** Workers that take this home's events from this turn on. */
   readonly interest?: readonly string[]
   /** To the caller, after all of the above. */
@@ -113,6 +129,8 @@ export interface TurnContext<Home, State> extends Moment {
   /** The actor's own part of its home. */
   readonly state: Readonlied<State>
   readonly home: Readonlied<Home>
+  /** Where anybody who is told may read a file of a message, for a day from now. */
+  readonly linkTo: LinkTo
 }
 
 /** A command: loads what it `needs`, then decides in one synchronous turn that awaits nothing. */

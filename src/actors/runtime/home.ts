@@ -13,6 +13,8 @@ export class Again extends Error {
   }
 }
 
+const loadName = ({ name }: NeedKind<unknown, unknown>, key: string) => `${name} ${key}`
+
 interface CleanWaiter {
   readonly after: number
   readonly resolve: () => void
@@ -74,45 +76,58 @@ export class Home {
     return new Promise((resolve, reject) => this.#cleanWaiters.push({ after: this.#applied, resolve, reject }))
   }
 
-  /** Loads what is not in memory yet; undefined when all is there. */
-  loadMissing(needs: readonly Need<never>[], storage: Storage): Promise<unknown> | undefined {
-    let loads: Promise<void>[] | undefined
+  /** Loads what is not in memory yet, of each kind together; undefined when all is there. */
+  loadMissing(needs: readonly Need<never>[], storage: Storage, now: number): Promise<unknown> | undefined {
+    let loads: Set<Promise<void>> | undefined
+    let missing: Map<NeedKind<unknown, unknown>, Set<string>> | undefined
     for (const { kind, key } of needs as readonly Need<unknown>[]) {
       if (kind.map(this.state).has(key)) continue
-      ;(loads ??= []).push(this.#load(kind, key, storage))
+      loads ??= new Set()
+      const underWay = this.#loads.get(loadName(kind, key))
+      if (underWay) {
+        loads.add(underWay)
+        continue
+      }
+      missing ??= new Map()
+      const keys = missing.get(kind)
+      if (keys) keys.add(key)
+      else missing.set(kind, new Set([key]))
     }
+    for (const [kind, keys] of missing ?? []) loads!.add(this.#load(kind, [...keys], storage, now))
     return loads && Promise.all(loads)
   }
 
-  #load(kind: NeedKind<unknown, unknown>, key: string, storage: Storage): Promise<void> {
-    const name = `${kind.name} ${key}`
-    let load = this.#loads.get(name)
-    if (!load) {
-      load = kind
-        .load(storage, this.id, [key])
-        .then(found => {
-          // A turn may have made it known meanwhile; the turn is right.
-          const map = kind.map(this.state)
-          if (!map.has(key)) map.set(key, found.get(key) ?? null)
-        })
-        .finally(() => this.#loads.delete(name))
-      this.#loads.set(name, load)
-    }
+  #load(kind: NeedKind<unknown, unknown>, keys: readonly string[], storage: Storage, now: number): Promise<void> {
+    const load = kind
+      .load(storage, this.id, keys, this.state, now)
+      .then(found => {
+        const map = kind.map(this.state)
+        // A turn may have made one known meanwhile; the turn is right.
+        for (const key of keys) if (!map.has(key)) map.set(key, found.get(key) ?? null)
+      })
+      .finally(() => {
+        for (const key of keys) this.#loads.delete(loadName(kind, key))
+      })
+    for (const key of keys) this.#loads.set(loadName(kind, key), load)
     return load
   }
 
   /** Whether it holds more facts than it should; then turns wait until it is clean, and the oldest are forgotten. */
   get overfull(): boolean {
-    return this.#facts.some(kind => kind.map(this.state).size > 2 * kind.keep)
+    return this.#facts.some(kind => this.#holdsTooMany(kind, 2))
+  }
+
+  #holdsTooMany({ keep, keepBytes = Infinity, map, bytes }: NeedKind<unknown, unknown>, times: number): boolean {
+    return map(this.state).size > times * keep || (bytes?.(this.state) ?? 0) > times * keepBytes
   }
 
   /** Only while clean: what is forgotten is loaded again from PostgreSQL, which must know all of it. */
   forgetOldFacts(): void {
     for (const kind of this.#facts) {
+      if (!this.#holdsTooMany(kind, 2)) continue
       const map = kind.map(this.state)
-      let surplus = map.size > 2 * kind.keep ? map.size - kind.keep : 0
       for (const key of map.keys()) {
-        if (surplus-- <= 0) break
+        if (!this.#holdsTooMany(kind, 1)) break
         map.delete(key)
       }
     }

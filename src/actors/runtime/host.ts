@@ -10,9 +10,10 @@ import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
 import { markTell } from "../../storage/tells.ts"
-import type { ActorKind, Command, Creation, Effects, HomeKind, Publication } from "./actor.ts"
+import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
 import { Again, Home } from "./home.ts"
 import type { LaneQueue } from "./lane-queue.ts"
+import type { Mints } from "./mints.ts"
 import type { Outbox, SentTell } from "./outbox.ts"
 import { toItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
@@ -41,11 +42,16 @@ export interface HostOptions {
   readonly storage: Storage
   readonly lane: () => LaneQueue
   readonly outbox: () => Outbox
+  readonly mints: Mints
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
+  /** The same to another home: what comes of it nobody waits for. */
+  readonly tellOnce: (tell: Tell) => void
   readonly removeInterest: (shard: Shard, interests: readonly { home: Snowflake; worker: string }[]) => void
   /** What a user shows has changed, or to whom, and that is committed. */
   readonly presenceChanged: (user: Snowflake, regard: Regard | undefined) => void
+  /** Where a file of a message may be read by whoever is told, for a day from `now`. */
+  readonly signedPath: (file: string, now: number) => string
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
   readonly bounds: {
@@ -171,14 +177,14 @@ export class Host {
     command: Creation<unknown, unknown, unknown>,
     commission: Commission,
   ): Promise<unknown> {
-    const { clock } = this.#options
+    const { clock, mints } = this.#options
     const now = clock.now()
-    const id = shard.newId(now)
-    const effects = command.create({ id, now, newId: () => shard.newId(now) }, commission.input)
+    const id = shard.newId(mints.moment(now))
+    const effects = command.create({ id, now, newId: () => shard.newId(mints.moment(now)) }, commission.input)
     const home = new Home(id, shard, kind, effects.home, clock.monotonic())
     this.#homes.set(id, home)
     this.#options.metrics.homes.activations.inc()
-    return this.#decide(home, effects, commission)
+    return this.#decide(home, effects, commission, now)
   }
 
   async #find(
@@ -213,7 +219,8 @@ export class Host {
     commission: Commission,
     id: Snowflake,
   ): Promise<unknown> {
-    const { storage, clock } = this.#options
+    const { storage, clock, mints } = this.#options
+    let hasRoom = false
     for (;;) {
       if (home.dropped) throw new Again()
       const state = actor.find(home.state, id)
@@ -221,9 +228,11 @@ export class Host {
         return this.#afterCommit(home, () => {
           throw fail(actor.missing)
         })
-      if (home.overfull) {
+      // Once: what one command needs may be too much by itself.
+      if (!hasRoom && home.overfull) {
         await home.whenClean()
-        if (home.clean) home.forgetOldFacts()
+        hasRoom = home.clean
+        if (hasRoom) home.forgetOldFacts()
         continue
       }
       const needs = command.needs?.(commission.input, {
@@ -232,7 +241,7 @@ export class Host {
         home: home.state,
         suspect: commission.suspect ?? false,
       })
-      const loads = needs && home.loadMissing(needs, storage)
+      const loads = needs && home.loadMissing(needs, storage, clock.now())
       if (loads) {
         await loads
         continue
@@ -242,15 +251,32 @@ export class Host {
       const now = clock.now()
       let effects: Effects<unknown, unknown>
       try {
-        effects = command.turn({ state, home: home.state, now, newId: () => home.shard.newId(now) }, commission.input)
+        effects = command.turn(
+          {
+            state,
+            home: home.state,
+            now,
+            newId: () => home.shard.newId(mints.moment(now)),
+            linkTo: file => this.#options.signedPath(file, now),
+          },
+          commission.input,
+        )
       } catch (error) {
         if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
         return this.#afterCommit(home, () => {
           throw error
         })
       }
-      return this.#decide(home, effects, commission)
+      const reply = this.#decide(home, effects, commission, now)
+      const { settled } = effects
+      return settled && !commission.tell ? reply.then(known => this.#settled(home, settled, known)) : reply
     }
+  }
+
+  async #settled<T>(home: Home, targets: readonly Snowflake[], reply: T): Promise<T> {
+    await this.barrier()
+    await this.#options.outbox().told(home.shard.number, targets)
+    return reply
   }
 
   /** A2 */
@@ -259,7 +285,8 @@ export class Host {
     return answer()
   }
 
-  #decide(home: Home, effects: Effects<unknown, unknown>, commission: Commission): Promise<unknown> {
+  #decide(home: Home, effects: Effects<unknown, unknown>, commission: Commission, now: number): Promise<unknown> {
+    const { mints } = this.#options
     const publish = effects.publish ?? []
     const stored = publish.filter(isStored)
     for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
@@ -287,6 +314,10 @@ export class Host {
     }
     effects.apply?.(home.state)
     home.applied()
+    const hearers = stored.flatMap(publication =>
+      publication.kind === "tell" && publication.command === "hear" ? [publication.id] : [],
+    )
+    const hold = mints.hold(now, hearers.length > 0)
     return new Promise((resolve, reject) =>
       this.#options.lane().add({
         home,
@@ -296,11 +327,15 @@ export class Host {
         requestId: commission.requestId,
         reply: effects.reply,
         resolve: reply => {
+          mints.appended(hold)
+          if (hearers.length > 0) this.#options.outbox().whenTold(home.shard.number, hearers, () => mints.arrived(hold))
           sendEphemeral()
           lookAtPresence()
           resolve(reply)
         },
         reject: error => {
+          mints.appended(hold)
+          mints.arrived(hold)
           // Nobody knows whether it was committed: looking costs little.
           lookAtPresence()
           reject(error)
@@ -361,6 +396,7 @@ export class Host {
 
   #sendEphemeral(home: Home, publish: readonly Publication[]): void {
     for (const publication of publish) {
+      if (publication.kind === "tell" && publication.isEphemeral) this.#options.tellOnce(publication)
       if (isStored(publication) || publication.kind !== "event") continue
       const header: LogHeader = [
         "x",
@@ -431,4 +467,7 @@ export class Host {
   }
 }
 
-const isStored = (publication: Publication) => publication.kind !== "event" || publication.event.delivery === "stored"
+function isStored(publication: Publication): boolean {
+  if (publication.kind === "tell") return !publication.isEphemeral
+  return publication.kind !== "event" || publication.event.delivery === "stored"
+}

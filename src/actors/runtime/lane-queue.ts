@@ -240,7 +240,8 @@ export class LaneQueue {
       .map(({ kind }) => kind.conflicts[error.constraint_name ?? ""])
       .find(code => code !== undefined)
     this.#options.dropHome(guilty.home)
-    if (conflict === "done") return guilty.resolve(undefined)
+    // What it published then may still be on its way, from here or as rows of a former owner.
+    if (conflict === "done") return this.#options.publisher.publish([], () => guilty.resolve(undefined)) // G1
     if (conflict === "again") return guilty.reject(new Again(true))
     this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)

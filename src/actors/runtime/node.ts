@@ -14,6 +14,7 @@ import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
 import type { PresenceChange } from "../../domain/presences.ts"
+import { mintedUpTo, type MintedUpTo } from "../../domain/minted.ts"
 import { epochMs, idOf, shardCount, shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -21,12 +22,15 @@ import { fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { isAway } from "../../storage/database.ts"
 import type { Lane } from "../../storage/lanes.ts"
+import type { MessagePlace } from "../../storage/search.ts"
 import type { Storage } from "../../storage/storage.ts"
 import { channelActor } from "../channel.ts"
+import { directActor } from "../direct.ts"
 import { serverActor } from "../server.ts"
 import { userActor } from "../user.ts"
 import type { Ask, Create } from "./actor.ts"
-import { Host } from "./host.ts"
+import { Host, type HostOptions } from "./host.ts"
+import { Mints } from "./mints.ts"
 import { LaneQueue } from "./lane-queue.ts"
 import { Outbox } from "./outbox.ts"
 import { Presences, type PresenceTiming } from "./presences.ts"
@@ -68,9 +72,12 @@ export interface NodeOptions {
   readonly keys: RedisKeys
   readonly storage: Storage
   readonly jobs: JobQueue
+  readonly signedPath: HostOptions["signedPath"]
   readonly revoke: (sessions: readonly string[]) => Promise<void>
   /** Makes every worker look at these sessions anew. */
   readonly renew: (sessions: readonly string[]) => Promise<void>
+  /** See `OutboxOptions`. */
+  readonly index: (messages: readonly MessagePlace[]) => Promise<void>
   readonly topology: NodeTopology
   /** The homes of some shards whose events this worker's log takes, with the row from which it holds them. */
   readonly servedHomes?: ((shards: ReadonlySet<number>) => [home: Snowflake, from: number][]) | undefined
@@ -98,6 +105,8 @@ export interface ClusterNode {
   readonly streams: WorkerStreams
   readonly membership: Membership
   readonly presences: Pick<Presences, "of" | "lookUp">
+  /** Up to when everything that was minted stood in the delivery logs, as of a moment ago; undefined: not known now. */
+  mintedUpTo(): MintedUpTo | undefined
   /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
   readonly isRealLog: (worker: string) => Promise<boolean>
   /** Takes part: reads its streams, shows itself, takes its shards. */
@@ -180,18 +189,24 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         await clock.sleep(500)
       }
   }
+  const mints = new Mints(clock)
   const host: Host = new Host({
-    actors: [serverActor, channelActor, userActor] as never,
+    actors: [serverActor, channelActor, directActor, userActor] as never,
     storage,
     lane: () => lane!,
     outbox: () => outbox,
+    mints,
     appendEphemeral: (worker, fields) => {
       logs.appendEphemeral(worker, fields).catch(trouble("log"))
+    },
+    tellOnce: tell => {
+      router.tellOnce(tell).catch((error: unknown) => log.debug({ err: error, command: tell.command }, "not told"))
     },
     removeInterest: (shard, list) => {
       removeInterest(shard, list).catch(trouble("log"))
     },
     presenceChanged: (user, regard) => presences.changed(user, regard),
+    signedPath: options.signedPath,
     serving: () => membership.serving,
     bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
     clock,
@@ -211,6 +226,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     },
     tell: tell => router.tell(tell),
     addJob: job => options.jobs.add(job),
+    index: options.index,
     revoke: options.revoke,
     renew: options.renew,
     readRows: shards => storage.placement.outbox(shards),
@@ -366,6 +382,10 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       options.onDeath(worker)
     },
     onOver: over,
+    mints: self.role === "web" ? () => mints.report(host.shards.values()) : undefined,
+    onFirstReports: reports => {
+      if (reports.length > 0) mints.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
+    },
     trouble: trouble("membership"),
   })
 
@@ -378,6 +398,10 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     streams,
     membership,
     presences,
+    mintedUpTo: () => {
+      const reports = membership.mintReports
+      return reports && mintedUpTo(reports, directory.shards)
+    },
     isRealLog: async worker => {
       const at = logs.at(worker)
       if (!keys.isLater(at) || realLogs.get(worker) === at) return true
@@ -433,7 +457,11 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
             if (replicationsOf(connection) !== replicationsOf(renewing)) connection.disconnect(true)
       })
       await directory.loadAll()
-      if (self.role === "web") await keeper.start()
+      if (self.role !== "web") return
+      // After everybody has ended at once nobody but PostgreSQL knows up to when ids were spoken for.
+      const bound = await storage.deliveries.takeBound(self.id)
+      if (bound !== undefined) mints.beginAfter(bound)
+      await keeper.start()
     },
     check() {
       if (!membership.serving) throw new Error("not renewed in time")

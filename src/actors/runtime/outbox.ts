@@ -1,5 +1,5 @@
 import type { JobRequest } from "../../contract/registry.ts"
-import { Failure } from "../../contract/errors.ts"
+import { Failure, unavailable } from "../../contract/errors.ts"
 import { gapPart, type AppendAnswer, type LogPart } from "../../cluster/delivery-log.ts"
 import type { Interest } from "../../cluster/interests.ts"
 import type { OwnedShard } from "../../cluster/shard-hash.ts"
@@ -8,8 +8,10 @@ import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { OutboxRow } from "../../storage/lanes.ts"
+import type { MessagePlace } from "../../storage/search.ts"
 import type { Publisher } from "./lane-queue.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
+import { messagesIn } from "./search-index.ts"
 import type { Shard } from "./shard.ts"
 
 /** Shards whose interests are written at once. */
@@ -50,6 +52,8 @@ export interface OutboxOptions {
   /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
   readonly tell: (tell: SentTell) => Promise<void>
   readonly addJob: (job: JobRequest) => Promise<void>
+  /** Has the search index read these messages; resolves when it has. */
+  readonly index: (messages: readonly MessagePlace[]) => Promise<void>
   readonly revoke: (sessions: readonly string[]) => Promise<void>
   /** Makes every worker look at these sessions anew. */
   readonly renew: (sessions: readonly string[]) => Promise<void>
@@ -92,7 +96,8 @@ export class Outbox implements Publisher {
   #unconfirmed = 0
   /** With when that was by the clock, and by the time in which Redis was well. */
   readonly #confirmed: { row: Row; at: number; wellAt: number }[] = []
-  readonly #tells = new Map<string, Promise<void>>()
+  /** By the shard that tells and the one that is told: the last tell that is on its way. */
+  readonly #tells = new Map<number, Map<number, Promise<void>>>()
   /** Shards with interest that is not saved yet. */
   readonly #touched = new Set<Shard>()
   readonly #sweeper: Timer
@@ -134,11 +139,18 @@ export class Outbox implements Publisher {
 
   /** Rows of a former owner, in order, before anything of this one. */
   republish(shard: Shard, rows: readonly OutboxRow[]): void {
-    if (rows.length === 0) return
+    if (rows.length === 0) {
+      shard.isPublished = true
+      shard.isTold = true
+      return
+    }
     this.#options.metrics.outbox.republished.inc(rows.length)
     this.publish(
       rows.map(row => ({ shard, number: row.number, items: readRowBody(row.body).items, again: true })),
-      () => {},
+      () => {
+        shard.isPublished = true
+        this.whenTold(shard.number, undefined, () => (shard.isTold = true))
+      },
     )
   }
 
@@ -400,7 +412,7 @@ export class Outbox implements Publisher {
     return (from !== undefined && number > from && logFields({ shard, number }, item)) || []
   }
 
-  /** Tells and jobs go out beside the stream; the row is confirmed when all have arrived. */
+  /** Tells and jobs go out beside the stream, and messages to the search index; the row is confirmed when all have arrived. */
   #sendElsewhere(row: Row): void {
     const errands = row.items.flatMap((item, i) =>
       item[0] === "t"
@@ -409,6 +421,8 @@ export class Outbox implements Publisher {
           ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]
           : [],
     )
+    const messages = messagesIn(row.items)
+    if (messages.length > 0) errands.push(this.#options.index(messages))
     Promise.all(errands).then(
       () => this.#confirm(row),
       (error: unknown) =>
@@ -416,7 +430,7 @@ export class Outbox implements Publisher {
     )
   }
 
-  /** Tells to one home go one after another, in the order in which they were told. */
+  /** Tells from one shard to another go one after another, in the order in which they were told. */
   #tell(
     row: Row,
     [, actor, id, command, input]: Extract<RowItem, readonly ["t", ...unknown[]]>,
@@ -445,12 +459,36 @@ export class Outbox implements Publisher {
         }
       }
     }
-    const key = `${row.shard.number}>${shardOf(id)}`
-    const sent = (this.#tells.get(key) ?? Promise.resolve()).then(send)
-    this.#tells.set(key, sent)
+    const source = row.shard.number
+    const target = shardOf(id)
+    let ofSource = this.#tells.get(source)
+    if (!ofSource) this.#tells.set(source, (ofSource = new Map()))
+    const ways = ofSource
+    const sent = (ways.get(target) ?? Promise.resolve()).then(send)
+    ways.set(target, sent)
     return sent.finally(() => {
-      if (this.#tells.get(key) === sent) this.#tells.delete(key)
+      if (ways.get(target) !== sent) return
+      ways.delete(target)
+      if (ways.size === 0) this.#tells.delete(source)
     })
+  }
+
+  /**
+   * Calls back once what a shard has told these homes by the rows that have just been published has arrived; never if this
+   * worker ends before. Without homes: whatever it has told.
+   */
+  whenTold(shard: number, homes: readonly string[] | undefined, arrived: () => void): void {
+    // Tells go out in the same turn of the loop, after the answers.
+    Promise.resolve()
+      .then(() => this.told(shard, homes))
+      .then(arrived, () => {})
+  }
+
+  /** Resolves when every tell of a shard to these homes that has gone out by now has arrived; without homes: every tell. */
+  async told(shard: number, homes?: readonly string[]): Promise<void> {
+    const ways = this.#tells.get(shard)
+    if (ways) await Promise.all(homes ? homes.flatMap(home => ways.get(shardOf(home)) ?? []) : ways.values())
+    if (this.#stopped) throw unavailable("worker is ending")
   }
 
   #confirm(row: Row): void {

@@ -5,7 +5,7 @@ import type { Directory } from "../../cluster/directory.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import type { ActorKind, Ask, AskOptions, Create } from "./actor.ts"
+import type { ActorKind, Ask, AskOptions, Create, Tell } from "./actor.ts"
 import type { Host } from "./host.ts"
 import type { SentTell } from "./outbox.ts"
 
@@ -91,6 +91,11 @@ export class Router {
         },
       }),
     )
+  }
+
+  /** Passes on what may be lost. */
+  async tellOnce({ actor, id, command, input }: Tell): Promise<void> {
+    await this.#perform(shardOf(id), { actor, id, shard: shardOf(id), command, input })
   }
 
   /** Makes a worker (this one, unless told otherwise) interested in homes of one shard. @returns from which row on its log holds them */
@@ -230,7 +235,8 @@ export class Router {
   async #receive(tell: SentTell): Promise<void> {
     const { host, clock, askTimeout, wasSeen } = this.#options
     const { shard: source, number, item } = tell.source
-    if (tell.again && (await wasSeen({ shard: shardOf(tell.id), source, number, item }))) return
+    // What it made the home publish may still be on its way.
+    if (tell.again && (await wasSeen({ shard: shardOf(tell.id), source, number, item }))) return host.barrier()
     await host.perform({
       actor: tell.actor,
       id: tell.id,

@@ -35,6 +35,9 @@ export class Shard {
   closing = false
   /** Commands that were taken and have not ended. */
   running = 0
+  /** What a former owner left stands in the logs, and what it told has arrived. */
+  isPublished = false
+  isTold = false
   readonly interests = new Map<Snowflake, Map<string, number>>()
   /** Of users, what the others were told of them; absent: that they are offline. */
   readonly presences: Map<Snowflake, Announced>

@@ -1,0 +1,47 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { notifyMentioned } from "../contract/jobs.ts"
+import { mentionsIn } from "../domain/mentions.ts"
+import type { MemberState, MessageState, ServerState } from "../domain/states.ts"
+import { insertMention } from "../storage/mentions.ts"
+import type { Write } from "../storage/write.ts"
+import { mayIn } from "./access.ts"
+import type { Publication, Readonlied } from "./runtime/actor.ts"
+
+/**
+ * The job that notifies whoever a new message mentions, and its row. Who may call everybody is decided here, with what the author may at this
+ * moment: `@everyone`, `@here` and roles that are not mentionable take `messages.mention_everyone`. A webhook has no permissions, so
+ * it calls people and mentionable roles only. In a conversation outside servers its participants can be called.
+ */
+export function mentioning(
+  server: Readonlied<ServerState>,
+  {
+    id,
+    channel_id,
+    server_id,
+    author_id,
+    content,
+  }: Pick<MessageState, "id" | "channel_id" | "server_id" | "author_id" | "content">,
+  author: Readonlied<MemberState> | null,
+  now: number,
+): { write: Write[]; publish: Publication[] } {
+  const { users, roles, everyone, here } = mentionsIn(content ?? "")
+  const others = users.filter(user => user !== author_id)
+  if (server.participants !== null) return job(others.filter(user => server.participants!.includes(user)))
+  if (others.length === 0 && roles.length === 0 && !everyone && !here) return job([])
+  const mayCallAll = author !== null && mayIn(server, channel_id, author, "messages.mention_everyone", now)
+  const called = roles.filter(role => role !== server.id && (mayCallAll || server.roles.get(role)?.mentionable))
+  return job(
+    others,
+    called.filter(role => server.roles.has(role)),
+    // `@everyone` is a role as well.
+    mayCallAll && (everyone || roles.includes(server.id)),
+    mayCallAll && here,
+  )
+
+  function job(named: Snowflake[], ofRoles: Snowflake[] = [], all = false, present = false) {
+    if (named.length === 0 && ofRoles.length === 0 && !all && !present) return { write: [], publish: [] }
+    const whom = { users: named, roles: ofRoles, everyone: all, here: present }
+    const row = { server_id, channel_id, message_id: id, ...whom }
+    return { write: [insertMention(row)], publish: [notifyMentioned.at(row, { key: `mentions:${channel_id}:${id}` })] }
+  }
+}

@@ -1,0 +1,119 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { messageDelete, messageDeleteBulk } from "../contract/messages.ts"
+import type { ChannelState, MessageState, ServerState } from "../domain/states.ts"
+import { deleteMessage, messageKey } from "../storage/messages.ts"
+import { mayIn, requirePermissionIn, requireViewer } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { filesLeft } from "./files.ts"
+import { forget } from "./kept-messages.ts"
+import { member, message, pins } from "./needs.ts"
+import { together, type Parts } from "./parts.ts"
+import { reactorsGone } from "./reactions.ts"
+import type { ActorKind, Need, Publication, Readonlied } from "./runtime/actor.ts"
+import { inServer, toViewers } from "./viewers.ts"
+
+/** How messages of a channel end, among its commands. */
+export interface MessageDeletionCommands {
+  deleteMessage(input: Deed & { message_id: Snowflake }): { deleted: true }
+  /** Those of these messages that are there and his. */
+  deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
+  /** Those of these messages that are there. */
+  bulkDeleteMessages(input: Deed & { message_ids: readonly Snowflake[] }): { deleted: number }
+}
+
+type Server = Readonlied<ServerState>
+type Known = Readonlied<MessageState>
+
+export const messageDeletionCommands: ActorKind<ServerState, ChannelState, MessageDeletionCommands>["commands"] = {
+  deleteMessage: {
+    needs: ({ user, message_id }, { id, home }) => [member(user), ...deletionNeeds(home, id, [message_id])],
+    turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
+      const caller = requireViewer(server, channel.id, user)
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      const isHis = found.author_id === user
+      if (!isHis && !mayIn(server, channel.id, caller, "messages.manage", now)) throw fail("cannot_delete_message")
+      const noted = () =>
+        audited(
+          { now, newId },
+          server.id,
+          { user, reason },
+          "MESSAGE_DELETE",
+          { type: "message", id: message_id },
+          { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
+        )
+      return {
+        ...together(deleting([found], goneFrom(server, found)), isHis ? undefined : { write: [noted()] }),
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  deleteMessagesOf: {
+    needs: ({ message_ids }, { id, home }) => deletionNeeds(home, id, message_ids),
+    turn({ state: channel, home: server }, { author, message_ids }) {
+      const found = those(server, channel.id, message_ids).filter(({ author_id }) => author_id === author)
+      if (found.length === 0) return { reply: { deleted: 0 } }
+      return { ...deleting(found, allGone(server, channel.id, found)), reply: { deleted: found.length } }
+    },
+  },
+
+  bulkDeleteMessages: {
+    needs: ({ user, message_ids }, { id, home }) => [member(user), ...deletionNeeds(home, id, message_ids)],
+    turn({ state: channel, home: server, now, newId }, { user, reason, message_ids }) {
+      const caller = requireViewer(server, channel.id, user)
+      requirePermissionIn(server, channel.id, caller, "messages.manage", now)
+      const found = those(server, channel.id, message_ids)
+      if (found.length === 0) return { reply: { deleted: 0 } }
+      const noted = audited(
+        { now, newId },
+        server.id,
+        { user, reason },
+        "MESSAGE_BULK_DELETE",
+        { type: "channel", id: channel.id, name: channel.name },
+        { messages: { old: found.map(({ id }) => id), new: null } },
+      )
+      return {
+        ...together(deleting(found, allGone(server, channel.id, found)), { write: [noted] }),
+        reply: { deleted: found.length },
+      }
+    },
+  },
+}
+
+/** Each of these messages that is there, once. */
+const those = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Known[] =>
+  [...new Set(ids)].flatMap(id => server.messages.get(messageKey(channel, id)) ?? [])
+
+/** What a command has to know of messages that it is about to delete. */
+export const deletionNeeds = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Need<ServerState>[] => [
+  ...ids.map(id => message(channel, id)),
+  // Seen once they are there: a number that is read while a pin is on its way out would be too high for ever.
+  ...(ids.some(id => server.messages.get(messageKey(channel, id))?.pinned_at) ? [pins(channel)] : []),
+]
+
+/** The end of messages of one channel, whoever decides on it: all that is of them goes with them. `told`: what is said of it. */
+export const deleting = (found: readonly Known[], told: readonly Publication[]): Parts =>
+  together(
+    {
+      apply: draft => {
+        for (const one of found) forget(draft, one)
+      },
+      write: found.map(({ channel_id, id, nonce }) => deleteMessage({ channel_id, id, nonce })),
+      publish: [...told, ...filesLeft(...found)],
+    },
+    reactorsGone(...found),
+  )
+
+/** Viewers are told that a message has gone. */
+export const goneFrom = (
+  server: Server,
+  { id, channel_id }: Known,
+  why: { automod?: true } = {},
+): readonly Publication[] =>
+  toViewers(server, channel_id, messageDelete, { id, channel_id, ...inServer(server), ...why })
+
+/** The same of several, in one event. */
+const allGone = (server: Server, channel_id: Snowflake, found: readonly Known[]): readonly Publication[] =>
+  toViewers(server, channel_id, messageDeleteBulk, { ids: found.map(({ id }) => id), channel_id, ...inServer(server) })

@@ -1,0 +1,70 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { messageUpdate, type Message } from "../contract/messages.ts"
+import { secondsAt } from "../domain/clock.ts"
+import { isBlank, messageObject, named } from "../domain/messages.ts"
+import type { Actor, ChannelState, MessageState, ServerState } from "../domain/states.ts"
+import { messageKey, updateContent } from "../storage/messages.ts"
+import { requireFreeIn, requireViewer } from "./access.ts"
+import { countPost, judgingNeeds, moderating, type Classified, type Held } from "./automod.ts"
+import { pair, requireOpen } from "./direct-privacy.ts"
+import { keep } from "./kept-messages.ts"
+import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
+import { member } from "./needs.ts"
+import type { ActorKind } from "./runtime/actor.ts"
+import { toViewers } from "./viewers.ts"
+
+/** Changes of what a message says, among the commands of its channel. */
+export interface MessageEditCommands {
+  /** `author`: as he is called by now; workers of the version before leave it out. */
+  editMessage(
+    input: { user: Snowflake; author?: Actor; message_id: Snowflake; content: string } & Classified,
+  ): Message | Held
+}
+
+export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEditCommands>["commands"] = {
+  editMessage: {
+    needs: ({ user, message_id }, { id, home }) => [
+      member(user),
+      ...pair(home),
+      ...deletionNeeds(home, id, [message_id]),
+      ...judgingNeeds(home, id, user),
+    ],
+    turn(context, { user, author, message_id, content, classifiers, scores }) {
+      const { state: channel, home: server, now, linkTo } = context
+      const caller = requireViewer(server, channel.id, user)
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      if (found.author_id !== user) throw fail("not_author")
+      requireOpen(server)
+      requireFreeIn(server, channel.id, caller, "messages.send", now)
+      if (isBlank(content)) throw fail("empty_message")
+      const known = author ?? { id: user, username: found.author_username, badges: found.author_badges }
+      return moderating(
+        context,
+        { author: known, caller, content, edited: message_id, classified: { classifiers, scores } },
+        () => {
+          const edited: MessageState = {
+            ...found,
+            author_badges: found.author_badges,
+            // What is in memory may be older than his latest change of name.
+            ...(author && named(author)),
+            content,
+            edited_at: secondsAt(now),
+          }
+          return {
+            apply: draft => {
+              keep(draft, edited)
+              countPost(draft, edited)
+            },
+            write: [updateContent({ channel_id: channel.id, id: message_id, content, edited_at: edited.edited_at! })],
+            publish: toViewers(server, channel.id, messageUpdate, messageObject(edited, { linkTo, now, reader: null })),
+            reply: messageObject(edited, { linkTo, now, reader: user }),
+          }
+        },
+        // What the text became was never seen; the message goes with it.
+        () => deleting([found], goneFrom(server, found, { automod: true })),
+      )
+    },
+  },
+}

@@ -1,0 +1,97 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import { messageUpdate } from "../contract/messages.ts"
+import { messageObject } from "../domain/messages.ts"
+import type { ChannelState, MessageState, ServerState } from "../domain/states.ts"
+import { messageKey } from "../storage/messages.ts"
+import { setPinned } from "../storage/pins.ts"
+import { requirePermissionIn, requireViewer } from "./access.ts"
+import { audited, type Deed } from "./audit.ts"
+import { pair, requireOpen } from "./direct-privacy.ts"
+import { keep } from "./kept-messages.ts"
+import { member, message, pins } from "./needs.ts"
+import type { ActorKind, Readonlied, TurnContext } from "./runtime/actor.ts"
+import { toViewers } from "./viewers.ts"
+
+/**
+ * The pinned messages of a channel, among its commands. They keep:
+ *   P1  A channel has no more pins than it may, however many are pinned at once.
+ *   P2  Of two pins the later one has the later time.
+ */
+export interface PinCommands {
+  pinMessage(input: Deed & { message_id: Snowflake }): { changed: boolean }
+  unpinMessage(input: Deed & { message_id: Snowflake }): { changed: boolean }
+}
+
+type Context = TurnContext<ServerState, ChannelState>
+type Input = Deed & { message_id: Snowflake }
+
+export const pinCommands: ActorKind<ServerState, ChannelState, PinCommands>["commands"] = {
+  pinMessage: {
+    needs: needsPins,
+    turn(context, input) {
+      const { state: channel, home: server, now } = context
+      const found = pinnable(context, input)
+      if (found.pinned_at) return { reply: { changed: false } }
+      const { count, latest } = server.pins.get(channel.id) ?? { count: 0, latest: 0 }
+      if (count >= limits.pinsPerChannel) throw fail("pin_limit") // P1
+      return changed(context, input, found, Math.max(now, latest + 1)) // P2
+    },
+  },
+
+  unpinMessage: {
+    needs: needsPins,
+    turn(context, input) {
+      const found = pinnable(context, input)
+      return found.pinned_at ? changed(context, input, found, null) : { reply: { changed: false } }
+    },
+  },
+}
+
+function needsPins({ user, message_id }: Input, { id, home }: { id: Snowflake; home: Readonlied<ServerState> }) {
+  return [member(user), ...pair(home), message(id, message_id), pins(id)]
+}
+
+/** Outside servers everybody may pin who takes part. */
+function pinnable(
+  { state: channel, home: server, now }: Context,
+  { user, message_id }: Input,
+): Readonlied<MessageState> {
+  const caller = requireViewer(server, channel.id, user)
+  if (server.participants === null) requirePermissionIn(server, channel.id, caller, "messages.manage", now)
+  const found = server.messages.get(messageKey(channel.id, message_id))
+  if (!found) throw fail("message_not_found")
+  requireOpen(server)
+  return found
+}
+
+function changed(
+  { state: channel, home: server, now, newId, linkTo }: Context,
+  { user, reason, message_id }: Input,
+  found: Readonlied<MessageState>,
+  pinned_at: number | null,
+) {
+  const after = { ...found, pinned_at } as MessageState
+  const isPinned = pinned_at !== null
+  return {
+    apply: (draft: ServerState) => keep(draft, after),
+    write: [
+      setPinned({ channel_id: channel.id, id: message_id, pinned_at }),
+      ...(server.participants === null
+        ? [
+            audited(
+              { now, newId },
+              server.id,
+              { user, reason },
+              isPinned ? "MESSAGE_PIN" : "MESSAGE_UNPIN",
+              { type: "message", id: message_id },
+              { channel_id: { old: isPinned ? null : channel.id, new: isPinned ? channel.id : null } },
+            ),
+          ]
+        : []),
+    ],
+    publish: toViewers(server, channel.id, messageUpdate, messageObject(after, { linkTo, now, reader: null })),
+    reply: { changed: true },
+  }
+}

@@ -1,0 +1,218 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { expirePoll, purgePoll } from "../contract/jobs.ts"
+import { messageUpdate } from "../contract/messages.ts"
+import type { Poll, PollInput, PollResults } from "../contract/polls.ts"
+import { secondsAt } from "../domain/clock.ts"
+import { messageObject } from "../domain/messages.ts"
+import { chosenOptions, isEnded, newPoll, pollObject, pollResults, textOf, withVote } from "../domain/polls.ts"
+import type { Actor, ChannelState, MessageState, PollState, ServerState } from "../domain/states.ts"
+import { messageKey } from "../storage/messages.ts"
+import { deletePoll, endPoll, insertPoll, putPollVote, setPoll, voteKey } from "../storage/polls.ts"
+import type { Write } from "../storage/write.ts"
+import { mayIn, mayView, requireFreeIn, requireMember } from "./access.ts"
+import { judgingNeeds, moderating, type Classified, type Held } from "./automod.ts"
+import { pair, requireOpen } from "./direct-privacy.ts"
+import { keep } from "./kept-messages.ts"
+import { member, message, pollVote } from "./needs.ts"
+import { together } from "./parts.ts"
+import type { ActorKind, Publication, Readonlied, TurnContext } from "./runtime/actor.ts"
+import { toViewers } from "./viewers.ts"
+
+/**
+ * Polls, each part of a message, among the commands of its channel. Whoever may read the message sees the poll and may vote;
+ * for everybody else there is none. They keep:
+ *   PO1  A voter has one vote, his latest, and what is counted is what the votes say: vote and count are one commit.
+ *   PO2  A poll ends once, and no vote counts that is decided after that; nor after its time, whether it was closed or not.
+ */
+export interface PollCommands {
+  createPoll(input: { author: Actor; message_id: Snowflake; poll: PollInput } & Classified): Poll | Held
+  readPoll(input: ByPoll): PollResults
+  votePoll(input: ByPoll & { option_ids: readonly Snowflake[] }): PollResults
+  closePoll(input: ByPoll): Poll
+  deletePoll(input: ByPoll): { deleted: true }
+  /**
+   * Ends a poll whose time is over; nothing happens to any other. `there`: whether there is such a poll; `left`: milliseconds that
+   * it goes on by this home's clock.
+   */
+  expirePoll(input: { message_id: Snowflake; poll_id: Snowflake }): { there: boolean; left?: number }
+}
+
+interface ByPoll {
+  user: Snowflake
+  /** The poll's, as the door found it. */
+  message_id: Snowflake
+  poll_id: Snowflake
+}
+
+type Server = Readonlied<ServerState>
+type Known = Readonlied<MessageState>
+type Context = TurnContext<ServerState, ChannelState>
+
+export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["commands"] = {
+  createPoll: {
+    needs: ({ author, message_id }, { id, home }) => [
+      member(author.id),
+      ...pair(home),
+      message(id, message_id),
+      ...judgingNeeds(home, id, author.id),
+    ],
+    turn(context, { author, message_id, poll: asked, classifiers, scores }) {
+      const { state: channel, home: server, now, newId } = context
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found || !mayRead(server, channel.id, author.id, now)) throw fail("message_not_found")
+      if (found.author_id !== author.id) throw fail("not_author")
+      const caller = requireMember(server, author.id)
+      requireOpen(server)
+      requireFreeIn(server, channel.id, caller, "messages.send", now)
+      if (found.poll) throw fail("poll_exists")
+      // A poll that is refused leaves the message, which was nothing to object to.
+      return moderating(
+        context,
+        { author, caller, content: textOf(asked), edited: message_id, classified: { classifiers, scores } },
+        () => {
+          const poll = newPoll(asked, author.id, { now, newId })
+          return {
+            ...together(change(context, found, poll), pollBegins(poll, found)),
+            reply: pollObject(poll, message_id, now),
+          }
+        },
+      )
+    },
+  },
+
+  readPoll: {
+    needs: needsVote,
+    turn({ state: channel, home: server, now }, input) {
+      const { poll } = visible(server, channel.id, input, now)
+      return { reply: pollResults(poll, input.message_id, voteOf(server, input), now) }
+    },
+  },
+
+  votePoll: {
+    needs: (input, context) => [...needsVote(input, context), ...pair(context.home)],
+    turn(context, { option_ids, ...input }) {
+      const { state: channel, home: server, now } = context
+      const { found, poll } = visible(server, channel.id, input, now)
+      requireOpen(server)
+      const chosen = chosenOptions(poll, option_ids, now) // PO2
+      if (typeof chosen === "string") throw fail(chosen)
+      const before = voteOf(server, input)
+      if (before.length === chosen.length && before.every(id => chosen.includes(id)))
+        return { reply: pollResults(poll, input.message_id, chosen, now) }
+      const { user, poll_id } = input
+      const after = withVote(poll, before, chosen) // PO1
+      const changed = change(context, found, after)
+      return {
+        apply: draft => {
+          changed.apply(draft)
+          draft.pollVotes.set(voteKey(poll_id, user), chosen)
+        },
+        write: [...changed.write, putPollVote({ poll_id, user_id: user, option_ids: chosen })],
+        publish: changed.publish,
+        reply: pollResults(after, input.message_id, chosen, now),
+      }
+    },
+  },
+
+  closePoll: {
+    needs: needsMessage,
+    turn(context, input) {
+      const { state: channel, home: server, now } = context
+      const { found, poll } = visible(server, channel.id, input, now)
+      if (poll.created_by !== input.user) throw fail("not_poll_creator")
+      if (isEnded(poll, now)) throw fail("poll_ended")
+      return { ...ending(context, found, poll, secondsAt(now)), reply: ended(poll, secondsAt(now), found.id, now) }
+    },
+  },
+
+  deletePoll: {
+    needs: needsMessage,
+    turn(context, input) {
+      const { state: channel, home: server, now } = context
+      const { found, poll } = visible(server, channel.id, input, now)
+      if (poll.created_by !== input.user) throw fail("not_poll_creator")
+      const { apply, write, publish } = change(context, found, null)
+      return {
+        apply,
+        write: [...write, deletePoll({ id: poll.id })],
+        publish: [...publish, purgePoll.at({ poll_id: poll.id }, { key: `purge:${poll.id}` })],
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  expirePoll: {
+    needs: ({ message_id }, { id }) => [message(id, message_id)],
+    turn(context, { message_id, poll_id }) {
+      const { state: channel, home: server, now } = context
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      const poll = found?.poll
+      if (!found || poll?.id !== poll_id) return { reply: { there: false } }
+      if (poll.ended_at !== null || poll.ends_at === null) return { reply: { there: true } } // PO2
+      if (!isEnded(poll, now)) return { reply: { there: true, left: poll.ends_at * 1000 - now } }
+      return { ...ending(context, found, poll, poll.ends_at), reply: { there: true } }
+    },
+  },
+}
+
+function needsMessage({ user, message_id }: ByPoll, { id }: { readonly id: Snowflake }) {
+  return [member(user), message(id, message_id)]
+}
+function needsVote(input: ByPoll, context: { readonly id: Snowflake }) {
+  return [...needsMessage(input, context), pollVote(input.poll_id, input.user)]
+}
+
+/** What a message that has a poll from now on does beside what it is. */
+export function pollBegins(
+  { id, ends_at }: Readonly<PollState>,
+  { channel_id, id: message_id }: Pick<MessageState, "id" | "channel_id">,
+): { write: Write[]; publish: Publication[] } {
+  const where = { channel_id, message_id }
+  return {
+    write: [insertPoll({ id, ...where, ends_at })],
+    publish:
+      ends_at === null
+        ? []
+        : [expirePoll.at({ poll_id: id, ...where }, { key: `poll:${id}`, runAtMs: ends_at * 1000 })],
+  }
+}
+
+function mayRead(server: Server, channel: Snowflake, user: Snowflake, now: number): boolean {
+  if (server.participants !== null) return server.participants.includes(user)
+  const reader = server.members.get(user)
+  return Boolean(reader) && mayView(server, channel, reader!) && mayIn(server, channel, reader!, "messages.read", now)
+}
+
+/** The poll with its message, to whoever may read that. */
+function visible(
+  server: Server,
+  channel: Snowflake,
+  { user, message_id, poll_id }: ByPoll,
+  now: number,
+): { found: Known; poll: Readonly<PollState> } {
+  const found = server.messages.get(messageKey(channel, message_id))
+  if (!found || found.poll?.id !== poll_id || !mayRead(server, channel, user, now)) throw fail("poll_not_found")
+  return { found, poll: found.poll }
+}
+
+const voteOf = (server: Server, { poll_id, user }: ByPoll): readonly Snowflake[] =>
+  server.pollVotes.get(voteKey(poll_id, user)) ?? []
+
+/** The message with its poll as it is from now on. */
+function change({ home: server, now, linkTo }: Context, found: Known, poll: PollState | null) {
+  const changed = { ...found, poll } as MessageState
+  return {
+    apply: (draft: ServerState) => keep(draft, changed),
+    write: [setPoll({ channel_id: found.channel_id, id: found.id, poll })],
+    publish: toViewers(server, found.channel_id, messageUpdate, messageObject(changed, { linkTo, now, reader: null })),
+  }
+}
+
+function ending(context: Context, found: Known, poll: Readonly<PollState>, ended_at: number) {
+  const { apply, write, publish } = change(context, found, { ...poll, ended_at })
+  return { apply, write: [...write, endPoll({ id: poll.id })], publish }
+}
+
+const ended = (poll: Readonly<PollState>, ended_at: number, message_id: Snowflake, now: number): Poll =>
+  pollObject({ ...poll, ended_at }, message_id, now)

@@ -1,0 +1,208 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { purgeReactors } from "../contract/jobs.ts"
+import { limits } from "../contract/limits.ts"
+import { messageReactionAdd, messageReactionRemove, type ReactionChange } from "../contract/reactions.ts"
+import { secondsAt } from "../domain/clock.ts"
+import { emojiKey, oneLess, oneMore, reactionsIn, tallyOf, type GivenEmoji } from "../domain/reactions.ts"
+import type { ChannelState, MemberState, MessageState, ReactionTally, ServerState } from "../domain/states.ts"
+import { messageKey } from "../storage/messages.ts"
+import { deleteReactors, putReaction, reactorKey, type ReactionPlace } from "../storage/reactions.ts"
+import { mayIn, requireFreeIn, requireViewer } from "./access.ts"
+import { pair, requireOpen } from "./direct-privacy.ts"
+import { keep } from "./kept-messages.ts"
+import { member, message, reactor } from "./needs.ts"
+import type { Parts } from "./parts.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { inServer, toViewers } from "./viewers.ts"
+
+/**
+ * Reactions to the messages of a channel, among its commands. They keep:
+ *   R1  A tally is the number of different users who use its emoji, whoever comes and goes at once; none stands at nothing.
+ *   R2  A message has no more different emoji than it may.
+ * Who reacted is not in memory: whether one user did is a fact like any other, so that a tally may be as high as it likes.
+ */
+export interface ReactionCommands {
+  /** `custom`: of which server the emoji is, and whether the user is in it; undefined: there is no such one, or it is none of a server. */
+  addReaction(input: {
+    user: Snowflake
+    message_id: Snowflake
+    emoji: GivenEmoji
+    custom?: { readonly server_id: Snowflake; readonly is_member: boolean } | undefined
+  }): { changed: boolean }
+  removeReaction(input: { user: Snowflake; message_id: Snowflake; emoji: GivenEmoji }): { changed: boolean }
+  /** Takes back what somebody who is no more reacted with. */
+  eraseReactions(input: { user: Snowflake; reactions: readonly Omit<ReactionPlace, "channel_id">[] }): {
+    erased: number
+  }
+}
+
+type Server = Readonlied<ServerState>
+type Message = Readonlied<MessageState>
+
+export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionCommands>["commands"] = {
+  addReaction: {
+    needs: ({ user, message_id, emoji }, { id, home }) => [
+      member(user),
+      ...pair(home),
+      message(id, message_id),
+      reactor(id, message_id, user, emojiKey(emoji)),
+    ],
+    turn({ state: channel, home: server, now }, { user, message_id, emoji, custom }) {
+      const caller = requireViewer(server, channel.id, user)
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      requireOpen(server)
+      requireFreeIn(server, channel.id, caller, "messages.add_reactions", now)
+      const key = emojiKey(emoji)
+      const reactions = found.reactions ?? []
+      if (!tallyOf(reactions, key)) {
+        if (emoji.id !== null) requireUsable(server, channel.id, caller, custom, now)
+        if (reactions.length >= limits.reactionsPerMessage) throw fail("reaction_limit") // R2
+      }
+      const fact = reactorKey(channel.id, message_id, user, key)
+      if (server.reactors.get(fact)) return { reply: { changed: false } }
+      const left = oneMore(reactions, emoji) // R1
+      const reacted_at = secondsAt(now)
+      return {
+        apply: draft => {
+          keep(draft, withReactions(found, left))
+          draft.reactors.set(fact, true)
+        },
+        write: [
+          putReaction({ channel_id: channel.id, message_id, emoji: key, user_id: user, reacted_at, reactions: left }),
+        ],
+        publish: toViewers(
+          server,
+          channel.id,
+          messageReactionAdd,
+          change(server, found, user, emoji.text, tallyOf(left, key)!, tallyOf(left, key)!.count),
+        ),
+        reply: { changed: true },
+      }
+    },
+  },
+
+  removeReaction: {
+    needs: ({ user, message_id, emoji }, { id }) => [
+      member(user),
+      message(id, message_id),
+      reactor(id, message_id, user, emojiKey(emoji)),
+    ],
+    turn({ state: channel, home: server }, { user, message_id, emoji }) {
+      requireViewer(server, channel.id, user)
+      const found = server.messages.get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      const taken = takenBack(server, found, user, emojiKey(emoji), emoji.text)
+      if (!taken) return { reply: { changed: false } }
+      return {
+        apply: draft => {
+          keep(draft, taken.message)
+          draft.reactors.set(taken.fact, null)
+        },
+        write: [taken.write],
+        publish: taken.publish,
+        reply: { changed: true },
+      }
+    },
+  },
+
+  eraseReactions: {
+    needs: ({ user, reactions }, { id }) =>
+      reactions.flatMap(({ message_id, emoji }) => [message(id, message_id), reactor(id, message_id, user, emoji)]),
+    turn({ state: channel, home: server }, { user, reactions }) {
+      const messages = new Map<Snowflake, Message>()
+      const taken = reactions.flatMap(({ message_id, emoji }) => {
+        const found = messages.get(message_id) ?? server.messages.get(messageKey(channel.id, message_id))
+        const one = found && takenBack(server, found, user, emoji)
+        if (one) messages.set(message_id, one.message)
+        return one ? [one] : []
+      })
+      if (taken.length === 0) return { reply: { erased: 0 } }
+      return {
+        apply: draft => {
+          for (const one of taken) {
+            keep(draft, one.message)
+            draft.reactors.set(one.fact, null)
+          }
+        },
+        write: taken.map(one => one.write),
+        publish: taken.flatMap(one => one.publish),
+        reply: { erased: taken.length },
+      }
+    },
+  },
+}
+
+/** An emoji of another server is for those who are in it and may use such ones here. */
+function requireUsable(
+  server: Server,
+  channel: Snowflake,
+  caller: Readonlied<MemberState>,
+  custom: { readonly server_id: Snowflake; readonly is_member: boolean } | undefined,
+  now: number,
+): void {
+  if (!custom) throw fail("invalid_emoji")
+  if (server.participants === null && custom.server_id === server.id) return
+  if (!custom.is_member || !mayIn(server, channel, caller, "messages.use_external_emojis", now))
+    throw fail("invalid_emoji")
+}
+
+/** What becomes of a message from which a user takes an emoji back; undefined: he does not use it. */
+function takenBack(server: Server, found: Message, user: Snowflake, key: string, text?: string) {
+  const { id: message_id, channel_id } = found
+  const fact = reactorKey(channel_id, message_id, user, key)
+  const tally = tallyOf(found.reactions, key)
+  if (!tally || !server.reactors.get(fact)) return undefined
+  const left = oneLess(found.reactions ?? [], key) // R1
+  return {
+    fact,
+    message: withReactions(found, left),
+    write: putReaction({ channel_id, message_id, emoji: key, user_id: user, reacted_at: null, reactions: left }),
+    publish: toViewers(
+      server,
+      channel_id,
+      messageReactionRemove,
+      change(server, found, user, text ?? tally.emoji, tally, tally.count - 1),
+    ),
+  }
+}
+
+const withReactions = (found: Message, reactions: readonly Readonly<ReactionTally>[]): MessageState => ({
+  ...found,
+  reactions,
+})
+
+const change = (
+  server: Server,
+  found: Message,
+  user_id: Snowflake,
+  emoji: string,
+  { custom_emoji_id, url }: Readonly<ReactionTally>,
+  count: number,
+): ReactionChange => ({
+  user_id,
+  message_id: found.id,
+  channel_id: found.channel_id,
+  ...inServer(server),
+  emoji,
+  url,
+  is_custom: custom_emoji_id !== null,
+  custom_emoji_id,
+  count,
+})
+
+/** One commit deletes so many with their messages; of more a job does it. */
+const fewReactions = 200
+
+/** Who reacted goes with messages that are deleted together: at once, or later where they are many. */
+export function reactorsGone(...found: Message[]): Pick<Parts, "write" | "publish"> {
+  const counts = found.map(({ reactions }) => reactionsIn(reactions))
+  const places = found.filter((_, i) => counts[i]! > 0).map(({ channel_id, id }) => ({ channel_id, message_id: id }))
+  if (counts.reduce((sum, count) => sum + count, 0) <= fewReactions)
+    return { write: places.map(place => deleteReactors(place)), publish: [] }
+  return {
+    write: [],
+    publish: places.map(place => purgeReactors.at(place, { key: `reactors:${place.channel_id}:${place.message_id}` })),
+  }
+}

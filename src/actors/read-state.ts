@@ -1,0 +1,329 @@
+import { fail } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import { notificationUpdate } from "../contract/notifications.ts"
+import { messageAck } from "../contract/read-state.ts"
+import { userOnly } from "../domain/audience.ts"
+import { holdsMessages } from "../domain/channels.ts"
+import {
+  beginningOf,
+  countReaders,
+  noteReader,
+  placeOf,
+  readerOf,
+  readersOf,
+  readOn,
+  readUpTo,
+  someReaders,
+  type Readers,
+} from "../domain/read-state.ts"
+import { compareIds } from "../domain/snowflake.ts"
+import type { ChannelState, ServerState, UserState } from "../domain/states.ts"
+import { markNotificationRead } from "../storage/notifications.ts"
+import { putReadState, stretch, tallyMessages } from "../storage/read-state.ts"
+import type { Write } from "../storage/write.ts"
+import { mayView, requirePermissionIn, requireViewer } from "./access.ts"
+import { isShut, pair } from "./direct-privacy.ts"
+import { ackRange, ackRangeKey, member, readers, readState, readStateKey } from "./needs.ts"
+import {
+  needOf,
+  tell,
+  type ActorKind,
+  type Effects,
+  type NeedKind,
+  type Publication,
+  type Readonlied,
+} from "./runtime/actor.ts"
+import type { UserCommands } from "./user.ts"
+import { toViewers } from "./viewers.ts"
+
+/**
+ * How far people have read a channel, among its commands. They keep:
+ *   E1  A position never goes back.
+ *   E2  A message is marked once: of acknowledgements that come together each counts what the others have not.
+ *   E3  Others see nothing of whoever does not show it, and nothing in a channel that does not.
+ */
+export interface ReadStateCommands {
+  /**
+   * Everything up to a message is read; without one (the channel has none) it is only looked whether he may. `isNewest`: the door has
+   * looked it up, so that it was there. `isBulk`: one of many, of which the others are not told.
+   * @returns `retell`: after so many milliseconds somebody has to ask for `tellAck`
+   */
+  ackMessages(input: {
+    user: Snowflake
+    message_id?: Snowflake | undefined
+    isNewest?: boolean
+    isShown: boolean
+    isBulk?: boolean
+  }): { marked: number; retell?: number }
+  /** Counts messages from before they were counted, some thousands at a time. */
+  countMessages(input: object): void
+  /** Others are told how far somebody has read, where that waited. */
+  tellAck(input: { user: Snowflake }): { told: boolean }
+}
+
+/** In the order in which was asked; `by`: places in `readers`, of a message of whoever asks. */
+export interface ReadMarks {
+  readonly marks: readonly {
+    readonly count: number
+    readonly read: boolean
+    readonly by: readonly number[]
+    /** The channel shows nobody who has read or received anything. */
+    readonly isHidden?: true
+  }[]
+  readonly readers: readonly Snowflake[]
+}
+
+/** Others are told at most once in so many milliseconds how far somebody has read a channel. */
+const tellingPause = 1_000
+/** How many a home remembers to have told others of. */
+const mostTold = 1_000
+/** The others are told in servers of at most so many members. */
+const mostMembersTold = 100
+const nobody: Readers = readersOf([], true)
+
+export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCommands>["commands"] = {
+  ackMessages: {
+    needs({ user, message_id }, { id, state: channel, home }) {
+      const needed = [member(user), ...pair(home), readState(id, user)]
+      const beginning = beginningFor(home, user)
+      const state = home.readStates.get(readStateKey(id, user))
+      // Whoever is about to be refused has nothing counted.
+      if (message_id === undefined || beginning === undefined || state === undefined || !isReader(home, channel, user))
+        return needed
+      return [...needed, ackRange(id, user, readUpTo(state, beginning), message_id)]
+    },
+    turn(
+      { state: channel, home: server, now },
+      { user, message_id, isNewest = false, isShown: isOwnShown, isBulk = false },
+    ) {
+      requireReader(server, channel, user, now)
+      if (message_id === undefined || !holdsMessages(channel)) return { reply: { marked: 0 } }
+      const beginning = beginningFor(server, user)!
+      const key = readStateKey(channel.id, user)
+      const before = server.readStates.get(key)
+      const after = readUpTo(before, beginning)
+      const counted = ackRangeKey(channel.id, user, after, message_id)
+      const { isThere, marked, hasMentions } = server.ackRanges.get(counted)!
+      if (!isThere && !isNewest) throw fail("message_not_found")
+      const forgetCount = (draft: ServerState) => void draft.ackRanges.delete(counted)
+      if (compareIds(message_id, after) <= 0) return { remember: forgetCount, reply: { marked: 0 } } // E1
+
+      const isShown = isOwnShown && channel.read_receipts_enabled // E3
+      const state = readOn(before, beginning, { message_id, isShown })
+      const telling =
+        marked > 0 && isShown && !isBulk && isToldToOthers(server) ? whenTold(server, key, now) : undefined
+      return {
+        remember: draft => {
+          forgetCount(draft) // E2: asked again, it is counted anew.
+          if (telling)
+            noteTold(draft, key, telling === "now" ? { at: now } : { at: telling.since, waiting: message_id })
+        },
+        apply: draft => {
+          draft.readStates.set(key, state)
+          const known = draft.readers.get(channel.id)
+          const reader = readerOf(user, state)
+          if (!known || !reader) return
+          noteReader(known, reader)
+          draft.readers.set(channel.id, known)
+        },
+        write: [
+          putReadState({ channel_id: channel.id, user_id: user, ...state }),
+          // Where so much was unread there may be messages from before they were counted.
+          ...(marked > 4 * stretch ? [tallyMessages({ channel_id: channel.id })] : []),
+        ],
+        publish: [
+          ...(marked > 0 ? [toHimself(channel.id, user, message_id)] : []),
+          ...(hasMentions ? [mentionsRead(channel.id, user, message_id)] : []),
+          ...(telling === "now" ? toOthers(server, channel.id, user, message_id) : []),
+        ],
+        reply: { marked, ...(typeof telling === "object" && telling.isFirst && { retell: telling.retell }) },
+      }
+    },
+  },
+
+  countMessages: {
+    turn: ({ state: channel }) => ({ write: [tallyMessages({ channel_id: channel.id })], reply: undefined }),
+  },
+
+  tellAck: {
+    needs: ({ user }, { id, home }) => [member(user), ...pair(home), readState(id, user)],
+    turn({ state: channel, home: server, now }, { user }) {
+      const key = readStateKey(channel.id, user)
+      const waiting = server.toldAcks.get(key)?.waiting
+      if (waiting === undefined) return { reply: { told: false } }
+      const isTold = channel.read_receipts_enabled && isReader(server, channel, user) && isToldToOthers(server)
+      return {
+        remember: draft => noteTold(draft, key, { at: now }),
+        publish: isTold ? toOthers(server, channel.id, user, waiting) : [],
+        reply: { told: isTold },
+      }
+    },
+  },
+}
+
+/** Of which messages somebody wants to know who has read them. */
+export type Unmarked = readonly { readonly id: Snowflake; readonly author_id: Snowflake }[]
+
+/** What has to be known for `readMarks`, of whoever may read the channel. */
+export const readMarkNeeds = (home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake) =>
+  isReader(home, channel, user)
+    ? [readState(channel.id, user), ...(channel.read_receipts_enabled ? [readers(channel.id)] : [])]
+    : []
+
+/** Who has read messages, as somebody who may read the channel sees it. */
+export function readMarks(
+  home: Readonlied<ServerState>,
+  channel: Readonlied<ChannelState>,
+  user: Snowflake,
+  messages: Unmarked,
+): Pick<Effects<ServerState, ReadMarks>, "remember" | "reply"> {
+  const read = readUpTo(home.readStates.get(readStateKey(channel.id, user)), beginningFor(home, user)!)
+  const loaded = channel.read_receipts_enabled ? home.readers.get(channel.id)! : nobody // E3
+  const renewed = loaded.isCurrent ? undefined : upToDate(home, channel.id, loaded)
+  const current = renewed ?? loaded
+  const places = new Map<Snowflake, number>()
+  const placeIn = (reader: Snowflake): number => {
+    if (!places.has(reader)) places.set(reader, places.size)
+    return places.get(reader)!
+  }
+  const marks = messages.map(({ id, author_id }) => {
+    const count = countReaders(current, id, author_id)
+    const isNamed = author_id === user && count > 0
+    return {
+      count,
+      read: author_id === user || compareIds(id, read) <= 0,
+      by: isNamed ? someReaders(current, id, author_id, limits.readersNamed).map(placeIn) : [],
+      ...(!channel.read_receipts_enabled && { isHidden: true as const }),
+    }
+  })
+  return {
+    remember: draft => {
+      const kept = renewed ?? draft.readers.get(channel.id)
+      if (!kept || !channel.read_receipts_enabled) return
+      // The one used last is the last to be forgotten.
+      draft.readers.delete(channel.id)
+      draft.readers.set(channel.id, kept)
+    },
+    reply: { marks, readers: [...places.keys()] },
+  }
+}
+
+/**
+ * After a message was sent: after about each 1,024th the channel's messages are counted. Nobody counts to that: it is drawn from the
+ * id. More often would make transactions of most large batches, which are one statement without it.
+ */
+export const tallyAfter = (channel: Snowflake, message: Snowflake): Write[] =>
+  Math.imul(placeOf(message) % 2 ** 32, 0x9e3779b1) >>> 22 === 0 ? [tallyMessages({ channel_id: channel })] : []
+
+/** Where somebody's reading begins; undefined: he is not there, or not known yet. */
+function beginningFor(home: Readonlied<ServerState>, user: Snowflake): Snowflake | undefined {
+  if (home.participants !== null) return home.participants.includes(user) ? "0" : undefined
+  const found = home.members.get(user)
+  return found ? beginningOf(found) : undefined
+}
+
+function requireReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake, now: number) {
+  requirePermissionIn(home, channel.id, requireViewer(home, channel.id, user), "messages.read", now)
+}
+
+/** As far as is known by now. */
+function isReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake): boolean {
+  if (home.participants !== null) return home.participants.includes(user)
+  const found = home.members.get(user)
+  return Boolean(found) && mayView(home, channel.id, found!)
+}
+
+/** Nobody counts who may view a channel; in so small a server no channel has more viewers. What it asks of a DM is needed: `pair`. */
+const isToldToOthers = (home: Readonlied<ServerState>): boolean =>
+  home.participants === null ? home.member_count <= mostMembersTold : !isShut(home)
+
+/** What was loaded may be from before acknowledgements that the home has decided; it remembers all that were not committed then. */
+function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<Readers>): Readers {
+  const current = new Map(loaded.byUser)
+  for (const [key, state] of home.readStates) {
+    if (!state || !key.startsWith(`${channel}:`)) continue
+    const reader = readerOf(key.slice(channel.length + 1), state)
+    if (reader) current.set(reader.user, reader)
+  }
+  return readersOf(current.values(), true)
+}
+
+/** Whether the others are told at once, or when somebody has to ask for it: the first in a pause does. */
+function whenTold(home: Readonlied<ServerState>, key: string, now: number) {
+  const told = home.toldAcks.get(key)
+  // What nobody has asked for in time is told with the next; a clock that fell says nothing.
+  if (!told || told.at > now || now - told.at >= tellingPause) return "now"
+  return { since: told.at, isFirst: told.waiting === undefined, retell: told.at + tellingPause - now }
+}
+
+function noteTold(draft: ServerState, key: string, told: { at: number; waiting?: Snowflake }): void {
+  draft.toldAcks.delete(key)
+  draft.toldAcks.set(key, told)
+  if (draft.toldAcks.size > mostTold) draft.toldAcks.delete(draft.toldAcks.keys().next().value!)
+}
+
+const ackOf = (channel_id: Snowflake, user_id: Snowflake, message_id: Snowflake) => ({
+  channel_id,
+  user_id,
+  message_id,
+})
+
+const toOthers = (
+  home: Readonlied<ServerState>,
+  channel: Snowflake,
+  user: Snowflake,
+  message: Snowflake,
+): Publication[] => toViewers(home, channel, messageAck, ackOf(channel, user, message), { except: [user] })
+
+const userTold = { kind: "user" } as const
+
+const toHimself = (channel: Snowflake, user: Snowflake, message: Snowflake): Publication =>
+  tell<unknown, unknown, UserCommands, "hear">(userTold, user, {
+    type: "hear",
+    event: messageAck.name,
+    data: ackOf(channel, user, message),
+  })
+
+const mentionsRead = (channel_id: Snowflake, user: Snowflake, upto: Snowflake): Publication =>
+  tell<unknown, unknown, UserCommands, "readMentions">(userTold, user, { type: "readMentions", channel_id, upto })
+
+/** What reading does at the reader's own home. */
+export interface ReadMentionCommands {
+  /** Notifications of mentions in a channel, up to a message that he has read, are read. */
+  readMentions(input: { channel_id: Snowflake; upto: Snowflake }): void
+}
+
+const mentionsKey = (channel: Snowflake, upto: Snowflake) => `${channel}:${upto}`
+export const mentionFacts: NeedKind<UserState, readonly Snowflake[]> = {
+  name: "mentions",
+  keep: 10,
+  map: home => home.mentions,
+  async load(storage, user, keys) {
+    const found = new Map<string, readonly Snowflake[]>()
+    for (const key of keys) {
+      const [channel, upto] = key.split(":")
+      found.set(key, await storage.notifications.unreadIn(user, channel!, upto!))
+    }
+    return found
+  },
+}
+
+export const readMentionCommands: ActorKind<UserState, UserState, ReadMentionCommands>["commands"] = {
+  readMentions: {
+    needs: ({ channel_id, upto }) => [needOf(mentionFacts)(mentionsKey(channel_id, upto))],
+    turn({ state: user }, { channel_id, upto }) {
+      const key = mentionsKey(channel_id, upto)
+      const unread = (user.mentions.get(key) ?? []).filter(id => !user.notifications.get(id)?.read)
+      return {
+        remember: draft => void draft.mentions.delete(key),
+        apply: draft => {
+          for (const id of unread) draft.notifications.set(id, { read: true })
+        },
+        write: unread.map(id => markNotificationRead({ id })),
+        publish: unread.map(id => notificationUpdate.to(userOnly(user.id), { id, read: true })),
+        reply: undefined,
+      }
+    },
+  },
+}

@@ -1,0 +1,69 @@
+import type { Clock } from "../../domain/clock.ts"
+import { shardBits, type MintReport } from "../../domain/minted.ts"
+import type { Shard } from "./shard.ts"
+
+/** Of a turn whose events are not known to have arrived yet: no id that it minted is of an earlier moment. */
+export interface Hold {
+  readonly at: number
+}
+
+/**
+ * When ids are minted, and up to when all that were minted have arrived. It keeps:
+ *   N1  What was said to have arrived up to a moment stays so: no id of that moment or an earlier one is minted any more, however
+ *       the clock jumps.
+ */
+export class Mints {
+  readonly #clock: Clock
+  /** What was said last, and when that was: what is minted comes later. */
+  #said = 0
+  #saidAt = 0
+  readonly #inLogs = new Set<Hold>()
+  readonly #told = new Set<Hold>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#saidAt = clock.monotonic()
+  }
+
+  /** The moment of what is minted now. A clock that falls back is gone on from at half its pace, so that it catches up. */
+  moment(now = this.#clock.now()): number {
+    return Math.max(now, this.#said + 1 + Math.floor((this.#clock.monotonic() - this.#saidAt) / 2)) // N1
+  }
+
+  /** Others may have said so much of this worker's shards before it had them. */
+  beginAfter(moment: number): void {
+    if (moment <= this.#said) return
+    this.#said = moment
+    this.#saidAt = this.#clock.monotonic()
+  }
+
+  /** Of a turn of this moment, until its events stand in the logs. `tells`: until what it tells other homes has arrived, too. */
+  hold(now: number, tells: boolean): Hold {
+    const hold = { at: Math.max(now, this.#said + 1) }
+    this.#inLogs.add(hold)
+    if (tells) this.#told.add(hold)
+    return hold
+  }
+
+  appended(hold: Hold): void {
+    this.#inLogs.delete(hold)
+  }
+
+  arrived(hold: Hold): void {
+    this.#told.delete(hold)
+  }
+
+  /** N1: once this was asked for, it is kept to. */
+  report(shards: Iterable<Shard>): MintReport {
+    const before = this.moment() - 1
+    const inLogs = [...shards].filter(shard => shard.isPublished)
+    let servers = before
+    for (const { at } of this.#inLogs) servers = Math.min(servers, at - 1)
+    // What waits for nothing but tells was appended later than it was decided.
+    let directs: number | null = servers
+    for (const { at } of this.#told) directs = Math.min(directs, at - 1)
+    if (inLogs.some(shard => !shard.isTold)) directs = null
+    this.beginAfter(before)
+    return { servers, directs, shards: shardBits(inLogs.map(shard => shard.number)) }
+  }
+}

@@ -1,0 +1,326 @@
+import type { Clock, Timer } from "../../domain/clock.ts"
+import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../../domain/search-text.ts"
+import type { Log } from "../../observability/log.ts"
+import { isDataError } from "../../storage/database.ts"
+import type { IndexedMessage, MessagePlace } from "../../storage/search.ts"
+import type { SearchIndexStorage } from "../../storage/storage.ts"
+import type { RowItem } from "./row.ts"
+
+export interface SearchIndexBounds {
+  /** Messages are gathered for so many milliseconds. */
+  readonly gatherFor: number
+  /** Written together. */
+  readonly batch: number
+  /** Waiting in memory; what comes beyond it waits in the database. */
+  readonly waiting: number
+  /** The part of its time that it takes from the database while much is sent. */
+  readonly share: number
+  /** After so many milliseconds of not having caught up it takes all the time that it needs: the index is never behind by much more. */
+  readonly mostBehind: number
+}
+
+interface Waiting {
+  readonly key: MessagePlace
+  readonly done: (() => void)[]
+}
+
+const keyOf = ({ channel_id, message_id }: MessagePlace): string => `${channel_id}:${message_id}`
+
+/** Words whose stems are remembered. */
+const rememberedStems = 50_000
+/** Milliseconds after which the database's list is looked at, whoever filled it. */
+const backlogEvery = 60_000
+
+/**
+ * Keeps the search index behind what is published. It keeps:
+ *   X1  A message is told as done only when the index, or the list of what it still has to read, holds what it said then or later.
+ *   X2  However much is sent, what waits in memory is bounded, and the database is asked one thing at a time.
+ */
+export class SearchIndex {
+  readonly #storage: SearchIndexStorage
+  readonly #bounds: SearchIndexBounds
+  readonly #languages: readonly string[]
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #stems = new Map<string, readonly string[]>()
+  #running = false
+  #stopped = false
+  /** Messages since the last batch. */
+  #added = 0
+  #caughtUpAt = 0
+  #looking: Timer | undefined
+  #pausing: Timer | undefined
+  #goOn: (() => void) | undefined
+  /** Something may stand in the database's list. */
+  #hasBacklog = true
+
+  constructor(options: {
+    storage: SearchIndexStorage
+    bounds: SearchIndexBounds
+    languages: readonly string[]
+    clock: Clock
+    log: Log
+  }) {
+    this.#storage = options.storage
+    this.#bounds = options.bounds
+    this.#languages = options.languages
+    this.#clock = options.clock
+    this.#log = options.log
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Reads these messages anew; resolves when they can be found as they are now. */
+  add(keys: readonly MessagePlace[]): Promise<void> {
+    if (keys.length === 0) return Promise.resolve()
+    return new Promise(resolve => {
+      let left = keys.length
+      const done = () => {
+        if (--left === 0) resolve()
+      }
+      this.#added += keys.length
+      for (const key of keys) {
+        const name = keyOf(key)
+        const known = this.#waiting.get(name)
+        if (known) known.done.push(done)
+        else this.#waiting.set(name, { key, done: [done] })
+      }
+      this.#start()
+    })
+  }
+
+  /** Looks now and again for what others left in the list. */
+  start(): void {
+    this.#looking = this.#clock.every(backlogEvery, () => {
+      this.#hasBacklog = true
+      this.#start()
+    })
+    this.#start()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#looking?.stop()
+    this.#pausing?.stop()
+    this.#goOn?.()
+  }
+
+  /** Ends early when all ends: nothing waits for it. */
+  #pause(milliseconds: number): Promise<void> {
+    if (this.#stopped) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#goOn = resolve
+      this.#pausing = this.#clock.after(milliseconds, resolve)
+    })
+  }
+
+  #start(): void {
+    if (this.#running || this.#stopped) return
+    this.#running = true
+    this.#run()
+      .catch((error: unknown) => this.#log.error({ err: error }, "search index stopped"))
+      .finally(() => {
+        this.#running = false
+        if (this.#waiting.size > 0) this.#start()
+      })
+  }
+
+  async #run(): Promise<void> {
+    const { gatherFor, batch, waiting, share, mostBehind } = this.#bounds
+    this.#caughtUpAt = this.#clock.monotonic()
+    for (let failures = 0; !this.#stopped && (this.#waiting.size > 0 || this.#hasBacklog);) {
+      if (this.#waiting.size < batch) await this.#pause(gatherFor)
+      const began = this.#clock.monotonic()
+      try {
+        if (this.#waiting.size > waiting) await this.#putBack()
+        else if (this.#waiting.size > 0) await this.#indexWaiting()
+        else await this.#readBacklog()
+        failures = 0
+      } catch (error) {
+        if (this.#stopped) return
+        this.#log.warn({ err: error, waiting: this.#waiting.size }, "search index behind")
+        await this.#pause(Math.min(100 * 2 ** failures++, 5_000))
+      }
+      const now = this.#clock.monotonic()
+      if (this.#waiting.size < batch && !this.#hasBacklog) this.#caughtUpAt = now
+      // Sending comes first: the database gets its time back, less of it the longer the index is behind, and when nothing is sent.
+      const isQuiet = this.#added < batch / 10
+      this.#added = 0
+      const part = Math.max(share, isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / mostBehind)
+      if (part < 1) await this.#pause(Math.min((now - began) * (1 / part - 1), 5_000))
+    }
+  }
+
+  #take(most: number): Waiting[] {
+    const taken: Waiting[] = []
+    // A message that is named again from here on is read again.
+    for (const [name, waiting] of this.#waiting) {
+      if (taken.length >= most) break
+      taken.push(waiting)
+      this.#waiting.delete(name)
+    }
+    return taken
+  }
+
+  #giveBack(taken: readonly Waiting[]): void {
+    for (const waiting of taken) {
+      const known = this.#waiting.get(keyOf(waiting.key))
+      if (known) known.done.push(...waiting.done)
+      else this.#waiting.set(keyOf(waiting.key), waiting)
+    }
+  }
+
+  async #with(most: number, act: (keys: MessagePlace[]) => Promise<void>): Promise<void> {
+    const taken = this.#take(most)
+    try {
+      await act(taken.map(({ key }) => key))
+    } catch (error) {
+      this.#giveBack(taken)
+      throw error
+    }
+    for (const { done } of taken) for (const tell of done) tell()
+  }
+
+  #indexWaiting(): Promise<void> {
+    return this.#with(this.#bounds.batch, keys => this.index(keys))
+  }
+
+  /** X2: what is too much waits in the database. */
+  #putBack(): Promise<void> {
+    return this.#with(this.#bounds.waiting, async keys => {
+      await this.#storage.putBack(keys)
+      this.#hasBacklog = true
+    })
+  }
+
+  async #readBacklog(): Promise<void> {
+    const left = await this.#storage.backlog(this.#bounds.batch)
+    this.#hasBacklog = left.length > 0
+    if (left.length === 0) return
+    // Duplicates would stand in each other's way in one statement.
+    await this.index([
+      ...new Map(
+        left.map(({ channel_id, message_id }) => [keyOf({ channel_id, message_id }), { channel_id, message_id }]),
+      ).values(),
+    ])
+    await this.#storage.endBacklog(left.map(({ id }) => id))
+  }
+
+  /** Brings the index to what these messages say now; those that are gone go from it. */
+  async index(keys: readonly MessagePlace[]): Promise<void> {
+    const sources = await this.#storage.sources(keys)
+    const there = new Set(sources.map(({ channel_id, id }) => keyOf({ channel_id, message_id: id })))
+    const gone = keys.filter(key => !there.has(keyOf(key)))
+    if (gone.length > 0) await this.#storage.remove(gone)
+    if (sources.length > 0) await this.#put(await this.#rowsOf(sources))
+  }
+
+  async #put(rows: readonly IndexedMessage[]): Promise<void> {
+    try {
+      await this.#storage.put(rows)
+    } catch (error) {
+      if (!isDataError(error)) throw error
+      // One that the database cannot take must not keep the others out.
+      if (rows.length === 1) {
+        const [{ channel_id, message_id }] = rows as [IndexedMessage]
+        return this.#log.error({ err: error, channel: channel_id, message: message_id }, "message cannot be searched")
+      }
+      const half = rows.length >> 1
+      await this.#put(rows.slice(0, half))
+      await this.#put(rows.slice(half))
+    }
+  }
+
+  async #rowsOf(sources: readonly SearchSource[]): Promise<IndexedMessage[]> {
+    const words = sources.map(source => wordsOf(source))
+    await this.#learnStems(words.flatMap(found => [...found.keys()]))
+    const stemsOf = (word: string) => this.#stems.get(word) ?? []
+    return sources.map((source, i) => ({
+      channel_id: source.channel_id,
+      message_id: source.id,
+      home_id: source.server_id ?? source.channel_id,
+      content: source.content,
+      edited_at: source.edited_at ?? 0,
+      folded: foldedText(source.content ?? ""),
+      words: vectorText(source, words[i]!, stemsOf),
+    }))
+  }
+
+  async #learnStems(words: readonly string[]): Promise<void> {
+    const unknown = [...new Set(words)].filter(word => mayHaveStem(word) && !this.#stems.has(word))
+    if (unknown.length === 0 || this.#languages.length === 0) return
+    if (this.#stems.size > 0 && this.#stems.size + unknown.length > rememberedStems) {
+      this.#stems.clear()
+      return this.#learnStems(words)
+    }
+    const stems = await this.#storage.stems(unknown, this.#languages)
+    for (const word of unknown) this.#stems.set(word, stems.get(word) ?? [])
+  }
+}
+
+interface MessageEvent {
+  readonly id?: string
+  readonly ids?: readonly string[]
+  readonly channel_id: string
+  readonly server_id: string | null
+}
+
+const messageEvents: ReadonlySet<string> = new Set([
+  "MESSAGE_CREATE",
+  "MESSAGE_UPDATE",
+  "MESSAGE_DELETE",
+  "MESSAGE_DELETE_BULK",
+])
+const beginning = /^\{"id":"(\d+)","channel_id":"(\d+)","server_id":(?:"\d+"|null),/
+
+const placesOf = ({ id, ids = [], channel_id }: MessageEvent): MessagePlace[] =>
+  [...(id === undefined ? [] : [id]), ...ids].map(message_id => ({ channel_id, message_id }))
+
+/** The messages that a row of the outbox tells of, each as its home tells it: conversations outside servers through their participants' homes. */
+export function messagesIn(items: readonly RowItem[]): MessagePlace[] {
+  const found = new Map<string, MessagePlace>()
+  const note = (places: readonly MessagePlace[]) => {
+    for (const place of places) found.set(keyOf(place), place)
+  }
+  for (const item of items) {
+    if (item[0] === "e" && messageEvents.has(item[3])) {
+      const known = beginning.exec(item[5].text)
+      // What a participant's home passes on was told by the conversation's.
+      if (known) {
+        if (!known[0].endsWith("null,")) note([{ message_id: known[1]!, channel_id: known[2]! }])
+        continue
+      }
+      const event = JSON.parse(item[5].text) as MessageEvent
+      if (event.server_id !== null) note(placesOf(event))
+    } else if (item[0] === "t" && item[3] === "hear") {
+      const { event, data } = item[4] as { event: string; data: MessageEvent }
+      if (messageEvents.has(event)) note(placesOf(data))
+    }
+  }
+  return [...found.values()]
+}
+
+/** Messages that are read together by a rebuild. */
+const slice = 500
+
+/**
+ * Reads all messages anew, in the order of channels, and takes away what belongs to none. It goes on where one that was cut off
+ * had come; meanwhile the index is searched and follows what is sent.
+ * @param said how many messages are done
+ */
+export async function rebuildSearchIndex(
+  storage: SearchIndexStorage,
+  index: SearchIndex,
+  said: (done: number) => void,
+): Promise<number> {
+  for (let done = await storage.beginRebuild(); ; said(done)) {
+    const { from, keys } = await storage.rebuildSlice(slice)
+    if (keys.length > 0) await index.index(keys)
+    await storage.endSlice(from, keys.length < slice ? null : keys.at(-1)!, keys.length)
+    done += keys.length
+    if (keys.length < slice) return done
+  }
+}

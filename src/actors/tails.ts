@@ -1,0 +1,139 @@
+import type { Snowflake } from "../contract/fields.ts"
+import { msOf } from "../domain/snowflake.ts"
+import type { MessageState, ServerState } from "../domain/states.ts"
+import {
+  dropFromTail,
+  mergeIntoTail,
+  newTail,
+  pageOfTail,
+  putInTail,
+  renameInTail,
+  tailLength,
+  versionOf,
+  type PagePlace,
+  type Tail,
+} from "../domain/tails.ts"
+import { noteRename, readMessages } from "./renames.ts"
+import { needOf, type Moment, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+
+/**
+ * The newest messages of channels that are being read, in their home's memory. They keep:
+ *   T1  A page from a tail is what the database would answer once all that the home has decided is committed. Only names of
+ *       authors who are no members may be as old as `lasts`.
+ */
+
+/** A channel is being read as long as somebody read it so long ago, in milliseconds. */
+const readFor = 60_000
+/** Milliseconds after which a tail is read anew: names change elsewhere. */
+const lasts = 10_000
+/** One that was too long to be kept, so much later. */
+const rests = 60_000
+
+type Server = Readonlied<ServerState>
+
+export const tailFacts: NeedKind<ServerState, Tail> = {
+  name: "tail",
+  keep: 20,
+  keepBytes: 2 * 1024 * 1024,
+  map: home => home.tails,
+  bytes: home => home.tails.bytes,
+  async load(storage, _server, channels, home, now) {
+    for (const channel of channels) {
+      // What the home has decided by now may not be committed, and what it decides meanwhile is not in the answer.
+      const decided = new Map<Snowflake, MessageState | null>()
+      for (const [key, message] of home.messages)
+        if (key.startsWith(`${channel}:`)) decided.set(key.slice(channel.length + 1), message)
+      home.tailsOnTheWay.set(channel, decided)
+      try {
+        const read = () => storage.messages.page(channel, { limit: tailLength })
+        await readMessages(home, read, (newest, renames) => {
+          const tail = newTail(newest, now)
+          for (const [id, message] of decided)
+            if (message) mergeIntoTail(tail, message)
+            else dropFromTail(tail, id)
+          for (const [user, { author_username, author_badges }] of renames)
+            renameInTail(tail, user, author_username, author_badges)
+          // Meanwhile its readers may have gone, or the channel.
+          if (home.historyReads.has(channel)) home.tails.set(channel, tail)
+        })
+      } finally {
+        home.tailsOnTheWay.delete(channel)
+      }
+    }
+    return new Map()
+  },
+}
+
+/** What a reader's page needs: a channel that was read just now is worth its place in memory. */
+export const tailNeeds = (home: Server, channel: Snowflake) =>
+  home.historyReads.has(channel) ? [needOf(tailFacts)(channel)] : []
+
+export interface HotPage {
+  readonly version: string
+  readonly messages: readonly Readonlied<MessageState>[]
+}
+
+/** The page, if it is in memory. A tail that nobody has taken one from yet is called `name` from then on. */
+export function hotPage(
+  home: Server,
+  channel: Snowflake,
+  place: PagePlace,
+  { now, newId }: Moment,
+): (HotPage & { readonly name: Snowflake }) | undefined {
+  const tail = home.tails.get(channel) as Readonly<Tail> | null | undefined
+  if (!tail || !isFresh(tail, now)) return undefined
+  const messages = pageOfTail(tail, place)
+  if (!messages) return undefined
+  const name = tail.name || newId()
+  return { messages, name, version: versionOf({ ...tail, name }) }
+}
+
+/** Somebody reads a channel. What nobody reads any more makes room. */
+export function noteRead(draft: ServerState, channel: Snowflake, now: number, name: Snowflake | undefined): void {
+  draft.historyReads.delete(channel)
+  draft.historyReads.set(channel, now)
+  dropUnread(draft, now)
+  const tail = draft.tails.get(channel)
+  if (!tail || !isFresh(tail, now)) draft.tails.delete(channel)
+  else if (name !== undefined) tail.name = name
+}
+
+function dropUnread(draft: ServerState, now: number): void {
+  for (const [channel, at] of draft.historyReads) {
+    if (now - at < readFor) break
+    forgetHistory(draft, channel)
+  }
+}
+
+/** Nobody reads the channel, or it is gone. */
+export function forgetHistory(draft: ServerState, channel: Snowflake): void {
+  draft.historyReads.delete(channel)
+  draft.tails.delete(channel)
+}
+
+const isFresh = ({ since, isTooLong }: Pick<Tail, "since" | "isTooLong">, now: number) =>
+  now - since < (isTooLong ? rests : lasts)
+
+/** A message was sent or has changed; null: it is gone. */
+export function noteInTail(draft: ServerState, channel: Snowflake, id: Snowflake, message: MessageState | null): void {
+  draft.tailsOnTheWay.get(channel)?.set(id, message)
+  // That of a new message tells the time; an older one drops nothing.
+  dropUnread(draft, msOf(id))
+  const tail = draft.tails.get(channel)
+  if (!tail) return
+  if (message) putInTail(tail, message)
+  else if (!dropFromTail(tail, id)) {
+    draft.tails.delete(channel)
+    return
+  }
+  draft.tails.set(channel, tail) // it weighs something else
+}
+
+/** A member is called something else from now on. */
+export function renameInTails(draft: ServerState, user: Snowflake, name: string, badges: readonly string[]): void {
+  noteRename(draft, user, name, badges)
+  for (const [key, message] of draft.messages)
+    if (message?.author_id === user)
+      draft.messages.set(key, { ...message, author_username: name, author_badges: badges })
+  for (const tail of draft.tails.values()) if (tail) renameInTail(tail, user, name, badges)
+}

@@ -1,0 +1,424 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { AccessRules, Override } from "../domain/permissions.ts"
+import type { SearchSource } from "../domain/search-text.ts"
+import type { MessageState } from "../domain/states.ts"
+import type { Permission } from "../contract/permissions.ts"
+import type { Sql, Statement } from "./database.ts"
+import { messageFields } from "./messages.ts"
+import type { UserRow } from "./users.ts"
+import { column } from "./write.ts"
+
+export interface MessagePlace {
+  readonly channel_id: Snowflake
+  readonly message_id: Snowflake
+}
+
+/** A message as the index keeps it. */
+export interface IndexedMessage extends MessagePlace {
+  readonly home_id: Snowflake
+  readonly content: string | null
+  readonly edited_at: number
+  readonly folded: string
+  /** As PostgreSQL reads a `tsvector`. */
+  readonly words: string
+}
+
+/** A server with what decides what one member may read in it: his roles and everybody's, and what channels say about those and him. */
+export interface MemberOutline extends AccessRules {
+  readonly member_roles: readonly Snowflake[]
+  readonly overrides: ReadonlyMap<Snowflake, readonly Override[]>
+}
+
+/** Where to look: in all channels of homes but some, and in some channels. */
+export interface Places {
+  readonly homes: readonly Snowflake[]
+  readonly hidden: readonly Snowflake[]
+  readonly channels: readonly Snowflake[]
+}
+
+/** Ids from `from` on and below `below`. */
+export interface IdSpan {
+  readonly from: Snowflake
+  readonly below: Snowflake
+}
+
+interface Wanted extends IdSpan {
+  /** Null: pinned or not. */
+  readonly pinned: boolean | null
+  readonly limit: number
+}
+
+const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
+  sql`unnest(${column(keys, "channel_id")}::bigint[], ${column(keys, "message_id")}::bigint[])`
+
+/** The message is there, and so is its channel: the index comes after both. Asked one by one, of those that match. */
+const stands = (sql: Sql, pinned: boolean | null): Statement => sql`
+  (SELECT NOT m.deleted ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
+  AND (c.home_id = c.channel_id OR EXISTS (SELECT FROM channels WHERE id = c.channel_id))`
+
+/** Messages of a place by which it is told how fast it fills. */
+const sampled = 8
+
+/** What searches read. The statements are made for one way each; see `searchSettings`. */
+export const searchStorage = (sql: Sql) => ({
+  /** The servers of a member, or one of them. */
+  async outlinesFor(user: Snowflake, server: Snowflake | null): Promise<MemberOutline[]> {
+    const rows = await sql<
+      {
+        id: Snowflake
+        owner_id: Snowflake
+        member_roles: Snowflake[]
+        roles: { id: Snowflake; permissions: Permission[] }[]
+        overrides: (Override & { channel_id: Snowflake })[]
+      }[]
+    >`
+      SELECT s.id, s.owner_id, m.roles AS member_roles,
+        (SELECT coalesce(json_agg(json_build_object('id', r.id::text, 'permissions', r.permissions)), '[]')
+          FROM roles r WHERE r.server_id = s.id AND (r.id = s.id OR r.id = ANY(m.roles))) AS roles,
+        (SELECT coalesce(json_agg(json_build_object('channel_id', o.channel_id::text, 'target_id', o.target_id::text, 'type', o.type,
+            'allow', o.allow, 'deny', o.deny)), '[]')
+          FROM channel_overrides o WHERE o.server_id = s.id AND (o.target_id IN (s.id, m.user_id) OR o.target_id = ANY(m.roles))) AS overrides
+      FROM members m JOIN servers s ON s.id = m.server_id
+      WHERE m.user_id = ${user} AND (${server}::bigint IS NULL OR m.server_id = ${server})`
+    return rows.map(({ roles, overrides, ...rest }) => {
+      const byChannel = new Map<Snowflake, Override[]>()
+      for (const { channel_id, ...override } of overrides) {
+        const others = byChannel.get(channel_id)
+        if (others) others.push(override)
+        else byChannel.set(channel_id, [override])
+      }
+      return {
+        ...rest,
+        roles: new Map(roles.map(({ id, permissions }) => [id, { permissions: new Set(permissions) }])),
+        overrides: byChannel,
+      }
+    })
+  },
+
+  /** DMs and notes of a user, the latest first. */
+  async directsOf(user: Snowflake, limit: number): Promise<Snowflake[]> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM direct_channels WHERE user_id = ${user} OR other_id = ${user} ORDER BY id DESC LIMIT ${limit}`
+    return rows.map(({ id }) => id)
+  },
+
+  /** Which of these conversations outside servers are a user's. */
+  async participates(user: Snowflake, channels: readonly Snowflake[]): Promise<Set<Snowflake>> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM direct_channels WHERE id = ANY(${[...channels]}::bigint[]) AND (user_id = ${user} OR other_id = ${user})`
+    return new Set(rows.map(({ id }) => id))
+  },
+
+  /** The home of a channel: its server, or itself. */
+  async homesOf(channels: readonly Snowflake[]): Promise<Map<Snowflake, Snowflake>> {
+    const rows = await sql<{ id: Snowflake; home_id: Snowflake }[]>`
+      SELECT id, server_id AS home_id FROM channels WHERE id = ANY(${[...channels]}::bigint[])
+      UNION ALL SELECT id, id FROM direct_channels WHERE id = ANY(${[...channels]}::bigint[])`
+    return new Map(rows.map(({ id, home_id }) => [id, home_id]))
+  },
+
+  async channelsNamed(server: Snowflake, names: readonly string[]): Promise<Snowflake[]> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM channels WHERE server_id = ${server} AND lower(name) = ANY(SELECT lower(n) FROM unnest(${[...names]}::text[]) AS n)`
+    return rows.map(({ id }) => id)
+  },
+
+  async usersNamed(names: readonly string[]): Promise<Map<string, Snowflake>> {
+    const rows = await sql<{ name: string; id: Snowflake }[]>`
+      SELECT n AS name, u.id FROM unnest(${[...names]}::text[]) AS n JOIN users u ON lower(u.username) = lower(n)`
+    return new Map(rows.map(({ name, id }) => [name, id]))
+  },
+
+  /** What languages make of words; a word that says nothing in a language has no stem there. */
+  async stems(words: readonly string[], languages: readonly string[]): Promise<Map<string, string[]>> {
+    const rows = await sql<{ word: string; stems: string[] }[]>`
+      SELECT w AS word, array_agg(DISTINCT stem) AS stems
+      FROM unnest(${[...words]}::text[]) AS w, unnest(${[...languages]}::text[]) AS l, LATERAL unnest(ts_lexize((l || '_stem')::regdictionary, w)) AS stem
+      GROUP BY w`
+    return new Map(rows.map(({ word, stems }) => [word, stems]))
+  },
+
+  /**
+   * The newest messages of some places, as far as all places together are whole, and which of them match. How far that is follows
+   * from how fast the places fill: by the last few of each, so that about `looks` messages are looked at, whoever wrote most of them.
+   * @returns `edge`: ids from it on were looked at; "0": all were. `total`: about how many messages there are anywhere
+   */
+  async walk(
+    words: string | null,
+    { homes, hidden, channels }: Places,
+    { from, below, pinned, limit }: Wanted,
+    looks: number,
+  ): Promise<{ found: MessagePlace[]; edge: Snowflake; total: number }> {
+    const isOne = homes.length + channels.length === 1
+    const most = isOne ? looks : looks / 4
+    const newest = (column: "home_id" | "channel_id", least: Statement, end: Statement) => sql`
+      SELECT home_id, channel_id, message_id FROM message_search
+      WHERE ${sql(column)} = place AND message_id < ${below} AND message_id >= ${least} ORDER BY message_id DESC ${end}`
+    const cut = isOne
+      ? sql`SELECT ${from}::bigint AS cut`
+      : sql`
+        SELECT coalesce((SELECT greatest(${from}::bigint, max(top) - least(max(top), ${looks} / sum(${sampled}::float8 / greatest(top - last, 1))))::bigint
+          FROM (SELECT last, max(first) OVER () AS top FROM (
+            SELECT min(message_id) AS last, max(message_id) AS first FROM (
+              SELECT place, true AS of_home, s.message_id FROM unnest(${[...homes]}::bigint[]) AS place, LATERAL (${newest("home_id", sql`${from}`, sql`LIMIT ${sampled}`)}) AS s
+              UNION ALL
+              SELECT place, false, s.message_id FROM unnest(${[...channels]}::bigint[]) AS place, LATERAL (${newest("channel_id", sql`${from}`, sql`LIMIT ${sampled}`)}) AS s) AS samples
+            GROUP BY place, of_home HAVING count(*) >= ${sampled}) AS ends) AS paces), ${from}::bigint) AS cut`
+    const rows = await sql<
+      { edge: Snowflake | number; total: number; channel_id: Snowflake | null; message_id: Snowflake }[]
+    >`
+      WITH reach AS MATERIALIZED (${cut}),
+      seen AS MATERIALIZED (
+        SELECT place, true AS of_home, s.* FROM reach, unnest(${[...homes]}::bigint[]) AS place, LATERAL (${newest("home_id", sql`cut`, sql`LIMIT ${most}`)}) AS s
+        UNION ALL
+        SELECT place, false, s.* FROM reach, unnest(${[...channels]}::bigint[]) AS place, LATERAL (${newest("channel_id", sql`cut`, sql`LIMIT ${most}`)}) AS s),
+      whole AS MATERIALIZED (
+        SELECT greatest((SELECT max(last) FROM (
+            SELECT min(message_id) AS last FROM seen GROUP BY place, of_home HAVING count(*) >= ${most}) AS ends),
+          CASE WHEN cut > ${from}::bigint THEN cut ELSE 0 END) AS edge FROM reach)
+      SELECT w.edge, (SELECT reltuples FROM pg_class WHERE oid = 'message_search'::regclass) AS total, found.channel_id, found.message_id FROM whole w LEFT JOIN LATERAL (
+        SELECT c.channel_id, c.message_id
+        FROM (SELECT * FROM seen WHERE message_id >= w.edge AND NOT (of_home AND channel_id = ANY(${[...hidden]}::bigint[]))
+          ORDER BY message_id DESC OFFSET 0) AS c
+        WHERE CASE WHEN ${
+          words === null
+            ? sql`true`
+            : sql`(SELECT s.words @@ ${words}::text::tsquery FROM message_search s WHERE s.channel_id = c.channel_id AND s.message_id = c.message_id)`
+        } THEN ${stands(sql, pinned)} END
+        ORDER BY c.message_id DESC LIMIT ${limit}) AS found ON true
+      ORDER BY found.message_id DESC`
+    const found = rows.filter((row): row is typeof row & MessagePlace => row.channel_id !== null)
+    const { edge, total } = rows[0]!
+    return { found, edge: String(edge), total }
+  },
+
+  /** All that match something rare, the newest first, through the index of words: they are few, wherever they are. */
+  async matchingAnywhere(
+    words: string,
+    { homes, hidden, channels }: Places,
+    { from, below, pinned, limit }: Wanted,
+  ): Promise<MessagePlace[]> {
+    return sql<MessagePlace[]>`
+      SELECT c.channel_id, c.message_id FROM (
+        SELECT home_id, channel_id, message_id FROM message_search
+        WHERE words @@ ${words}::text::tsquery AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
+          AND (home_id + 0 = ANY(${[...homes]}::bigint[]) OR channel_id + 0 = ANY(${[...channels]}::bigint[])) AND channel_id + 0 <> ALL(${[...hidden]}::bigint[])
+        ORDER BY message_id DESC OFFSET 0) AS c
+      WHERE ${stands(sql, pinned)} ORDER BY c.message_id DESC LIMIT ${limit}`
+  },
+
+  /**
+   * All that match, the newest first, through the index of words: for each place on its own, since what is rare in a place is found
+   * by stepping over what is frequent elsewhere.
+   * @param where facts, one of which a message must have; a message has no two of them
+   */
+  async matching(
+    words: string | null,
+    where: readonly string[],
+    { hidden }: Pick<Places, "hidden">,
+    { from, below, pinned, limit }: Wanted,
+  ): Promise<MessagePlace[]> {
+    const wanted = where.map(fact => (words === null ? `'${fact}'` : `(${words})&'${fact}'`))
+    return sql<MessagePlace[]>`
+      SELECT c.channel_id, c.message_id FROM (
+        SELECT s.* FROM unnest(${wanted}::text[]) AS w, LATERAL (
+          SELECT home_id, channel_id, message_id FROM message_search
+          WHERE words @@ w::tsquery
+            -- Its own index of ids is not wanted.
+            AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint AND channel_id <> ALL(${[...hidden]}::bigint[])) AS s
+        ORDER BY message_id DESC OFFSET 0) AS c
+      WHERE ${stands(sql, pinned)} ORDER BY c.message_id DESC LIMIT ${limit}`
+  },
+
+  async messages(keys: readonly MessagePlace[]): Promise<MessageState[]> {
+    return sql<MessageState[]>`
+      SELECT ${messageFields(sql)} FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id)
+      LEFT JOIN users u ON u.id = m.author_id WHERE NOT m.deleted ORDER BY m.id DESC`
+  },
+
+  /** The newest texts of a channel, indexed or not. */
+  async tail(channel: Snowflake, limit: number): Promise<{ id: Snowflake; content: string | null }[]> {
+    return sql<{ id: Snowflake; content: string | null }[]>`
+      SELECT id, content FROM messages WHERE channel_id = ${channel} AND NOT deleted ORDER BY id DESC LIMIT ${limit}`
+  },
+
+  /** Which of so many texts of a channel below an id hold a pattern. @returns `edge`: the last that was looked at; "0": there are no more */
+  async walkTexts(
+    channel: Snowflake,
+    pattern: string,
+    below: Snowflake,
+    limit: number,
+    looks: number,
+  ): Promise<{ found: Snowflake[]; edge: Snowflake }> {
+    const [row] = await sql<{ found: Snowflake[]; edge: Snowflake | number }[]>`
+      WITH looked AS (SELECT message_id, position(${pattern} IN folded) > 0 AS is_hit
+        FROM message_search WHERE channel_id = ${channel} AND message_id < ${below} ORDER BY message_id DESC LIMIT ${looks})
+      SELECT (SELECT coalesce(array_agg(message_id::text), '{}') FROM (SELECT message_id FROM looked WHERE is_hit ORDER BY message_id DESC LIMIT ${limit}) AS h) AS found,
+        (SELECT CASE WHEN count(*) >= ${looks} THEN min(message_id) ELSE 0 END FROM looked) AS edge`
+    return { found: row!.found, edge: String(row!.edge) }
+  },
+
+  /** The same through the index of three characters each. */
+  async matchingTexts(channel: Snowflake, pattern: string, below: Snowflake, limit: number): Promise<Snowflake[]> {
+    const like = `%${escaped(pattern)}%`
+    const rows = await sql<{ message_id: Snowflake }[]>`
+      SELECT message_id FROM (
+        SELECT message_id FROM message_search WHERE folded LIKE ${like} AND channel_id = ${channel} AND message_id < ${below} OFFSET 0) AS c
+      ORDER BY message_id DESC LIMIT ${limit}`
+    return rows.map(({ message_id }) => message_id)
+  },
+
+  /** Users whose names begin so, in the order of names; nobody who blocked the user or whom he did. */
+  async usersBeginning(
+    query: string,
+    { user, server, skip, limit }: { user: Snowflake; server: Snowflake | null; skip: number; limit: number },
+  ): Promise<FoundAccount[]> {
+    return sql<FoundAccount[]>`
+      SELECT id, username, bot, badges FROM users u
+      WHERE lower(username) ~>=~ lower(${query}::text) AND lower(username) ~<~ (lower(${query}::text) || chr(1114111)) AND deletion_status <> 'purged'
+        AND NOT EXISTS (SELECT FROM relationships r WHERE r.user_id = ${user} AND r.other_id = u.id AND r.status = 'blocked')
+        AND NOT EXISTS (SELECT FROM relationships r WHERE r.user_id = u.id AND r.other_id = ${user} AND r.status = 'blocked')
+        ${server === null ? sql`` : sql`AND EXISTS (SELECT FROM members m WHERE m.server_id = ${server} AND m.user_id = u.id)`}
+      ORDER BY lower(username) USING ~<~ OFFSET ${skip} LIMIT ${limit}`
+  },
+
+  /** Public servers, the best hits and then the largest first, behind one if given. What is shorter than three letters is looked for at the beginning of names. */
+  async publicServers(
+    query: string,
+    { category, after, limit }: { category: string | null; after: ServerHitPlace | null; limit: number },
+  ): Promise<ServerHit[]> {
+    const like = `%${escaped(query)}%`
+    const where = /[\p{L}\p{N}]{3}/u.test(query)
+      ? sql`lower(name || ' ' || coalesce(description, '')) LIKE lower(${like}::text)
+          AND (lower(name) LIKE lower(${like}::text) OR lower(description) LIKE lower(${like}::text))`
+      : sql`lower(name) ~>=~ lower(${query}::text) AND lower(name) ~<~ (lower(${query}::text) || chr(1114111))`
+    return sql<ServerHit[]>`
+      SELECT * FROM (
+        SELECT id, name, description, icon_url, member_count, category,
+          CASE WHEN lower(name) = lower(${query}::text) THEN 100 WHEN starts_with(lower(name), lower(${query}::text)) THEN 90
+            WHEN lower(name) LIKE lower(${like}::text) THEN 70 ELSE 40 END AS hundredths
+        FROM servers WHERE public AND ${where} ${category === null ? sql`` : sql`AND lower(category) = lower(${category}::text)`}) AS s
+      WHERE ${
+        after === null
+          ? sql`true`
+          : sql`(hundredths, member_count, id) < (${after.hundredths}::int, ${after.member_count}::int, ${after.id}::bigint)`
+      }
+      ORDER BY hundredths DESC, member_count DESC, id DESC LIMIT ${limit}`
+  },
+})
+
+/** So that LIKE takes nothing in it for a sign. */
+const escaped = (text: string): string => text.replace(/[\\%_]/g, sign => `\\${sign}`)
+
+type FoundAccount = Pick<UserRow, "id" | "username" | "bot" | "badges">
+
+/** Where a server stands among the hits. */
+export interface ServerHitPlace {
+  readonly hundredths: number
+  readonly member_count: number
+  readonly id: Snowflake
+}
+interface ServerHit extends ServerHitPlace {
+  readonly name: string
+  readonly description: string | null
+  readonly icon_url: string | null
+  readonly category: string | null
+}
+
+/**
+ * How statements of searches are planned: each is written for one way through the indexes, chosen before by what the newest
+ * messages told, and the planner knows less of how often a word stands where.
+ */
+export const searchSettings = {
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  plan_cache_mode: "force_generic_plan",
+  jit: "off",
+} as const
+
+/** What keeps the index. */
+export const searchIndexStorage = (sql: Sql) => ({
+  async sources(keys: readonly MessagePlace[]): Promise<SearchSource[]> {
+    return sql<SearchSource[]>`
+      SELECT m.id, m.channel_id, m.server_id, m.author_id, m.content, m.edited_at, m.pinned_at, m.embeds, m.attachments,
+        CASE WHEN m.poll IS NULL THEN NULL ELSE
+          ARRAY[m.poll ->> 'question'] || ARRAY(SELECT o ->> 'text' FROM json_array_elements(m.poll -> 'options') AS o) END AS poll_texts,
+        CASE WHEN m.server_id IS NULL THEN (SELECT array_remove(ARRAY[d.user_id, d.other_id], NULL) FROM direct_channels d WHERE d.id = m.channel_id) END AS participants
+      FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id) WHERE NOT m.deleted`
+  },
+
+  /** Only what the message still says is written: whoever changed it since has it read once more. */
+  async put(rows: readonly IndexedMessage[]): Promise<void> {
+    await sql`
+      INSERT INTO message_search AS s (channel_id, message_id, home_id, edited_at, folded, words)
+      SELECT t.channel_id, t.message_id, t.home_id, t.edited_at, t.folded, t.words::tsvector
+      FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "message_id")}::bigint[], ${column(rows, "home_id")}::bigint[],
+        ${column(rows, "content")}::text[], ${column(rows, "edited_at")}::bigint[], ${column(rows, "folded")}::text[], ${column(rows, "words")}::text[])
+        AS t (channel_id, message_id, home_id, content, edited_at, folded, words)
+      JOIN messages m ON m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted AND m.content IS NOT DISTINCT FROM t.content
+      ON CONFLICT (channel_id, message_id) DO UPDATE SET edited_at = excluded.edited_at, folded = excluded.folded, words = excluded.words
+      WHERE s.edited_at <= excluded.edited_at AND (s.folded <> excluded.folded OR s.words <> excluded.words)`
+  },
+
+  async remove(keys: readonly MessagePlace[]): Promise<void> {
+    await sql`
+      DELETE FROM message_search s USING ${pairs(sql, keys)} AS t (channel_id, message_id)
+      WHERE s.channel_id = t.channel_id AND s.message_id = t.message_id
+        AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted)`
+  },
+
+  async putBack(keys: readonly MessagePlace[]): Promise<void> {
+    await sql`INSERT INTO message_search_backlog (channel_id, message_id) SELECT * FROM ${pairs(sql, keys)}`
+  },
+
+  /** Those that wait longest. One that was put back twice stands there twice. */
+  async backlog(limit: number): Promise<(MessagePlace & { id: Snowflake | number })[]> {
+    return sql<(MessagePlace & { id: Snowflake | number })[]>`
+      SELECT id, channel_id, message_id FROM message_search_backlog ORDER BY id LIMIT ${limit}`
+  },
+
+  async endBacklog(ids: readonly (Snowflake | number)[]): Promise<void> {
+    await sql`DELETE FROM message_search_backlog WHERE id = ANY(${ids.map(String)}::bigint[])`
+  },
+
+  /** What languages make of words; see `searchStorage`. */
+  stems: searchStorage(sql).stems,
+
+  /** Bytes of the index. */
+  async size(): Promise<number> {
+    const [row] = await sql<{ bytes: number }[]>`SELECT pg_total_relation_size('message_search') AS bytes`
+    return row!.bytes
+  },
+
+  /** Begins a rebuild, or goes on with one. @returns how many messages it has done */
+  async beginRebuild(): Promise<number> {
+    const [row] = await sql<{ done: number }[]>`
+      INSERT INTO message_search_rebuild AS r DEFAULT VALUES ON CONFLICT (one) DO UPDATE SET one = r.one RETURNING done`
+    return row!.done
+  },
+
+  /** The next messages of a rebuild, and where it stands. */
+  async rebuildSlice(limit: number): Promise<{ from: MessagePlace; keys: MessagePlace[] }> {
+    const [from] = await sql<MessagePlace[]>`SELECT channel_id::text, message_id::text FROM message_search_rebuild`
+    if (!from) return { from: { channel_id: "0", message_id: "0" }, keys: [] }
+    const keys = await sql<MessagePlace[]>`
+      SELECT channel_id, id AS message_id FROM messages WHERE (channel_id, id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
+      ORDER BY channel_id, id LIMIT ${limit}`
+    return { from, keys }
+  },
+
+  /** What the index has between two messages, and nobody else. `to` null: to the end, and the rebuild is over. */
+  async endSlice(from: MessagePlace, to: MessagePlace | null, done: number): Promise<void> {
+    const largest = "9223372036854775807"
+    const last = to ?? { channel_id: largest, message_id: largest }
+    await sql`
+      WITH orphans AS (
+        DELETE FROM message_search s
+        WHERE (s.channel_id, s.message_id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
+          AND (s.channel_id, s.message_id) <= (${last.channel_id}::bigint, ${last.message_id}::bigint)
+          AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = s.channel_id AND m.id = s.message_id AND NOT m.deleted)),
+      over AS (DELETE FROM message_search_rebuild WHERE ${to === null})
+      UPDATE message_search_rebuild SET channel_id = ${last.channel_id}, message_id = ${last.message_id}, done = done + ${done} WHERE ${to !== null}`
+  },
+})
