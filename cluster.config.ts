@@ -90,6 +90,9 @@ export const clusterConfig = {
     drainWithin: 8_000,
     resumeReplayBytes: 64 * 1024 * 1024,
     classesPerAudience: 16,
+    /** How often it is looked at what clients have said to have received, and how often cursors are written, in one statement. */
+    settleEvery: 250,
+    cursorsEvery: 1_000,
   },
 
   presence: {
@@ -111,14 +114,28 @@ export const clusterConfig = {
     members: 1_000,
   },
 
+  /**
+   * The search index follows what is published. Messages are gathered for `gatherFor` and written `batch` at a time; while
+   * much is sent, this takes no more than a `share` of one connection's time, until the index has been behind for `mostBehind`: then as much
+   * as it needs. More than `waiting` wait in the database instead of in memory.
+   */
+  search: { gatherFor: 250, batch: 500, waiting: 20_000, share: 0.04, mostBehind: 600_000 },
+
   http: {
     bodyBytes: 256 * 1024,
     /** What forms with files may hold in the memory of one worker together; beyond it they are refused as "not now". */
     uploadBytes: 64 * 1024 * 1024,
     /** The same for one user; for one address until it is known who asks. */
     uploadShare: 12 * 1024 * 1024,
-    /** A form with a file may take so long, as long as something of it comes within bodyTimeout. */
+    /** A form with a file may take so long, as long as something of it comes within bodyTimeout; what is streamed may then take so long to be kept. */
     uploadTimeout: 60_000,
+    /** What files that are streamed in hold in the memory of one worker together: of each what its connection has just brought. */
+    streamBytes: 64 * 1024 * 1024,
+    /** How many of them a worker takes at once, and of one user; the next is refused as "not now". */
+    streams: 1_000,
+    streamsPerUser: 3,
+    /** What is streamed may take longer: a second for so many bytes of it, in or out. */
+    slowestStream: 32 * 1024,
     /** What files of more than 64 KiB may hold together on their way out; beyond it they are refused as "not now". */
     downloadBytes: 64 * 1024 * 1024,
     /** The same for one address. */

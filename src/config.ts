@@ -10,6 +10,7 @@ import { labelOf } from "./contract/limits.ts"
 import type { Route } from "./contract/registry.ts"
 import { rateLimitsWith, type RateLimitOverride } from "./domain/rate-limits.ts"
 import { isEmailAddress } from "./domain/email-addresses.ts"
+import { stemmedLanguages } from "./domain/search-text.ts"
 import { isLoopback, isRedirectUri, oauthProviders, type OAuthProvider } from "./domain/oauth.ts"
 
 /** One setting. `secret` keeps a refused value out of the message about it. */
@@ -261,6 +262,16 @@ const policy = {
     "How the age is given: `boolean`, a number or a yes; `dob`, the date of birth.",
   ),
   minimum_age: setting(integer(1, 150), 13, "Years that the age gate asks for."),
+  search_enabled: setting(
+    flag,
+    true,
+    "Messages are indexed and everything can be searched. After a time without, the index is made anew with `npm run operator -- search rebuild`.",
+  ),
+  search_languages: setting(
+    list(z.enum(stemmedLanguages)),
+    ["english"],
+    "Languages in whose forms a word is found by another: `running` by `run`. After a change the index is made anew with `npm run operator -- search rebuild`.",
+  ),
   reserved_usernames: setting(
     list(z.string().transform(name => name.toLowerCase())),
     ["admin", "administrator", "system", "bot", "api", "root", "null", "undefined"],

@@ -62,9 +62,13 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     keys: redisKeys(redisPrefix, await originOf(adding, storage.placement.redisOrigin)),
     storage,
     jobs: queue,
+    signedPath: () => {
+      throw new Error("a job worker owns no shard")
+    },
     // Only turns revoke, and turns happen where shards are.
     revoke: () => Promise.reject(new Error("a job worker owns no shard")),
     renew: () => Promise.reject(new Error("a job worker owns no shard")),
+    index: () => Promise.reject(new Error("a job worker owns no shard")),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     onItems: () => {},
     onPresences: () => {},
@@ -85,7 +89,16 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     log,
   })
   const blobs = openLocalBlobs(join(config.dataDir, "files"))
-  const tools = { ask: node.ask, storage, blobs, mailer, now: clock.now, signal: ending.signal }
+  const tools = {
+    ask: node.ask,
+    storage,
+    presences: node.presences,
+    crowds: new Set<string>(),
+    blobs,
+    mailer,
+    now: clock.now,
+    signal: ending.signal,
+  }
   const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
   const sweeping = startSweep({ tools, log, now: clock.now })
 

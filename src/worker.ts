@@ -4,6 +4,7 @@ import { join } from "node:path"
 import uWebSockets, { type us_listen_socket } from "uWebSockets.js"
 import type { ClusterConfig } from "../cluster.config.ts"
 import { openNode, type ClusterNode } from "./actors/runtime/node.ts"
+import { SearchIndex } from "./actors/runtime/search-index.ts"
 import { createAdmission } from "./cluster/admission.ts"
 import { inTurns } from "./cluster/batches.ts"
 import { GatewaySessions } from "./cluster/gateway-sessions.ts"
@@ -15,14 +16,17 @@ import { originOf } from "./cluster/replication.ts"
 import { createTokens } from "./cluster/tokens.ts"
 import { webWorkersOf, type Config } from "./config.ts"
 import { asyncapiDocument } from "./contract/asyncapi.ts"
-import { fail } from "./contract/errors.ts"
-import { openapiDocument } from "./contract/openapi.ts"
+import { fail, Failure } from "./contract/errors.ts"
+import { openapiInSteps } from "./contract/openapi.ts"
 import { wireVersion } from "./contract/system.ts"
+import { signedAttachmentPath } from "./domain/attachments.ts"
 import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "./domain/client-address.ts"
+import type { Timer } from "./domain/clock.ts"
 import { messageOf, shownStatus, waitFor } from "./domain/server-status.ts"
 import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createClassifiers } from "./http/classifier.ts"
+import { Delivered } from "./http/delivered.ts"
 import { createHttpDoor } from "./http/door.ts"
 import { createHashing } from "./http/hashing.ts"
 import { createSecrets } from "./http/secrets.ts"
@@ -104,6 +108,17 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     isOver: session => service.isOver(session),
     clock: () => clock.now(),
   })
+  const secrets = createSecrets(options.secretKey)
+  const signedPath = (file: string, now: number) =>
+    signedAttachmentPath(file, now, text => secrets.digest(text, "attachments"))
+  const indexing = storage.openSearchIndex()
+  const searchIndex = new SearchIndex({
+    storage: indexing,
+    bounds: topology.search,
+    languages: config.policy.search_languages,
+    clock,
+    log,
+  })
   const records = new GatewaySessions(remembering, keys)
 
   const app = uWebSockets.App()
@@ -122,8 +137,10 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     keys,
     storage,
     jobs,
+    signedPath,
     revoke: sessions => tokens.revoke(sessions),
     renew: sessions => tokens.invalidate(sessions),
+    index: messages => (config.policy.search_enabled ? searchIndex.add(messages) : Promise.resolve()),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
     onItems: items => doors.gateway?.takeItems(items),
@@ -202,19 +219,31 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     { timeoutMs: 1_000, cacheMs: 500 },
   )
   const title = config.policy.server_name
+  const due = new Set<Timer>()
   const door = createHttpDoor({
     ask: node.ask,
     create: node.create,
     storage,
+    delivered: new Delivered({ storage, clock }),
     blobs,
     addJob: job => jobs.add(job),
     tokens,
     admission,
     workersOf: user => node.router.workersOf(user),
     noteTyping: (user, channel) => gateway.noteTyping(user, channel),
+    later(milliseconds, work) {
+      const timer = clock.after(milliseconds, () => {
+        due.delete(timer)
+        work().catch((error: unknown) => {
+          if (!(error instanceof Failure)) log.warn({ err: error }, "what was put off has failed")
+        })
+      })
+      due.add(timer)
+    },
     presences: node.presences,
     health,
-    secrets: createSecrets(options.secretKey),
+    secrets,
+    linkTo: file => signedPath(file, clock.now()),
     classifiers: createClassifiers(config.classifiers, { log, metrics }),
     hashing: createHashing({
       memory: config.policy.password_hash_memory,
@@ -238,20 +267,19 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     accessTokens: () => service.accessTokens,
     pages: new Map([
       ...documentationPages({
-        openapi: JSON.stringify(
-          openapiDocument({
+        openapi: () =>
+          openapiInSteps({
             title,
             publicUrl: config.publicUrl,
             version: wireVersion,
             limits: config.policy.rate_limits,
           }),
-        ),
-        asyncapi: asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
+        asyncapi: () => asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
         title,
         docs: config.policy.docs_enabled,
         redoc: config.policy.redoc_enabled,
       }),
-      ...personPages({ serverName: title }),
+      ...[...personPages({ serverName: title })].map(([path, page]) => [path, () => page] as const),
     ]),
     bounds: topology.http,
     clock: () => clock.now(),
@@ -261,6 +289,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   door.register(app)
 
   await node.start()
+  if (config.policy.search_enabled) searchIndex.start()
   gateway.begin(node.streams.position)
   const port = await new Promise<number>((resolve, reject) => {
     app.listen(options.host, options.port, socket => {
@@ -271,11 +300,14 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   })
 
   const closeAll = async () => {
+    for (const timer of due) timer.stop()
     service.stop()
     requests.stop()
     await node.stop()
     await jobs.close().catch(() => {})
     for (const connection of connections) connection.disconnect()
+    searchIndex.stop()
+    await indexing.close().catch(() => {})
     await storage.close().catch(() => {})
   }
   const stopListening = () => {

@@ -187,6 +187,8 @@ export class Entrance {
         guilds: new Guilds(),
         ownRules: undefined,
         spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
+        named: -1,
+        settled: -1,
         voice: undefined,
         hidden: undefined,
         changes: [],

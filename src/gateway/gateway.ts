@@ -18,6 +18,7 @@ import type { ServiceView } from "../domain/server-status.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
+import { Deliveries } from "./deliveries.ts"
 import { Entrance } from "./entrance.ts"
 import { ForeignLogs } from "./foreign-log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./frame-limits.ts"
@@ -55,6 +56,8 @@ export interface GatewayTopology extends DrainTopology {
   readonly maxInflatedBytes: number
   readonly resumeReplayBytes: number
   readonly classesPerAudience: number
+  readonly settleEvery: number
+  readonly cursorsEvery: number
 }
 
 export interface GatewayOptions {
@@ -117,6 +120,7 @@ export class Gateway {
   readonly #identifies = new IdentifyLimit()
   readonly #typing: TypingRequests
   readonly #presences: PresenceFeed
+  readonly #deliveries: Deliveries
   readonly #handlers: SessionHandlers
   #draining = false
   #upgrades = 0
@@ -164,6 +168,18 @@ export class Gateway {
       stuckAfter: topology.stuckAfter,
       reconcile: (session, server) => this.#sessions.reconcile(session, server),
       changed: session => this.#sessions.save(session),
+      clock,
+      log,
+      metrics,
+    })
+    this.#deliveries = new Deliveries({
+      listeners: this.#listeners,
+      store: storage.deliveries,
+      self,
+      mintedUpTo: () => node.mintedUpTo(),
+      end: () => node.logs.lastPosition(self),
+      timing: topology,
+      place: () => (node.logs.at(self) === node.streams.at ? node.streams.at : ""),
       clock,
       log,
       metrics,
@@ -231,6 +247,7 @@ export class Gateway {
       logs: node.logs,
       bus: node.bus,
       isLiving: worker => node.membership.isLiving(worker),
+      onNamed: (session, position) => this.#deliveries.named(session, position),
       onMoved: session => this.#voice.moved(session),
       queue: topology.identifyQueue,
     })
@@ -307,6 +324,7 @@ export class Gateway {
 
   /** New pieces of the worker's log, in order. */
   takeItems(items: readonly LogItem[]): void {
+    this.#deliveries.take(items)
     this.#stream.take(items)
   }
 
@@ -361,6 +379,7 @@ export class Gateway {
     this.#voice.stop()
     for (const timer of this.#timers) timer.stop()
     this.#presences.stop()
+    this.#deliveries.stop()
     for (const connection of this.#connections) this.#listeners.close(connection, "service_restart")
   }
 
@@ -498,7 +517,7 @@ export class Gateway {
   #act(connection: Connection, op: ClientOp, d: unknown): void {
     switch (op) {
       case "HEARTBEAT":
-        return this.#heartbeat(connection)
+        return this.#heartbeat(connection, d)
       case "IDENTIFY":
         return this.#enter(connection, () => {
           this.#countIdentify(d)
@@ -536,10 +555,11 @@ export class Gateway {
   }
 
   /** The answer carries the position when nothing else has for a while, so that a quiet session can be resumed. */
-  #heartbeat(connection: Connection): void {
+  #heartbeat(connection: Connection, d: unknown): void {
     connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
     if (!session && connection.ws.getBufferedAmount() > strangersUnread) throw new FrameRefused("rate_limited")
+    if (session) this.#deliveries.named(session, d)
     const ack = heartbeatAck[connection.encoding]
     if (
       session?.state !== "live" ||

@@ -41,6 +41,8 @@ export interface ResumptionOptions {
   /** Where a user is a member. */
   readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
   readonly isLiving: (worker: string) => boolean
+  /** A client says up to where it has received what it was sent. */
+  readonly onNamed: (session: Session, position: number) => void
   /** A session that came here from another worker goes on here. */
   readonly onMoved: (session: Session) => void
   /** A connection has a session from here on. */
@@ -185,6 +187,7 @@ export class Resumption {
     // The end of the old socket meanwhile has counted the session out.
     if (session.connection !== before) this.#options.sessions.countAgain(session)
     this.#options.sessions.leaveSocket(session)
+    this.#options.onNamed(session, seq)
     session.accessSession = access.session_id
     session.foreign = undefined
     session.cuts = cutsOf(session.spans.at(-1))
@@ -296,6 +299,8 @@ export class Resumption {
         guilds: new Guilds(),
         ownRules: undefined,
         spans: [...keptSpans(spans, seq), ...joined, own],
+        named: -1,
+        settled: -1,
         voice: (record.voice as Session["voice"] | null) ?? undefined,
         hidden: undefined,
         changes: record.changes as readonly GuildChange[],

@@ -154,6 +154,9 @@ export interface Session {
    */
   hidden: Map<Snowflake, number> | undefined
   spans: readonly Span[]
+  /** The highest position that its client has said to have received, and up to which of those its user's cursors are written; -1: none. */
+  named: number
+  settled: number
   /** The call that it holds. */
   voice: VoiceHold | undefined
   /** Monotonic: when a position was last sent to it alone. */

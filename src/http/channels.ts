@@ -2,9 +2,10 @@ import { channelActor } from "../actors/channel.ts"
 import { serverActor } from "../actors/server.ts"
 import type { routes } from "../contract/channels.ts"
 import { success } from "../contract/fields.ts"
+import { publicUser } from "../storage/users.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 
-export const channels = ({ ask, noteTyping }: Http): Handlers<typeof routes> => ({
+export const channels = ({ ask, storage, noteTyping }: Http): Handlers<typeof routes> => ({
   listChannels: ({ params, caller }) =>
     ask(serverActor, params.server_id, { type: "listChannels", user: caller.user_id }),
 
@@ -14,8 +15,11 @@ export const channels = ({ ask, noteTyping }: Http): Handlers<typeof routes> => 
   reorderChannels: ({ params, body, caller, reason }) =>
     ask(serverActor, params.server_id, { type: "reorderChannels", user: caller.user_id, reason, moves: body.channels }),
 
-  getChannel: ({ params, caller }) =>
-    ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id }),
+  async getChannel({ params, caller }) {
+    const channel = await ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id })
+    const other = channel.recipient_id === null ? undefined : await storage.users.find(channel.recipient_id)
+    return other ? { ...channel, name: other.username, recipient: publicUser(other) } : channel
+  },
 
   editChannel: ({ params, body, caller, reason }) =>
     ask(channelActor, params.channel_id, { type: "editChannel", user: caller.user_id, reason, patch: body }),

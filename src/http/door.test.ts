@@ -10,6 +10,7 @@ import { createTokens, hashSecret, newSecret, type AccessSession } from "../clus
 import { LoginReply } from "../contract/auth.ts"
 import { routes } from "../contract/contract.ts"
 import { fail } from "../contract/errors.ts"
+import { attachmentPath } from "../domain/attachments.ts"
 import { AccessTokens } from "../domain/access-tokens.ts"
 import { silentLog } from "../observability/log.ts"
 import { createMetrics } from "../observability/metrics.ts"
@@ -99,6 +100,8 @@ const played: Record<string, object> = {
 const storage = new Proxy(played, { get: (known, name) => known[String(name)] ?? nothingThere }) as unknown as Storage
 const blobs: Blobs = {
   put: async () => {},
+  putPieces: async () => {},
+  open: async () => undefined,
   async get() {
     stored.reads++
     return stored.bytes.length > 0 ? stored.bytes : undefined
@@ -110,7 +113,7 @@ const policy = {
   password_min_length: 12, password_max_length: 128, password_require_uppercase: true, password_require_lowercase: true, password_require_digit: true,
   password_require_special: true, age_gate_enabled: false, age_verification_type: "boolean", minimum_age: 13, reserved_usernames: ["admin"], blocked_usernames: [], email_allowed_domains: [],
   server_name: "Starling", login_failures_allowed: 5, login_lockout_minutes: 15, two_factor_challenge_seconds: 300, alpha_registration: false,
-  email_verification_required: false, mails_per_hour: 3, session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, cors_allowed_origins: ["https://chat.example"],
+  email_verification_required: false, mails_per_hour: 3, session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, search_enabled: true, search_languages: ["english"], cors_allowed_origins: ["https://chat.example"],
   account_deletion_days: 30, export_interval_hours: 24,
   oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
@@ -126,9 +129,12 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
   const door = createHttpDoor({
     ask, create, storage, blobs, tokens, policy, metrics, clock: Date.now, log: silentLog, addJob: async () => {},
+    linkTo: attachmentPath,
     admission: createAdmission({ redis, keys, tokens, enabled }),
     workersOf: async () => ["w1"],
     noteTyping: async () => {},
+    delivered: { counts: async (_channel, _server, messages) => messages.map(() => 0) },
+    later: () => {},
     presences: { of: async () => new Map(), lookUp: async () => ({ seen: new Map(), unknown: new Set() }) },
     iceServers: () => [],
     accessTokens: () => new AccessTokens([]),
@@ -139,8 +145,8 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
     maintenance: () => undefined, isBlocked: () => false,
     publicUrl: "https://chat.example", trustedProxies: more.trustedProxies ?? [],
-    pages: new Map([["/docs", { contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' }]]),
-    bounds: { bodyBytes: 4096, uploadBytes: 4_194_304, uploadShare: 4_194_304, uploadTimeout: 1_000, downloadBytes: 20_000_000, downloadShare: 20_000_000, downloadTimeout: 1_000, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },
+    pages: new Map([["/docs", () => ({ contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' })]]),
+    bounds: { bodyBytes: 4096, uploadBytes: 4_194_304, uploadShare: 4_194_304, uploadTimeout: 1_000, streamBytes: 4_194_304, streams: 10, streamsPerUser: 3, slowestStream: 32_768, downloadBytes: 20_000_000, downloadShare: 20_000_000, downloadTimeout: 1_000, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },
   }) // prettier-ignore
   const app = uWS.App()
   door.register(app)

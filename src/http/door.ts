@@ -1,12 +1,12 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { userActor } from "../actors/user.ts"
 import type { Admission, Caller, RouteBucket } from "../cluster/admission.ts"
-import { originOf } from "../cluster/tokens.ts"
+import { isAtOrigin, originOf, type Tokens } from "../cluster/tokens.ts"
 import { openInMaintenance, routes } from "../contract/contract.ts"
 import { codePoints } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { errors, fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
-import type { Content, Route, Unread } from "../contract/registry.ts"
+import type { Content, Route, Streamed, Unread } from "../contract/registry.ts"
 import {
   addressOf,
   clientAddress,
@@ -18,22 +18,26 @@ import {
 import { barTo, isAdministrator } from "../domain/accounts.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { isUncounted } from "../domain/rate-limits.ts"
+import { isSigned } from "../domain/attachments.ts"
 import { loggedPath } from "../domain/webhooks.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
 import { createAccessGate } from "./access-gate.ts"
 import { accountDeletion } from "./account-deletion.ts"
+import { attachments, sizeMessage } from "./attachments.ts"
 import { auditLog } from "./audit-log.ts"
 import { auth } from "./auth.ts"
 import { automod } from "./automod.ts"
 import { channels } from "./channels.ts"
 import { features } from "./features.ts"
 import { createCors } from "./cors.ts"
-import { Exchange, type ExchangeSurroundings } from "./exchange.ts"
+import { directs } from "./directs.ts"
+import { Exchange, longestPiece, type ExchangeSurroundings } from "./exchange.ts"
 import { emojis } from "./emojis.ts"
 import { exports } from "./exports.ts"
 import { failureReply, isBug, toFailure } from "./failures.ts"
-import type { Call, Handlers, Http } from "./handlers.ts"
+import { besideFile, FormStream } from "./form-stream.ts"
+import { Encoded, type Call, type Handlers, type Http } from "./handlers.ts"
 import { icons } from "./icons.ts"
 import { isUnsafe } from "./json-text.ts"
 import { invites } from "./invites.ts"
@@ -47,15 +51,21 @@ import { notificationSettings } from "./notification-settings.ts"
 import { notifications } from "./notifications.ts"
 import { oauth } from "./oauth.ts"
 import { overrides } from "./overrides.ts"
+import { polls } from "./polls.ts"
+import { pins } from "./pins.ts"
 import { presence } from "./presence.ts"
-import type { Page } from "./pages.ts"
+import type { PageSource } from "./pages.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
+import { reactions } from "./reactions.ts"
+import { readState } from "./read-state.ts"
 import { relationships } from "./relationships.ts"
 import type { BodyBounds, RequestBody } from "./request-body.ts"
 import { roles } from "./roles.ts"
 import { Room } from "./room.ts"
+import { search } from "./search.ts"
 import { servers } from "./servers.ts"
 import { settings } from "./settings.ts"
+import { StreamedBody, type StreamBounds } from "./streamed-body.ts"
 import { sessionEnd } from "./sign-in.ts"
 import { stickers } from "./stickers.ts"
 import { system } from "./system.ts"
@@ -75,8 +85,10 @@ import {
 
 export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
   admission: Admission
+  tokens: Pick<Tokens, "invalidate" | "present" | "find">
   /** Static answers by path, from `documentationPages`. */
-  pages: ReadonlyMap<string, Page>
+  /** By pattern. */
+  pages: ReadonlyMap<string, PageSource>
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[]
   /** The refusal of every request that can wait for the end of a maintenance; undefined: there is none. */
@@ -89,6 +101,12 @@ export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
     uploadBytes: number
     uploadShare: number
     uploadTimeout: number
+    /** Of files that are streamed in, what all of them hold of memory, how many of them there are, and how many of one user. */
+    streamBytes: number
+    streams: number
+    streamsPerUser: number
+    /** Bytes a second that have to go in or out of what is streamed, beyond those timeouts. */
+    slowestStream: number
     /** Of long files on their way out, all together, and those to one address; so long a reader may take. */
     downloadBytes: number
     downloadShare: number
@@ -113,11 +131,11 @@ interface Prepared {
   readonly bucket: RouteBucket | undefined
   readonly metrics: RouteMetrics
   readonly body: Omit<BodyBounds, "startedAt">
+  /** Instead, where the file of its form is read while it comes. */
+  readonly stream: Omit<StreamBounds, "startedAt" | "holder"> | undefined
 }
 
 const json = "application/json"
-/** Bytes that a form may have beside its file. */
-const besideFile = 64 * 1024
 /** Bytes up to which a file on its way out is not counted. */
 const longContent = 64 * 1024
 /** Instead of a listed origin with credentials. */
@@ -164,9 +182,16 @@ export function createHttpDoor(options: HttpDoorOptions) {
     ...auditLog(http),
     ...automod(http),
     ...channels(http),
+    ...directs(http),
     ...overrides(http),
     ...invites(http),
     ...messages(http),
+    ...attachments(http),
+    ...reactions(http),
+    ...pins(http),
+    ...search(http),
+    ...polls(http),
+    ...readState(http),
     ...presence(http),
     ...relationships(http),
     ...voice(http),
@@ -177,8 +202,10 @@ export function createHttpDoor(options: HttpDoorOptions) {
   const proxies = trustedProxies(options.trustedProxies)
   const bodyTimeout = Math.min(bounds.bodyTimeout, longestBodyTimeout)
   const uploads = new Room(bounds.uploadBytes, bounds.uploadShare)
+  const streamed = new Room(bounds.streamBytes, bounds.uploadShare)
+  const places = new Room(bounds.streams, bounds.streamsPerUser)
   const downloads = new Room(bounds.downloadBytes, bounds.downloadShare)
-  const reading = new Set<RequestBody>()
+  const reading = new Set<RequestBody | StreamedBody>()
   const answering = new Set<Exchange>()
   let idle: (() => void) | undefined
   let inFlight = 0
@@ -326,12 +353,16 @@ export function createHttpDoor(options: HttpDoorOptions) {
   }
 
   function serve(prepared: Prepared, res: HttpResponse, req: HttpRequest): void {
-    open(res, req, prepared.parameters.length, prepared.metrics, exchange => {
-      const { route } = prepared
+    const { route, parameters } = prepared
+    open(res, req, parameters.length - (route.takesRest ? 1 : 0), prepared.metrics, exchange => {
+      if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       const maintenance = prepared.waits ? options.maintenance() : undefined
       if (maintenance) throw maintenance
-      const body = route.body && exchange.listenToBody(prepared.body, limitedAddress(exchange.address))
+      const holder = limitedAddress(exchange.address)
+      const body = prepared.stream
+        ? exchange.listenToStream(prepared.stream, holder)
+        : route.body && exchange.listenToBody(prepared.body, holder)
       if (body && !body.settled) reading.add(body)
       exchange.dueAt = exchange.startedAt + bounds.answerTimeout
       answering.add(exchange)
@@ -343,21 +374,53 @@ export function createHttpDoor(options: HttpDoorOptions) {
     })
   }
 
-  async function answer(prepared: Prepared, exchange: Exchange, body: RequestBody | undefined): Promise<void> {
+  /** Whoever has a signed link needs no token. */
+  const isOpened = ({ path: [file], queryText }: Exchange): boolean => {
+    const query = new URLSearchParams(queryText)
+    const given = { exp: query.get("exp"), sig: query.get("sig") }
+    return isSigned(file!, given, clock(), text => options.secrets.digest(text, "attachments"))
+  }
+
+  /** A signed link is good whatever token comes with it; with a good one it counts for its user, not for his address. */
+  async function tokenBeside(exchange: Exchange, route: Route): Promise<string | undefined> {
+    const token = tokenIn(exchange, route)
+    if (typeof token !== "string") return undefined
+    const presented = options.tokens.present(token)
+    const session = typeof presented === "string" ? undefined : await options.tokens.find(presented)
+    if (typeof session !== "object" || barTo(session, secondsAt(clock()))) return undefined
+    const origin = policy.token_binding ? originOf(formatAddress(exchange.address), exchange.userAgent) : undefined
+    return origin === undefined || isAtOrigin(session, origin) ? token : undefined
+  }
+
+  async function answer(
+    prepared: Prepared,
+    exchange: Exchange,
+    body: RequestBody | StreamedBody | undefined,
+  ): Promise<void> {
     const { route, parameters } = prepared
-    if (route.isGated && !gate.isOpen) await passGate(exchange)
+    const isSignedLink = route.auth === "signed" && isOpened(exchange)
+    if (route.isGated && !gate.isOpen && !isSignedLink) await passGate(exchange)
     if (exchange.over) return
-    const caller = prepared.counted ? await admit(exchange, tokenIn(exchange, route), prepared) : undefined
+    const token = isSignedLink ? await tokenBeside(exchange, route) : tokenIn(exchange, route)
+    if (exchange.over) return
+    const admitted = prepared.counted ? await admit(exchange, token, prepared) : undefined
+    const caller = isSignedLink ? undefined : admitted
     if (exchange.over) return
 
     if (body && caller) body.belongTo(`user ${caller.user_id}`)
-    const read = body && (await awaited(exchange, body, route.form ? body.bytes() : body.text()))
+    const read =
+      body instanceof StreamedBody
+        ? undefined
+        : body && (await awaited(exchange, body, route.form ? body.bytes() : body.text()))
     if (exchange.over) return
+    const params = parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined
+    const form = body instanceof StreamedBody ? streamOf(prepared, exchange, body) : undefined
     const call = {
-      params: parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined,
+      params,
       query: route.query && readQuery(exchange.queryText, route.query),
       body:
         route.body &&
+        !form &&
         (route.form
           ? readForm(read as Buffer | undefined, exchange.contentType, route)
           : readBody(read as string | undefined, route.body, route.bodyOptional, bounds.bodyDepth)),
@@ -367,15 +430,30 @@ export function createHttpDoor(options: HttpDoorOptions) {
       userAgent: exchange.userAgent,
       idempotencyKey: idempotencyKeyIn(exchange),
       reason: auditReasonIn(exchange),
+      form,
+      range: exchange.isHead ? undefined : exchange.range,
+      ifRange: exchange.ifRange,
     } as Call
     const reply = await prepared.handler(call)
+    if (reply instanceof Encoded) return exchange.reply(200, json, reply.bytes)
     if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
     return sendContent(exchange, reply as Content)
   }
 
-  async function sendContent(exchange: Exchange, { contentType, body, headers = {} }: Content): Promise<void> {
+  /** The file of a form, which may take its time as long as it comes, and then until the disk has it. */
+  function streamOf({ route }: Prepared, exchange: Exchange, body: StreamedBody): FormStream {
+    exchange.dueAt = Infinity
+    body.onEnd(() => {
+      exchange.dueAt = performance.now() + bounds.uploadTimeout
+    })
+    return new FormStream(body, route.form!.file!.name, exchange.contentType)
+  }
+
+  async function sendContent(exchange: Exchange, content: Content): Promise<void> {
+    const { contentType, body, headers = {} } = content
     const isKnown = headers["ETag"] !== undefined && isNamed(headers["ETag"], exchange.ifNoneMatch)
-    if (!isKnown && !exchange.isHead && !(body instanceof Uint8Array)) return sendUnread(exchange, body)
+    if (!isKnown && !exchange.isHead && !(body instanceof Uint8Array))
+      return "open" in body ? sendStreamed(exchange, content, body) : sendUnread(exchange, body)
     for (const [name, value] of Object.entries(headers)) exchange.headers += `\r\n${name}: ${value}`
     if (isKnown) exchange.reply(304, contentType, "")
     else if (body instanceof Uint8Array) exchange.reply(200, contentType, body)
@@ -397,6 +475,36 @@ export function createHttpDoor(options: HttpDoorOptions) {
     }
   }
 
+  /** One piece of it is in memory at a time. Whoever takes too long for the next is cut off, and whoever does so all in all. */
+  async function sendStreamed(
+    exchange: Exchange,
+    { contentType, status, headers = {} }: Content,
+    { size, open: openFile }: Streamed,
+  ): Promise<void> {
+    const holder = limitedAddress(exchange.address)
+    if (!downloads.take(holder, longestPiece)) throw unavailable("too many downloads at once")
+    try {
+      const file = await openFile()
+      try {
+        for (const [name, value] of Object.entries(headers)) exchange.headers += `\r\n${name}: ${value}`
+        const begunAt = performance.now()
+        const noteProgress = (sent: number) => {
+          const patience = begunAt + (sent / bounds.slowestStream) * 1000
+          exchange.dueAt = Math.min(performance.now(), patience) + bounds.downloadTimeout
+        }
+        noteProgress(0)
+        await exchange.replyPieces(status ?? 200, contentType, { size, read: file.read }, noteProgress)
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if (!exchange.over) throw error
+      log.warn({ err: error, request_id: exchange.requestId }, "a file ended before it was sent")
+    } finally {
+      downloads.give(holder, longestPiece)
+    }
+  }
+
   /** Bounds of the bodies of a route. */
   function boundsOf({ form, body }: Route): Omit<BodyBounds, "startedAt"> {
     const patience = bodyTimeout
@@ -407,8 +515,17 @@ export function createHttpDoor(options: HttpDoorOptions) {
     return { limit, tooLarge: () => fileTooLarge(file), within: bounds.uploadTimeout, patience, room: uploads }
   }
 
+  function streamBoundsOf({ form }: Route): Prepared["stream"] {
+    const file = form?.file
+    if (!file?.isStreamed) return undefined
+    const limit = file.bytes + besideFile
+    const tooLarge = (bytes: number) => fail(file.tooLarge, { message: sizeMessage(bytes, file.bytes) })
+    const { uploadTimeout: within, slowestStream: slowest } = bounds
+    return { limit, tooLarge, within, slowest, patience: bodyTimeout, room: streamed, places }
+  }
+
   /** Files are long: a refusal waits until its reader has stopped writing. */
-  const refuseDrained = (exchange: Exchange, body: RequestBody) => async (error: unknown) => {
+  const refuseDrained = (exchange: Exchange, body: RequestBody | StreamedBody) => async (error: unknown) => {
     exchange.dueAt = Infinity
     await body.drained()
     throw error
@@ -461,10 +578,13 @@ export function createHttpDoor(options: HttpDoorOptions) {
     exchange.reply(200, "text/plain; charset=utf-8", "OK")
   }
 
-  function servePage(page: Page, lines: string, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
+  function servePage(find: PageSource, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
     open(res, req, 0, observed, async exchange => {
       if (!isUncounted(exchange.url)) await admit(exchange, undefined, undefined)
-      exchange.headers += lines
+      const page = await find(exchange.url)
+      if (!page) throw fail("not_found")
+      for (const [name, value] of Object.entries({ ...page.headers, ETag: page.etag }))
+        exchange.headers += `\r\n${name}: ${value}`
       const known = isNamed(page.etag, exchange.ifNoneMatch)
       exchange.reply(known ? 304 : 200, page.contentType, known ? "" : page.body)
     })
@@ -478,6 +598,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
         const prepared = {
           ...prepare(route, handlers[name], admission.bucketFor(route), metrics),
           body: boundsOf(route),
+          stream: streamBoundsOf(route),
         }
         for (const pattern of patternsOf(route)) {
           methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), route.method])
@@ -489,14 +610,11 @@ export function createHttpDoor(options: HttpDoorOptions) {
       }
 
       const pageMetrics = metrics.http.route("GET", "pages")
-      for (const [path, page] of pages) {
-        methodsOf.set(path, ["GET"])
-        const lines = Object.entries({ ...page.headers, ETag: page.etag })
-          .map(([name, value]) => `\r\n${name}: ${value}`)
-          .join("")
-        const take = (res: HttpResponse, req: HttpRequest) => servePage(page, lines, pageMetrics, res, req)
-        app.get(path, take)
-        app.head(path, take)
+      for (const [pattern, find] of pages) {
+        methodsOf.set(pattern, ["GET"])
+        const take = (res: HttpResponse, req: HttpRequest) => servePage(find, pageMetrics, res, req)
+        app.get(pattern, take)
+        app.head(pattern, take)
       }
 
       // What only gated routes have to do with tells nothing to whoever does not pass the gate, nor whether it is there.
@@ -546,7 +664,7 @@ function prepare(
   handler: Prepared["handler"],
   bucket: RouteBucket | undefined,
   metrics: Pick<Metrics, "http">,
-): Omit<Prepared, "body"> {
+): Omit<Prepared, "body" | "stream"> {
   const label = `${route.method} ${route.path}`
   return {
     label,
@@ -563,8 +681,18 @@ function prepare(
 /** uWebSockets.js compares paths as they come; some clients encode the `@` of `@me`. */
 function patternsOf(route: Route): string[] {
   const mounted = route.mount === "both" ? ["", apiRoot] : [route.mount === "api" ? apiRoot : ""]
+  if (route.takesRest) return mounted.map(mount => mount + route.path.replace(/:\w+$/, "*"))
   const paths = route.path.includes("@") ? [route.path, route.path.replaceAll("@", "%40")] : [route.path]
   return mounted.flatMap(mount => paths.map(path => mount + path))
+}
+
+/** What of a path stands in the place of a template's last parameter. */
+function restOf(url: string, template: string): string {
+  const path = url.startsWith(`${apiRoot}/`) ? url.slice(apiRoot.length) : url
+  return path
+    .split("/")
+    .slice(template.split("/").length - 1)
+    .join("/")
 }
 
 /** Whether a client that says what it has has what bears this tag. */

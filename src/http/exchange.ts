@@ -4,6 +4,7 @@ import type { HttpRequest, HttpResponse } from "uWebSockets.js"
 import { withForwarded, type Address } from "../domain/client-address.ts"
 import type { RouteMetrics } from "../observability/metrics.ts"
 import { RequestBody, type BodyBounds } from "./request-body.ts"
+import { StreamedBody, type StreamBounds } from "./streamed-body.ts"
 
 const statusLines = new Map(
   Object.entries(STATUS_CODES).map(([code, phrase]) => [Number(code), `${code} ${phrase}`] as const),
@@ -20,6 +21,9 @@ const headersOfOthers = `${commonHeaders}\r\nX-Frame-Options: SAMEORIGIN\r\nX-Re
 /** An id of the client's that may go into headers and logs as it is. */
 const saneRequestId = /^[A-Za-z0-9._-]{8,64}$/
 
+/** Bytes of a file that are in memory for one reader. */
+export const longestPiece = 128 * 1024
+
 /** What an exchange needs of its door. */
 export interface ExchangeSurroundings {
   readonly inFlight: { inc(): void; dec(): void }
@@ -31,7 +35,7 @@ export interface ExchangeSurroundings {
  * One request and its answer. uWebSockets.js ends the process when a handler leaves a response without an answer and
  * without an abort handler, and throws when a response is touched after it was answered or aborted. So:
  *   E1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
- *   E2  Only `reply` and `replyLong` write, one of them once, corked, and not after an abort.
+ *   E2  Only `reply`, `replyLong` and `replyPieces` write, one of them once, corked, and not after an abort.
  */
 export class Exchange {
   readonly res: HttpResponse
@@ -59,13 +63,15 @@ export class Exchange {
   auditReason: string | undefined
   rateLimitBypass: string | undefined
   ifNoneMatch: string | undefined
+  range: string | undefined
+  ifRange: string | undefined
   /** Two of them are one that nobody has. */
   accessToken: string | undefined
   preflightMethod: string | undefined
   preflightHeaders = ""
   requestId = ""
 
-  body: RequestBody | undefined
+  body: RequestBody | StreamedBody | undefined
   /** Header lines that were decided on the way, each beginning with CRLF. */
   headers = ""
   #surroundings: ExchangeSurroundings
@@ -103,9 +109,18 @@ export class Exchange {
 
   /** `holder`: whose it is as long as nobody knows better. */
   listenToBody(bounds: Omit<BodyBounds, "startedAt" | "holder">, holder: string): RequestBody {
-    this.body = new RequestBody({ ...bounds, holder, startedAt: this.startedAt })
-    this.body.listen(this.res, Number(this.contentLength ?? 0))
-    return this.body
+    return this.#listen(new RequestBody({ ...bounds, holder, startedAt: this.startedAt }))
+  }
+
+  /** The same, of a body that is read while it comes. */
+  listenToStream(bounds: Omit<StreamBounds, "startedAt" | "holder">, holder: string): StreamedBody {
+    return this.#listen(new StreamedBody({ ...bounds, holder, startedAt: this.startedAt }))
+  }
+
+  #listen<Body extends RequestBody | StreamedBody>(body: Body): Body {
+    this.body = body
+    body.listen(this.res, Number(this.contentLength ?? 0))
+    return body
   }
 
   /** `length`: of the content, where a HEAD is answered without having it. */
@@ -147,12 +162,69 @@ export class Exchange {
     })
   }
 
+  /**
+   * Content that is read while it is sent: the next piece when the connection has taken the one before. Resolves once all is
+   * sent, or never will be; rejects when a piece cannot be read, and ends the connection, since its length is told already.
+   * @param sent is told how much that is
+   */
+  async replyPieces(
+    status: number,
+    contentType: string,
+    { size, read }: { size: number; read: (from: number, length: number) => Promise<Uint8Array> },
+    sent: (bytes: number) => void,
+  ): Promise<void> {
+    if (this.#over) return
+    this.#over = true
+    const { res } = this
+    let piece: Uint8Array = new Uint8Array(0)
+    let at = 0
+    let wake: (() => void) | undefined
+    this.#sent = () => wake?.()
+    const send = (offset: number): boolean => {
+      const [ok, isWhole] = res.tryEnd(piece.subarray(offset - at), size)
+      if (isWhole) this.#finish(status)
+      return ok
+    }
+    res.onWritable(offset => {
+      // The next piece is still being read.
+      if (offset === at + piece.length) return true
+      const ok = send(offset)
+      if (ok) wake?.()
+      return ok
+    })
+    for (let begun = false; !this.#isFinished; begun = true) {
+      let next: Uint8Array
+      try {
+        next = await read(at + piece.length, Math.min(longestPiece, size - at - piece.length))
+        if (next.length === 0) throw new Error("the content is shorter than it was")
+      } catch (error) {
+        if (!this.#isFinished) res.close()
+        throw error
+      }
+      if (this.#isFinished) return
+      at += piece.length
+      piece = next
+      let ok = false
+      res.cork(() => {
+        if (!begun) {
+          if (status !== 200) res.writeStatus(statusLines.get(status)!)
+          this.#writeHeaders(contentType)
+          if (this.#closes) res.writeHeader("Connection", "close")
+        }
+        ok = send(at)
+      })
+      sent(at)
+      if (!ok && !this.#isFinished) await new Promise<void>(resolve => (wake = resolve))
+      wake = undefined
+    }
+  }
+
   /** Ends the connection of a client that takes too long to read. */
   cutOff(): void {
     if (this.isSending) this.res.close()
   }
 
-  /** What `replyLong` wrote is still on its way. */
+  /** What `replyLong` or `replyPieces` wrote is still on its way. */
   get isSending(): boolean {
     return this.#over && !this.#isFinished
   }
@@ -221,6 +293,12 @@ export class Exchange {
         break
       case "if-none-match":
         this.ifNoneMatch = value
+        break
+      case "range":
+        this.range = value
+        break
+      case "if-range":
+        this.ifRange = value
         break
       case "access-control-request-method":
         this.preflightMethod = value

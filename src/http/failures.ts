@@ -12,7 +12,7 @@ export interface FailureReply {
 
 export function failureReply(failure: Failure, requestId: string): FailureReply {
   const { status } = errors[failure.code]
-  const { retry_after, issues, extra } = failure.details
+  const { retry_after, issues, extra, headers: own = {} } = failure.details
   const error: Record<string, unknown> = {
     code: status,
     message: failure.message,
@@ -20,7 +20,8 @@ export function failureReply(failure: Failure, requestId: string): FailureReply 
     ...extra,
     ...(failure.code === "internal" && { request_id: requestId }),
   }
-  const headers = retry_after === undefined ? "" : `\r\nRetry-After: ${waitSeconds(failure.code, retry_after)}`
+  let headers = retry_after === undefined ? "" : `\r\nRetry-After: ${waitSeconds(failure.code, retry_after)}`
+  for (const [name, value] of Object.entries(own)) headers += `\r\n${name}: ${value}`
   return { status, body: { ...besides(failure, error), ...(issues && { detail: issues }), error }, headers }
 }
 

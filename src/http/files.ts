@@ -43,7 +43,7 @@ export async function withFile<T>(
 export const hashOf = (bytes: Uint8Array | string): string => createHash("sha256").update(bytes).digest("hex")
 
 /** Files come from others: whatever is in them, a browser runs nothing of it, and takes it for nothing else. */
-const harmless = {
+export const harmless = {
   "Cross-Origin-Resource-Policy": "cross-origin",
   "Content-Security-Policy": "default-src 'none'; sandbox",
 }

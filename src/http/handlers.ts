@@ -12,11 +12,14 @@ import type { PasswordRules } from "../domain/passwords.ts"
 import type { Seen } from "../domain/presences.ts"
 import type { Actor } from "../domain/states.ts"
 import type { IceServersFor } from "../domain/voice.ts"
+import type { LinkTo } from "../domain/attachments.ts"
 import type { Health } from "../observability/health.ts"
 import type { Log } from "../observability/log.ts"
 import type { Blobs } from "../storage/blobs.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Classifiers } from "./classifier.ts"
+import type { Delivered } from "./delivered.ts"
+import type { FormStream } from "./form-stream.ts"
 import type { Hashing } from "./hashing.ts"
 import type { Secrets } from "./secrets.ts"
 
@@ -27,6 +30,8 @@ export interface HttpPolicy extends PasswordRules, AgeGate, OAuthPolicy {
   readonly blocked_usernames: readonly string[]
   readonly email_allowed_domains: readonly string[]
   readonly alpha_registration: boolean
+  readonly search_enabled: boolean
+  readonly search_languages: readonly string[]
   readonly email_verification_required: boolean
   readonly mails_per_hour: number
   readonly server_name: string
@@ -55,14 +60,19 @@ export interface Http {
     | "mails"
     | "oauth"
     | "servers"
+    | "search"
     | "guildMembers"
     | "auditLog"
     | "automod"
     | "bans"
     | "invites"
     | "messages"
+    | "reactions"
+    | "polls"
+    | "directs"
     | "presences"
     | "relationships"
+    | "readState"
     | "messagingSettings"
     | "settings"
     | "notifications"
@@ -73,9 +83,12 @@ export interface Http {
     | "stickers"
     | "icons"
     | "files"
+    | "uploads"
     | "webhooks"
   >
   readonly blobs: Blobs
+  /** To how many people messages were delivered. */
+  readonly delivered: Pick<Delivered, "counts">
   /** Work for later; the rows that it is about are there already. */
   readonly addJob: (job: JobRequest) => Promise<void>
   readonly tokens: Pick<Tokens, "invalidate">
@@ -83,6 +96,8 @@ export interface Http {
   /** What auto-moderation asks about texts. */
   readonly classifiers: Classifiers
   readonly secrets: Secrets
+  /** Where a file of a message can be read from now on, by whoever is told. */
+  readonly linkTo: LinkTo
   /** Users as others see them; who is not in it is offline. */
   readonly presences: {
     of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, Seen>>
@@ -94,6 +109,8 @@ export interface Http {
   }
   /** Workers that hold gateway sessions of a user. */
   readonly workersOf: (user: Snowflake) => Promise<string[]>
+  /** Once so many milliseconds are over, unless this process has ended by then. */
+  readonly later: (milliseconds: number, work: () => Promise<unknown>) => void
   /** That a user types is taken back when his last gateway socket ends. */
   readonly noteTyping: (user: Snowflake, channel: Snowflake) => Promise<void>
   readonly health: Pick<Health, "ready">
@@ -127,10 +144,26 @@ export interface Call<R extends Route = Route> {
   readonly idempotencyKey: string | undefined
   /** Why, for the audit log, as the header says; see `auditReasonIn`. */
   readonly reason: string | undefined
+  /** The form whose file comes while it is taken, where the route has such a one. */
+  readonly form: FormStream | undefined
+  /** Which bytes are asked for, as the header `Range` says, and of which version alone, as `If-Range` does. */
+  readonly range: string | undefined
+  readonly ifRange: string | undefined
 }
-type CallerOf<A extends Auth> = A extends "public" ? undefined : Caller
+/** Undefined: the link was signed. */
+type CallerOf<A extends Auth> = A extends "public" ? undefined : A extends "signed" ? Caller | undefined : Caller
 
-export type Handler<R extends Route> = (call: Call<R>) => ReplyOf<R> | Promise<ReplyOf<R>>
+/** An answer that is JSON already, in UTF-8. */
+export class Encoded<Reply> {
+  declare readonly reply: Reply
+  readonly bytes: Uint8Array
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+  }
+}
+
+type Answered<R extends Route> = ReplyOf<R> | Encoded<ReplyOf<R>>
+export type Handler<R extends Route> = (call: Call<R>) => Answered<R> | Promise<Answered<R>>
 /** One handler per declared route: a missing one does not compile. */
 export type Handlers<Routes extends Record<string, Route>> = { readonly [Name in keyof Routes]: Handler<Routes[Name]> }
 

@@ -1,77 +1,131 @@
 import { blocked, type Classified, type Held } from "../actors/automod.ts"
 import { channelActor } from "../actors/channel.ts"
+import type { CreatedMessage } from "../actors/messages.ts"
 import { fail } from "../contract/errors.ts"
-import { success } from "../contract/fields.ts"
+import { success, type Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { Message, routes } from "../contract/messages.ts"
-import { messageObject } from "../domain/messages.ts"
+import { withTextOf } from "../domain/polls.ts"
+import { ownUploads } from "./attachments.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { HotPages } from "./hot-pages.ts"
+import { hotPage, seenBy } from "./message-views.ts"
 
-export const messages = ({ ask, storage, classifiers }: Http): Handlers<typeof routes> => ({
-  createMessage: ({ params, body, caller, idempotencyKey }) =>
-    judged(classifiers, body.content ?? "", classified =>
-      ask(channelActor, params.channel_id, {
-        type: "createMessage",
-        author: actorOf(caller),
-        content: body.content,
-        reply_to_id: body.reply_to_id,
-        nonce: body.nonce ?? idempotencyKey,
-        ...classified,
-      }),
-    ),
+export const messages = (http: Http): Handlers<typeof routes> => {
+  const { ask, storage, classifiers } = http
+  const hotPages = new HotPages()
 
-  async listMessages({ params, query, caller }) {
-    await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
-    const { limit = limits.defaultPageSize, before, after } = query
-    const page = await storage.messages.page(params.channel_id, { limit, before, after })
-    return page.map(message => messageObject(message, caller.user_id))
-  },
+  /** A message as it is by now, if it is there. */
+  async function looked(channel: Snowflake, id: Snowflake, reader: Snowflake): Promise<Message | undefined> {
+    const found = await storage.messages.find(channel, [id])
+    return (await seenBy(http, reader, [...found.values()]))[0]
+  }
 
-  async getMessage({ params, caller }) {
-    await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
-    const found = await storage.messages.find(params.channel_id, [params.message_id])
-    const message = found.get(params.message_id)
-    if (!message) throw fail("message_not_found")
-    return messageObject(message, caller.user_id)
-  },
+  return {
+    async createMessage({ params, body, caller, idempotencyKey }) {
+      const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
+      const { repeats, ...message } = await judged<CreatedMessage>(
+        classifiers,
+        withTextOf(body.poll, body.content ?? ""),
+        classified =>
+          ask(channelActor, params.channel_id, {
+            type: "createMessage",
+            author: actorOf(caller),
+            content: body.content,
+            reply_to_id: body.reply_to_id,
+            attachments,
+            embeds: body.embeds,
+            poll: body.poll,
+            nonce: body.nonce ?? idempotencyKey,
+            ...classified,
+          }),
+      )
+      // A repeated one may have been read, reacted to or deleted since.
+      return repeats ? ((await looked(params.channel_id, message.id, caller.user_id)) ?? message) : message
+    },
 
-  editMessage: ({ params, body, caller }) =>
-    judged(classifiers, body.content, classified =>
-      ask(channelActor, params.channel_id, {
-        type: "editMessage",
+    async listMessages({ params, query, caller }) {
+      const { limit = limits.defaultPageSize, ...place } = query
+      const asked = { limit, ...place }
+      const user = caller.user_id
+      const channel = params.channel_id
+      const known = hotPages.find(channel, asked)
+      const { page, marks } = await ask(channelActor, channel, {
+        type: "requireRead",
+        user,
+        page: { ...asked, known: known?.version },
+      })
+      if (!page || !marks) return seenBy(http, user, await storage.messages.page(channel, asked))
+      const messages = page.messages ?? known!.messages
+      if (page.messages) hotPages.keep(channel, asked, { version: page.version, messages })
+      return hotPage(http, user, messages, marks)
+    },
+
+    async getMessage({ params, caller }) {
+      await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
+      const found = await storage.messages.find(params.channel_id, [params.message_id])
+      const message = found.get(params.message_id)
+      if (!message) throw fail("message_not_found")
+      return (await seenBy(http, caller.user_id, [message]))[0]!
+    },
+
+    async editMessage({ params, body, caller }) {
+      const edited = await judged<Message>(classifiers, body.content, classified =>
+        ask(channelActor, params.channel_id, {
+          type: "editMessage",
+          user: caller.user_id,
+          author: actorOf(caller),
+          message_id: params.message_id,
+          content: body.content,
+          ...classified,
+        }),
+      )
+      // Who has received and read it, and what he has voted for and reacted with, no turn says.
+      return (await looked(params.channel_id, edited.id, caller.user_id)) ?? edited
+    },
+
+    async deleteMessage({ params, caller, reason }) {
+      await ask(channelActor, params.channel_id, {
+        type: "deleteMessage",
         user: caller.user_id,
-        author: actorOf(caller),
+        reason,
         message_id: params.message_id,
-        content: body.content,
-        ...classified,
-      }),
-    ),
+      })
+      return success
+    },
 
-  async deleteMessage({ params, caller, reason }) {
-    await ask(channelActor, params.channel_id, {
-      type: "deleteMessage",
-      user: caller.user_id,
-      reason,
-      message_id: params.message_id,
-    })
-    return success
-  },
-})
+    async bulkDeleteMessages({ params, body, caller, reason }) {
+      const { deleted } = await ask(channelActor, params.channel_id, {
+        type: "bulkDeleteMessages",
+        user: caller.user_id,
+        reason,
+        message_ids: body.messages,
+      })
+      return { success: true, deleted }
+    },
+  }
+}
 
 /**
- * The message that a channel makes of a text, or the refusal of its auto-moderation. Where a rule wants to know what a classifier
+ * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation. Where a rule wants to know what a classifier
  * thinks, it is asked here, and the channel once more: a turn waits for nobody.
  */
-async function judged(
+export async function judged<T extends object>(
   { backends, scores }: Http["classifiers"],
   content: string,
-  send: (classified: Classified) => Promise<Message | Held>,
-): Promise<Message> {
+  send: (classified: Classified) => Promise<T | Held>,
+): Promise<T> {
   const first = await send({ classifiers: backends })
   // What was not asked by then is not asked any more: the rules may have changed meanwhile.
-  const answer =
-    "unasked" in first ? await send({ classifiers: [], scores: await scores(first.unasked, content) }) : first
-  if ("refused" in answer) throw blocked(answer.refused)
-  if ("unasked" in answer) throw new Error("asked for scores that it cannot have")
+  const answer = isUnasked(first)
+    ? await send({ classifiers: [], scores: await scores(first.unasked, content) })
+    : first
+  if (isRefused(answer)) throw blocked(answer.refused)
+  if (isUnasked(answer)) throw new Error("asked for scores that it cannot have")
   return answer
 }
+
+type Refused = Extract<Held, { refused: unknown }>
+type Unasked = Extract<Held, { unasked: unknown }>
+const isRefused = (answer: object): answer is Refused => "refused" in answer
+const isUnasked = (answer: object): answer is Unasked => "unasked" in answer

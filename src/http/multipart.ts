@@ -6,8 +6,8 @@ import { isUnsafe } from "./json-text.ts"
 import { check, invalid } from "./validation.ts"
 
 /** What a part says of itself beside its content is short, and a form has few parts. */
-const longestHead = 4_096
-const mostParts = 32
+export const longestHead = 4_096
+export const mostParts = 32
 
 const typeShape = /^multipart\/form-data\s*(?:;|$)/i
 const boundaryShape = /;\s*boundary=(?:"([^"\\\r\n]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i
@@ -50,13 +50,8 @@ const sizeOf = (bytes: number) => (bytes >= 1_048_576 ? `${bytes / 1_048_576}MB`
  * The parts of `multipart/form-data` (RFC 7578), as views of the body. Written out here: uWebSockets.js's `getParts`
  * finds nothing behind a quoted boundary, takes what is cut off, and reads memory that is not the body's.
  */
-export function partsOf(body: Buffer | undefined, contentType = ""): Part[] {
-  const [, quoted, plain] = (typeShape.test(contentType) && boundaryShape.exec(contentType)) || []
-  const boundary = quoted ?? plain
-  if (boundary === undefined)
-    throw invalid([
-      { loc: ["header", "Content-Type"], msg: "must be multipart/form-data with a boundary", type: "content_type" },
-    ])
+export function partsOf(body: Buffer | undefined, contentType?: string): Part[] {
+  const boundary = boundaryOf(contentType)
   if (body === undefined) throw invalid([{ loc: ["body"], msg: "Field required", type: "missing" }])
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1")
   const parts: Part[] = []
@@ -72,6 +67,16 @@ export function partsOf(body: Buffer | undefined, contentType = ""): Part[] {
     parts.push(partOf(body.subarray(head, end)))
     at = end + delimiter.length
   }
+}
+
+/** What stands between the parts of a form. */
+export function boundaryOf(contentType = ""): string {
+  const [, quoted, plain] = (typeShape.test(contentType) && boundaryShape.exec(contentType)) || []
+  const boundary = quoted ?? plain
+  if (boundary !== undefined) return boundary
+  throw invalid([
+    { loc: ["header", "Content-Type"], msg: "must be multipart/form-data with a boundary", type: "content_type" },
+  ])
 }
 
 const dashes = Buffer.from("--")
@@ -96,7 +101,12 @@ function afterNext(body: Buffer, delimiter: Buffer, from: number): number {
 function partOf(bytes: Buffer): Part {
   const headEnd = bytes.subarray(0, longestHead).indexOf("\r\n\r\n")
   if (headEnd < 0) throw malformed()
-  const head = textOf(bytes.subarray(2, Math.max(2, headEnd)))
+  return { ...headOf(bytes.subarray(0, headEnd)), bytes: bytes.subarray(headEnd + 4) }
+}
+
+/** What a part says of itself. `bytes`: a line break and lines. */
+export function headOf(bytes: Buffer): Omit<Part, "bytes"> {
+  const head = textOf(bytes.subarray(2))
   if (isUnsafe(head)) throw fail("unsafe_text")
   const headers = new Map(
     head.split("\r\n").map(line => {
@@ -114,12 +124,7 @@ function partOf(bytes: Buffer): Part {
   )
   const name = found.get("name")
   if (name === undefined) throw malformed()
-  return {
-    name,
-    bytes: bytes.subarray(headEnd + 4),
-    filename: found.get("filename"),
-    type: headers.get("content-type"),
-  }
+  return { name, filename: found.get("filename"), type: headers.get("content-type") }
 }
 
 /** Browsers write a quotation mark and line breaks with percent signs, others a backslash before it. */
@@ -131,4 +136,4 @@ function textOf(bytes: Buffer): string {
   return bytes.toString("utf8")
 }
 
-const malformed = () => invalid([{ loc: ["body"], msg: "is no multipart/form-data", type: "multipart_invalid" }])
+export const malformed = () => invalid([{ loc: ["body"], msg: "is no multipart/form-data", type: "multipart_invalid" }])

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto"
-import { readFileSync } from "node:fs"
+import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
+import { setImmediate } from "node:timers/promises"
 import type { AsyncApiDocument } from "../contract/asyncapi.ts"
+import type { OpenApiDocument } from "../contract/openapi.ts"
 import { escaped, gatewayPage, gatewayStyle } from "./gateway-page.ts"
 
 /**
@@ -18,6 +20,9 @@ export interface Page {
   /** With its quotes, as it stands in `ETag` and `If-None-Match`. */
   readonly etag: string
 }
+
+/** What a pattern of the door answers for a path; undefined when there is no such page. */
+export type PageSource = (path: string) => Page | undefined | Promise<Page | undefined>
 
 const require = createRequire(import.meta.url)
 
@@ -111,24 +116,42 @@ const withoutRemotePicture = (redoc: Buffer) =>
       "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/%3E",
     )
 
-/**
- * What the documentation paths answer, by path. Files are read here, so call it once at start. `openapi` is the document
- * as JSON text.
- */
-export function documentationPages({
-  openapi,
-  asyncapi,
-  title,
-  docs = true,
-  redoc: hasRedoc = true,
-}: {
-  openapi: string
-  asyncapi: AsyncApiDocument
+interface DocumentationOptions {
+  /** Gives way to others after each of its steps. */
+  openapi: () => Generator<void, OpenApiDocument>
+  asyncapi: () => AsyncApiDocument
   title: string
   /** Whether there are pages for people: under `/docs`, and Redoc. The documents themselves are always served. */
   docs?: boolean
   redoc?: boolean
-}): Map<string, Page> {
+}
+
+/**
+ * What the documentation paths answer, by pattern. The documents are made and the files read when somebody first asks for
+ * any of them: most workers are never asked, and it would be a fifth of their start.
+ */
+export function documentationPages(options: DocumentationOptions): Map<string, PageSource> {
+  const { docs = true, redoc = true } = options
+  let pages: Promise<Map<string, Page>> | undefined
+  const find: PageSource = async path => (await (pages ??= makePages(options))).get(path)
+  const patterns = ["/openapi.json", "/asyncapi.json", "/robots.txt", "/api/v1/robots.txt"]
+  if (docs) patterns.push("/docs", "/docs/oauth2-redirect", "/docs/gateway")
+  if (redoc) patterns.push("/redoc")
+  if (docs || redoc) patterns.push(`${assets}/:name`)
+  return new Map(patterns.map(pattern => [pattern, find]))
+}
+
+const assets = "/docs/assets"
+
+async function makePages({
+  openapi: openapiSteps,
+  asyncapi: makeAsyncapi,
+  title,
+  docs = true,
+  redoc: hasRedoc = true,
+}: DocumentationOptions): Promise<Map<string, Page>> {
+  const openapi = await inPeace(openapiSteps())
+  const asyncapi = makeAsyncapi()
   const pages = new Map<string, Page>()
 
   const add = (path: string, contentType: string, content: string | Buffer, headers: Record<string, string>) => {
@@ -138,7 +161,7 @@ export function documentationPages({
 
   /** Adds a file whose name tells its content, so that it is fetched once and for all. Returns its path. */
   const asset = (name: string, contentType: string, content: string | Buffer) => {
-    const path = `/docs/assets/${name.replace(/(?=\.\w+$)/, `.${digest(content).slice(0, 10)}`)}`
+    const path = `${assets}/${name.replace(/(?=\.\w+$)/, `.${digest(content).slice(0, 10)}`)}`
     add(path, contentType, content, { "Cache-Control": "public, max-age=31536000, immutable" })
     return path
   }
@@ -170,12 +193,11 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
       { "Cache-Control": "no-cache", "Content-Security-Policy": policy },
     )
 
-  const { servers = [] } = JSON.parse(openapi) as { servers?: { url: string }[] }
   const policy = contentSecurityPolicy(
-    servers.filter(server => URL.canParse(server.url)).map(server => new URL(server.url).origin),
+    openapi.servers.filter(server => URL.canParse(server.url)).map(server => new URL(server.url).origin),
   )
 
-  add("/openapi.json", "application/json", openapi, { "Cache-Control": "no-cache" })
+  add("/openapi.json", "application/json", JSON.stringify(openapi), { "Cache-Control": "no-cache" })
   add("/asyncapi.json", "application/json", JSON.stringify(asyncapi), { "Cache-Control": "no-cache" })
   // Nothing here is for search engines.
   for (const path of ["/robots.txt", "/api/v1/robots.txt"])
@@ -185,9 +207,9 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     const swagger = asset(
       "swagger-ui-bundle.js",
       javascript,
-      readFileSync(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+      await readFile(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
     )
-    const swaggerLook = asset("swagger-ui.css", css, readFileSync(require.resolve("swagger-ui-dist/swagger-ui.css")))
+    const swaggerLook = asset("swagger-ui.css", css, await readFile(require.resolve("swagger-ui-dist/swagger-ui.css")))
     html("/docs", `${title}: REST interface`, {
       scripts: [swagger, asset("docs.js", javascript, swaggerStart)],
       styles: [swaggerLook, asset("docs.css", css, swaggerStyle)],
@@ -198,7 +220,7 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     const redirect = asset(
       "oauth2-redirect.js",
       javascript,
-      readFileSync(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
+      await readFile(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
     )
     html("/docs/oauth2-redirect", `${title}: authorization`, {
       scripts: [redirect],
@@ -220,7 +242,7 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     const redoc = asset(
       "redoc.standalone.js",
       javascript,
-      withoutRemotePicture(readFileSync(require.resolve("redoc/bundles/redoc.standalone.js"))),
+      withoutRemotePicture(await readFile(require.resolve("redoc/bundles/redoc.standalone.js"))),
     )
     html("/redoc", `${title}: REST reference`, {
       scripts: [redoc, asset("redoc.js", javascript, redocStart)],
@@ -228,6 +250,15 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     })
   }
   return pages
+}
+
+/** Requests are answered between the steps. */
+async function inPeace<Result>(steps: Generator<void, Result>): Promise<Result> {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    await setImmediate()
+  }
 }
 
 const digest = (content: string | Buffer) => createHash("sha256").update(content).digest("hex").slice(0, 32)

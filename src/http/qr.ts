@@ -1,11 +1,15 @@
 import { correction, generate, mode, type Bitmap2D } from "lean-qr"
-import sharp from "sharp"
 import { fail, unavailable } from "../contract/errors.ts"
 import type { Content } from "../contract/registry.ts"
 
-// Pictures are made once and sent away; what libvips would keep of them, and its threads, are better left to requests.
-sharp.cache(false)
-sharp.concurrency(1)
+/** Loaded for the first picture: it is large, and most workers draw none. */
+async function loadSharp() {
+  const { default: sharp } = await import("sharp")
+  // Pictures are made once and sent away; what libvips would keep of them, and its threads, are better left to requests.
+  sharp.cache(false)
+  sharp.concurrency(1)
+  return sharp
+}
 
 const side = { least: 10, usual: 200, most: 1000 }
 /** Modules of white around a code, without which it is not found. */
@@ -66,6 +70,7 @@ async function draw(
   const room = Math.min(width, height)
   const drawn = room < modules ? room : modules * Math.floor(room / modules)
   const [left, top] = [Math.floor((width - drawn) / 2), Math.floor((height - drawn) / 2)]
+  const sharp = await loadSharp()
   const picture = sharp(pixels, { raw: { width: modules, height: modules, channels: 1 } })
     .resize(drawn, drawn, { kernel: room < modules ? "cubic" : "nearest" })
     .extend({ left, right: width - drawn - left, top, bottom: height - drawn - top, background: "#fff" })

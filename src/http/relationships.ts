@@ -1,7 +1,8 @@
+import { directActor } from "../actors/direct.ts"
 import type { Party } from "../actors/relationships.ts"
 import { userActor } from "../actors/user.ts"
 import type { Caller } from "../cluster/admission.ts"
-import { fail, type ErrorCode } from "../contract/errors.ts"
+import { fail, Failure, type ErrorCode } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import type { routes, SeenPresence } from "../contract/relationships.ts"
 import { lowerOf, type Room } from "../domain/relationships.ts"
@@ -51,6 +52,12 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
     return { by: withPresence(by), other: withPresence(other), room }
   }
 
+  /** Answers when the DM of the two has heard that it is shut, or that it is open again. */
+  const heed = async ({ user_id }: Caller, other: Snowflake, isShutting: boolean): Promise<void> => {
+    const direct = await storage.directs.find(user_id, other)
+    if (direct) await ask(directActor, direct.id, { type: "relationChanged", isShutting })
+  }
+
   return {
     async listRelationships({ caller }) {
       const list = await storage.relationships.list(caller.user_id)
@@ -83,7 +90,8 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
     async deleteRelationship({ params: { user_id }, caller }) {
       if (user_id === caller.user_id) throw fail("relationship_not_found")
       const two = await partiesOf(caller, user_id, "relationship_not_found", true)
-      await ask(userActor, lowerOf(caller.user_id, user_id), { type: "deleteRelationship", ...two })
+      const { lifted } = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "deleteRelationship", ...two })
+      if (lifted) await heed(caller, user_id, false)
       return success
     },
 
@@ -91,7 +99,15 @@ export const relationships = ({ ask, storage, presences }: Http): Handlers<typeo
       if (!isId(user_id)) throw fail("invalid_user_id")
       if (user_id === caller.user_id) throw fail("self_block")
       const [two, room] = await Promise.all([partiesOf(caller, user_id, "user_not_found"), roomOf(caller, user_id)])
-      return ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room })
+      try {
+        const made = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room })
+        await heed(caller, user_id, true)
+        return made
+      } catch (error) {
+        // Whoever made it may not have come so far.
+        if (error instanceof Failure && error.code === "already_blocked") await heed(caller, user_id, true)
+        throw error
+      }
     },
   }
 }

@@ -21,7 +21,7 @@ export interface BodyBounds {
 }
 
 /** Bytes of a body that is refused. */
-const longestDrained = 64 * 1024 * 1024
+export const longestDrained = 64 * 1024 * 1024
 
 /** A request's body on its way in. Most arrive with their head and are read without a promise; the rest is waited for. */
 export class RequestBody {

@@ -103,7 +103,7 @@ export function system(http: Http): Handlers<typeof routes> {
       },
       features: {
         polls: isServed("polls"),
-        search: isServed("search"),
+        search: policy.search_enabled,
         voice: policy.voice_enabled,
         stickers: isServed("stickers"),
         feedback: isServed("feedback"),

@@ -14,6 +14,7 @@ const idErrors: Record<string, ErrorCode> = {
   message_id: "invalid_message_id",
   notification_id: "invalid_notification_id",
   webhook_id: "invalid_webhook_id",
+  poll_id: "invalid_poll_id",
   emoji_id: "invalid_emoji_id",
 }
 

@@ -1,4 +1,5 @@
 import { pino, type DestinationStream, type Logger } from "pino"
+import { inSource } from "./stack-traces.ts"
 
 /** `log.warn({ shard, held_by }, "lease lost")`: a constant phrase, facts as fields. `log.child({ request_id })` carries facts on. */
 export type Log = Logger
@@ -69,7 +70,7 @@ function showError(error: Error, depth: number): Record<string, unknown> {
     const fact = (error as unknown as Record<string, unknown>)[name]
     if (typeof fact === "string" || typeof fact === "number") facts[name] = fact
   }
-  facts["stack"] = error.stack
+  facts["stack"] = inSource(error.stack)
   if (error.cause !== undefined) facts["cause"] = show(error.cause, depth + 1)
   if (error instanceof AggregateError) facts["errors"] = show(error.errors, depth + 1)
   return facts

@@ -41,7 +41,7 @@ export function createMetrics() {
         "starling_homes_refusals_total",
         "Commands refused by a rule, by error code",
         ["code"],
-        { most: 180 },
+        { most: 220 },
       ),
       mailboxFull: declare.counter(
         "starling_homes_mailbox_full_total",
@@ -184,7 +184,7 @@ export function createMetrics() {
     },
 
     jobs: {
-      done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "failed"]>(
+      done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "deferred" | "failed"]>(
         "starling_jobs_total",
         "Job runs, by how they ended",
         ["job", "outcome"],
@@ -325,6 +325,10 @@ function gatewayMetrics(declare: Declare) {
       },
     ),
     gaps: declare.counter("starling_gateway_gaps_total", "Broken links in the own delivery log"),
+    cursorsMoved: declare.counter(
+      "starling_gateway_cursors_moved_total",
+      "Users whose delivery cursors were written, as their clients had named a later position",
+    ),
     fallenToReading: declare.counter(
       "starling_gateway_fallen_to_reading_total",
       "Live sessions that went over their socket budget",

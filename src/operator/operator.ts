@@ -10,6 +10,7 @@ import { accessTokenCommands } from "./access-token-commands.ts"
 import { accountCommands } from "./account-commands.ts"
 import { Misuse, Refusal, type Command, type Commands, type Options, type Saying } from "./saying.ts"
 import { secretKeyCommands } from "./secret-key-commands.ts"
+import { searchCommands } from "./search-commands.ts"
 import { serviceCommands } from "./service-commands.ts"
 
 const usage = `npm run operator -- <command>
@@ -39,6 +40,8 @@ const usage = `npm run operator -- <command>
                                          or read from the standard input: 32 to 128 of A-Z a-z 0-9 . _ ~ -
   access-token revoke ID
   access-token list
+  search rebuild                         reads all messages anew for searches, while servers run; cut off, it
+                                         goes on where it was
   secret-key forget                      while no server runs and the key is lost: the next server brings
                                          another, and everybody sets up the second factor anew`
 
@@ -50,7 +53,13 @@ const silent = { info() {}, warn() {}, error() {} }
 
 type Env = Record<string, string | undefined>
 
-const commands: Commands = { ...serviceCommands, ...accountCommands, ...accessTokenCommands, ...secretKeyCommands }
+const commands: Commands = {
+  ...serviceCommands,
+  ...accountCommands,
+  ...accessTokenCommands,
+  ...searchCommands,
+  ...secretKeyCommands,
+}
 
 /** Does what an operator says. @returns the exit code, and what is printed: what came of it, or what is wrong */
 export async function operator(

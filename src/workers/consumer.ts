@@ -1,10 +1,10 @@
-import { Worker, type Job } from "bullmq"
+import { DelayedError, Worker, type Job } from "bullmq"
 import { jobPrefix, jobQueueName, jobRetryDelay, type openJobConnection } from "../cluster/job-queue.ts"
 import { Failure } from "../contract/errors.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { runJob } from "./jobs.ts"
-import type { JobTools } from "./processor.ts"
+import { Deferral, type JobTools } from "./processor.ts"
 
 export interface JobConsumerOptions {
   readonly connection: ReturnType<typeof openJobConnection>
@@ -25,14 +25,23 @@ export interface JobConsumer {
 /** Jobs wait for actors and statements, not for this process's CPU. */
 const atOnce = 32
 
+/** Milliseconds after which a job is looked at again whose turn had not come: half of what it has waited already. */
+const deferredFor = (waited: number): number => Math.min(Math.max(waited / 2, 500), 30_000)
+
 /** Takes jobs out of the queue and runs them. */
 export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }: JobConsumerOptions): JobConsumer {
-  async function perform({ id, name, data, attemptsMade, opts }: Job): Promise<void> {
+  async function perform(job: Job, token?: string): Promise<void> {
+    const { id, name, data, attemptsMade, opts } = job
     const startedAt = performance.now()
     try {
       await runJob(tools, name, data)
       metrics.jobs.done.of(name, "done").inc()
     } catch (error) {
+      if (error instanceof Deferral) {
+        metrics.jobs.done.of(name, "deferred").inc()
+        await job.moveToDelayed(tools.now() + deferredFor(tools.now() - job.timestamp), token)
+        throw new DelayedError()
+      }
       const isLast = attemptsMade + 1 >= (opts.attempts ?? 1)
       metrics.jobs.done.of(name, isLast ? "failed" : "retried").inc()
       const about = { err: error, job: name, job_id: id, attempt: attemptsMade + 1 }

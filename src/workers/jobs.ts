@@ -3,13 +3,18 @@ import { alertModerators } from "./alert-moderators.ts"
 import { announceUser } from "./announce-user.ts"
 import { deleteFiles } from "./delete-files.ts"
 import { deleteMessagesOf } from "./delete-messages-of.ts"
+import { deleteUploads } from "./delete-uploads.ts"
 import { exportAccount } from "./export-account.ts"
 import { expireInvite } from "./expire-invite.ts"
+import { expirePoll } from "./expire-poll.ts"
 import { expireSession } from "./expire-session.ts"
 import { expireVoice } from "./expire-voice.ts"
+import { notifyMentioned } from "./notify-mentioned.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { purgeAccount } from "./purge-account.ts"
 import { purgeMessages } from "./purge-messages.ts"
+import { purgePoll } from "./purge-poll.ts"
+import { purgeReactors } from "./purge-reactors.ts"
 import { purgeServer } from "./purge-server.ts"
 import { sendMail } from "./send-mail.ts"
 
@@ -19,12 +24,17 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   announceUser,
   deleteFiles,
   deleteMessagesOf,
+  deleteUploads,
   expireInvite,
+  expirePoll,
   expireSession,
   expireVoice,
   exportAccount,
+  notifyMentioned,
   purgeAccount,
   purgeMessages,
+  purgeReactors,
+  purgePoll,
   purgeServer,
   sendMail,
 }

@@ -1,6 +1,7 @@
 import type { z } from "zod"
 import type { Ask } from "../actors/runtime/actor.ts"
 import type { ErrorCode } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { Failure } from "../contract/errors.ts"
 import type { JobName, jobs } from "../contract/jobs.ts"
 import type { Blobs } from "../storage/blobs.ts"
@@ -15,6 +16,11 @@ export interface JobTools {
     | "servers"
     | "channels"
     | "messages"
+    | "readState"
+    | "notifications"
+    | "reactions"
+    | "polls"
+    | "mentions"
     | "sessions"
     | "oneTimeTokens"
     | "oauth"
@@ -28,13 +34,23 @@ export interface JobTools {
     | "accountDeletion"
     | "exports"
     | "files"
+    | "uploads"
   >
+  /** Users as others see them; who is not in it is offline. */
+  readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, unknown>> }
+  /** Servers of which a job of this process is notifying many people. */
+  readonly crowds: Set<Snowflake>
   readonly blobs: Blobs
   readonly mailer: Mailer
   /** Unix milliseconds. */
   readonly now: () => number
   /** The process ends: long work stops at the next good place and throws; the job is run again. */
   readonly signal: AbortSignal
+}
+
+/** A job whose turn has not come: it is run again later, which is none of its tries. */
+export class Deferral extends Error {
+  override name = "Deferral"
 }
 
 /** What a job does. It may run twice, at the same time even, so what it does again changes nothing. */

@@ -7,8 +7,13 @@ import type { Snowflake } from "../contract/fields.ts"
 import { erasedName } from "../domain/personal-data.ts"
 import { lowerOf } from "../domain/relationships.ts"
 import { erasedTables } from "../storage/account-deletion.ts"
+import type { ReactionPlace } from "../storage/reactions.ts"
+import { endUploadsOf } from "./delete-uploads.ts"
+import { purgeMessages } from "./purge-messages.ts"
 import { type JobTools, type Processor, unlessGone } from "./processor.ts"
 
+/** As many as channels take back in one turn. */
+const reactionsAtOnce = 100
 /** Rows of one statement. */
 const chunk = 500
 
@@ -41,14 +46,42 @@ async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Pr
     signal.throwIfAborted()
     await unlessGone("server_not_found", ask(serverActor, server, { type: "eraseUser", user }))
   }
+  await takeBackReactions(tools, user)
   await accountDeletion.eraseLeft(user)
   await sever(tools, user)
   while ((await accountDeletion.eraseExportParts(user, chunk)) === chunk) signal.throwIfAborted()
+  while ((await endUploadsOf(tools, user)) > 0) signal.throwIfAborted()
   for (const name of erasedTables)
     while ((await accountDeletion.eraseRows(name, user, chunk)) === chunk) signal.throwIfAborted()
+  await endDeserted(tools, user)
   // Whoever looked him up before the purge began may have asked him just now.
   await sever(tools, user)
   await ask(userActor, user, { type: "endPurge" })
+}
+
+/** Tallies stand with the messages, so each channel takes back what it counted; rows of those that are gone go with the others. */
+async function takeBackReactions({ ask, storage, signal }: JobTools, user: Snowflake): Promise<void> {
+  let after: ReactionPlace = { channel_id: "0", message_id: "0", emoji: "" }
+  for (;;) {
+    signal.throwIfAborted()
+    const found = await storage.reactions.ofUser(user, after, reactionsAtOnce)
+    const channels = new Map<Snowflake, Omit<ReactionPlace, "channel_id">[]>()
+    for (const { channel_id, ...reaction } of found)
+      channels.set(channel_id, [...(channels.get(channel_id) ?? []), reaction])
+    for (const [channel, reactions] of channels)
+      await unlessGone("channel_not_found", ask(channelActor, channel, { type: "eraseReactions", user, reactions }))
+    if (found.length < reactionsAtOnce) return
+    after = found.at(-1)!
+  }
+}
+
+/** Conversations that nobody can read any more, with what was said in them. */
+async function endDeserted(tools: JobTools, user: Snowflake): Promise<void> {
+  const { accountDeletion } = tools.storage
+  const deserted = await accountDeletion.deserted(user)
+  if (deserted.length === 0) return
+  await purgeMessages(tools, { channel_ids: deserted })
+  await accountDeletion.eraseDirects(deserted)
 }
 
 async function sever({ ask, storage, signal }: JobTools, user: Snowflake): Promise<void> {

@@ -2,16 +2,23 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { focusLasts } from "../domain/settings.ts"
 import { firstIdAt } from "../domain/snowflake.ts"
+import type { MessagePlace } from "../storage/reactions.ts"
 import type { Log } from "../observability/log.ts"
 import { userActor } from "../actors/user.ts"
 import { deleteFiles } from "./delete-files.ts"
 import { deleteMessagesOf } from "./delete-messages-of.ts"
+import { endLooseUploads } from "./delete-uploads.ts"
 import { expireInvite } from "./expire-invite.ts"
+import { expirePoll } from "./expire-poll.ts"
 import { expireSession } from "./expire-session.ts"
 import { expireVoice } from "./expire-voice.ts"
-import { unlessGone, type JobTools } from "./processor.ts"
+import { inLanes } from "./in-lanes.ts"
+import { notifyMentioned } from "./notify-mentioned.ts"
+import { Deferral, unlessGone, type JobTools } from "./processor.ts"
 import { purgeAccount } from "./purge-account.ts"
 import { purgeMessages } from "./purge-messages.ts"
+import { purgePoll } from "./purge-poll.ts"
+import { purgeReactors } from "./purge-reactors.ts"
 import { purgeServer } from "./purge-server.ts"
 import { sendMail } from "./send-mail.ts"
 
@@ -36,6 +43,8 @@ const mailsAtOnce = 4
 const failuresKept = 7 * 86_400
 /** Seconds for which it is noted who broke a rule of auto-moderation. */
 const violationsKept = limits.automod.violationDays * 86_400
+/** Days for which it is known how many files somebody sent: the limit looks at the day that is. */
+const uploadsCounted = 7
 /** Seconds for which mails are remembered, so that nobody is sent too many. */
 const mailsKept = 86_400
 
@@ -46,7 +55,7 @@ const mailsKept = 86_400
 export function startSweep({ tools, log, now }: { tools: JobTools; log: Log; now: () => number }) {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
-  const search: Search = { after: "0", afterChannel: "0" }
+  const search: Search = { after: "0", afterChannel: "0", afterReaction: noMessage, afterMention: "0" }
   // Hosts that started together need not look together.
   const schedule = (wait: number) => {
     timer = setTimeout(
@@ -71,11 +80,15 @@ export function startSweep({ tools, log, now }: { tools: JobTools; log: Log; now
   }
 }
 
-/** How far the search for what is left of servers and channels that are gone has come: a sweep looks at some, the next one goes on. */
+/** How far the search for what is left of servers and channels that are gone, or was not told, has come: a sweep looks at some, the next one goes on. */
 interface Search {
   after: Snowflake
   afterChannel: Snowflake
+  afterReaction: MessagePlace
+  afterMention: Snowflake
 }
+
+const noMessage: MessagePlace = { channel_id: "0", message_id: "0" }
 
 /** `before`: Unix seconds. What one step fails at holds up none of the others. */
 async function sweep(tools: JobTools, log: Log, before: number, search: Search): Promise<void> {
@@ -97,6 +110,18 @@ async function sweep(tools: JobTools, log: Log, before: number, search: Search):
       endAll(
         () => storage.voice.expired(before, page),
         call => expireVoice(tools, call),
+        signal,
+      ),
+    () =>
+      endAll(
+        () => storage.polls.due(before, page),
+        poll => expirePoll(tools, poll),
+        signal,
+      ),
+    () =>
+      endAll(
+        () => storage.polls.gone(page),
+        poll_id => purgePoll(tools, { poll_id }),
         signal,
       ),
     () => forgetAll(() => storage.settings.forgetFocus(before - focusLasts, page), signal),
@@ -127,13 +152,17 @@ async function sweep(tools: JobTools, log: Log, before: number, search: Search):
       ),
     () => purgeGone(tools, search),
     () => purgeChannels(tools, search),
+    () => purgeReactions(tools, search),
     () =>
       endAll(
         () => storage.messages.deletionsDue(firstIdAt(before * 1000), page),
         deletion => deleteMessagesOf(tools, deletion),
         signal,
       ),
+    () => endLooseUploads(tools),
+    () => forgetAll(() => storage.uploads.forgetCounts(Math.floor(before / 86_400) - uploadsCounted, page), signal),
     () => deleteUnused(tools, before),
+    () => notifyLost(tools, before, search),
     // The last of all: a mail server that is away takes its time.
     () =>
       endAll(
@@ -164,6 +193,28 @@ async function purgeChannels(tools: JobTools, search: Search): Promise<void> {
   const channel_ids = named.flatMap(({ id, is_gone }) => (is_gone ? [id] : []))
   if (channel_ids.length > 0) await purgeMessages(tools, { channel_ids })
   search.afterChannel = named.length < channelsAtOnce ? "0" : named.at(-1)!.id
+}
+
+/** Reactions to messages whose job was lost. */
+async function purgeReactions(tools: JobTools, search: Search): Promise<void> {
+  const named = await tools.storage.reactions.named(search.afterReaction, page)
+  for (const { is_gone, ...place } of named) if (is_gone) await purgeReactors(tools, place)
+  search.afterReaction = named.length < page ? noMessage : named.at(-1)!
+}
+
+/** Mentions whose job was lost, or is late. Those whose turn has not come the next sweep looks at again, as it does where a home refuses. */
+async function notifyLost(tools: JobTools, before: number, search: Search): Promise<void> {
+  const due = await tools.storage.mentions.due(search.afterMention, firstIdAt(before * 1000), page)
+  search.afterMention = due.length < page ? "0" : due.at(-1)!.message_id
+  const errors: unknown[] = []
+  await inLanes(due, atOnce, tools.signal, async call => {
+    try {
+      await notifyMentioned(tools, call)
+    } catch (error) {
+      if (!(error instanceof Deferral)) errors.push(error)
+    }
+  })
+  if (errors.length > 0) throw errors[0]
 }
 
 /** A file that cannot be deleted holds up none of the others: it is tried again when it is this old once more. */
@@ -200,15 +251,7 @@ async function endAll<Row>(
 ): Promise<void> {
   for (let looks = 0; looks < pages; looks++) {
     const rows = await look()
-    const left = rows.values()
-    const asking = Array.from({ length: lanes }, async () => {
-      for (const row of left) {
-        signal.throwIfAborted()
-        await end(row)
-      }
-    })
-    const refused = (await Promise.allSettled(asking)).find(result => result.status === "rejected")
-    if (refused) throw refused.reason
+    await inLanes(rows, lanes, signal, end)
     if (rows.length < page) return
   }
 }

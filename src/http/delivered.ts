@@ -1,0 +1,226 @@
+import type { Snowflake } from "../contract/fields.ts"
+import type { Clock } from "../domain/clock.ts"
+import { Receivers } from "../domain/delivered.ts"
+import { everyoneHolds, holdsIn, type Override } from "../domain/permissions.ts"
+import type { ReceiverRow } from "../storage/deliveries.ts"
+import type { Storage } from "../storage/storage.ts"
+
+export interface DeliveredOptions {
+  readonly storage: Pick<Storage, "deliveries" | "servers">
+  readonly clock: Clock
+  /** Of all channels together. */
+  readonly maxBytes?: number
+}
+
+interface Kept {
+  /** What was found last; absent: nothing yet, or it had no more room. */
+  found: { readonly receivers: Receivers | undefined } | undefined
+  looking: Promise<void> | undefined
+  /** Monotonic: when it was found, up to when that is as good as new, and up to when it is given while it is looked up anew. */
+  foundAt: number
+  freshUntil: number
+  staleUntil: number
+  areMany: boolean
+  bytes: number
+}
+
+interface Wanted {
+  readonly kept: Kept
+  readonly start: () => Promise<void>
+}
+
+/** Milliseconds for which what was found is as good as new, and for which it is given to those who would wait long for better. */
+const freshFor = 250
+const staleFor = 2_000
+/** Looking up receivers again takes at most one part in so many of a worker's time, of all channels with many together. */
+const share = 25
+/** Fewer than these are looked up whenever somebody asks, and that often. */
+const many = 1_000
+const mostChannels = 1_000
+/** Nobody waits longer for a count: history is there without it. */
+const patience = 500
+
+/**
+ * To how many people messages were delivered. Of each channel that is looked at the receivers are kept for a moment, as two
+ * sorted arrays: a page costs two searches a message, and one statement now and then, however many messages and readers
+ * there are.
+ */
+export class Delivered {
+  readonly #options: DeliveredOptions
+  /** The one used longest ago is first. */
+  readonly #kept = new Map<Snowflake, Kept>()
+  #bytes = 0
+  /** Channels with many, to be looked at one after the other. */
+  #wanted: Wanted[] = []
+  #isLooking = false
+  #restUntil = -Infinity
+  #isResting = false
+
+  constructor(options: DeliveredOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Messages of one channel, which is in one server or in none. It never fails: what cannot be had in time is what it was last.
+   * @returns a count for each; 0 where none is known
+   */
+  async counts(
+    channel: Snowflake,
+    server: Snowflake | null,
+    messages: readonly { readonly id: Snowflake; readonly author_id: Snowflake }[],
+  ): Promise<number[]> {
+    if (messages.length === 0) return []
+    const kept = this.#use(channel)
+    const now = this.#options.clock.monotonic()
+    if (!kept.found || kept.freshUntil <= now) {
+      const looked = this.#renew(channel, server, kept)
+      if ((!kept.found || kept.staleUntil <= now) && this.#isSoon(kept, now)) await this.#within(looked)
+    }
+    const receivers = kept.found?.receivers
+    return messages.map(message => receivers?.countOf(message) ?? 0)
+  }
+
+  /** Whether it is worth waiting for: it is under way, or the next in turn and that not late. */
+  #isSoon(kept: Kept, now: number): boolean {
+    if (this.#wanted.every(wanted => wanted.kept !== kept)) return true
+    // Who comes when its turn is there has no more reason to wait.
+    kept.staleUntil = now + staleFor
+    return !kept.found && this.#wanted.length === 1 && this.#restUntil - now < patience
+  }
+
+  /** Until it is done, or for as long as a reader may wait. */
+  #within(looked: Promise<void>): Promise<void> {
+    return Promise.race([looked, this.#options.clock.sleep(patience)])
+  }
+
+  /** Whoever comes meanwhile shares it. */
+  #renew(channel: Snowflake, server: Snowflake | null, kept: Kept): Promise<void> {
+    const start = () => this.#look(channel, server, kept)
+    // That it failed was counted where it did; whoever asks next tries again.
+    const finish = () => {
+      kept.looking = undefined
+    }
+    kept.looking ??= (kept.areMany ? this.#inTurn({ kept, start }) : start()).then(finish, finish)
+    return kept.looking
+  }
+
+  #inTurn(wanted: Wanted): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const start = async () => wanted.start().then(resolve, reject)
+      this.#wanted.push({ ...wanted, start })
+      this.#next()
+    })
+  }
+
+  /** The one that was not looked at for the longest time. */
+  #next(): void {
+    const { clock } = this.#options
+    if (this.#isLooking || this.#wanted.length === 0) return
+    const rest = this.#restUntil - clock.monotonic()
+    if (rest > 0) {
+      if (this.#isResting) return
+      this.#isResting = true
+      clock.after(rest, () => {
+        this.#isResting = false
+        this.#next()
+      })
+      return
+    }
+    const first = this.#wanted.reduce((one, other) => (other.kept.foundAt < one.kept.foundAt ? other : one))
+    this.#wanted = this.#wanted.filter(other => other !== first)
+    this.#isLooking = true
+    first
+      .start()
+      .finally(() => {
+        this.#isLooking = false
+        this.#next()
+      })
+      .catch(() => {})
+  }
+
+  async #look(channel: Snowflake, server: Snowflake | null, kept: Kept): Promise<void> {
+    const { clock } = this.#options
+    const startedAt = clock.monotonic()
+    let now = startedAt
+    try {
+      const receivers = await this.#load(channel, server)
+      kept.found = { receivers }
+      kept.areMany = (receivers?.count ?? 0) >= many
+    } finally {
+      now = clock.monotonic()
+      // Where it failed, too.
+      if (kept.areMany) this.#restUntil = Math.max(this.#restUntil, now) + (share - 1) * (now - startedAt)
+    }
+    kept.foundAt = now
+    kept.freshUntil = now + freshFor
+    kept.staleUntil = kept.areMany ? now + Math.max(staleFor, 2 * share * (now - startedAt)) : kept.freshUntil
+    const bytes = kept.found.receivers?.bytes ?? 0
+    // It may have been forgotten meanwhile.
+    if (this.#kept.get(channel) !== kept) return
+    this.#bytes += bytes - kept.bytes
+    kept.bytes = bytes
+    this.#makeRoom(kept)
+  }
+
+  /** As the one used last. */
+  #use(channel: Snowflake): Kept {
+    const kept = this.#kept.get(channel) ?? {
+      found: undefined,
+      looking: undefined,
+      foundAt: -Infinity,
+      freshUntil: -Infinity,
+      staleUntil: -Infinity,
+      areMany: false,
+      bytes: 0,
+    }
+    this.#kept.delete(channel)
+    this.#kept.set(channel, kept)
+    if (this.#kept.size > mostChannels) {
+      const [[oldest, { bytes }]] = this.#kept as unknown as [[Snowflake, Kept]]
+      this.#kept.delete(oldest)
+      this.#bytes -= bytes
+    }
+    return kept
+  }
+
+  /** What others hold is let go of, but not that there are many: who asks for them again waits for his turn. */
+  #makeRoom(used: Kept): void {
+    const { maxBytes = 64 * 1024 * 1024 } = this.#options
+    if (this.#bytes <= maxBytes) return
+    for (const kept of this.#kept.values()) {
+      if (kept === used || kept.bytes === 0) continue
+      this.#bytes -= kept.bytes
+      kept.bytes = 0
+      kept.found = undefined
+      if (this.#bytes <= maxBytes) return
+    }
+  }
+
+  /** Who may view the channel now; undefined where nobody is counted. */
+  async #load(channel: Snowflake, server: Snowflake | null): Promise<Receivers | undefined> {
+    const { deliveries, servers } = this.#options.storage
+    if (server === null) return new Receivers((await deliveries.ofDirect(channel)).map(({ members }) => members))
+    const [outline] = await servers.outlines([server])
+    const found = outline?.channels.get(channel)
+    if (!outline || !found?.channel.read_receipts_enabled) return undefined
+    const { overrides } = found
+    // What is said of a member alone, and that he is the owner, his roles do not tell.
+    const named = [outline.owner_id, ...overrides.flatMap(each => (each.type === "member" ? [each.target_id] : []))]
+    const byRoles = overrides.length > 0 || !everyoneHolds(outline, "channels.view")
+    const rows = await deliveries.ofServer(server, channel, { byRoles, named })
+    return new Receivers(rows.flatMap(row => viewersAmong(outline, overrides, row)))
+  }
+}
+
+function viewersAmong(
+  server: Parameters<typeof holdsIn>[0],
+  overrides: readonly Override[],
+  { roles, named, members }: ReceiverRow,
+): Uint8Array[] {
+  const mayView = (user_id: Snowflake) => holdsIn(server, overrides, { user_id, roles }, "channels.view")
+  if (!named) return mayView("0") ? [members] : []
+  const each: Uint8Array[] = []
+  for (let at = 0; at < members.length; at += 24)
+    if (mayView(members.readBigInt64BE(at).toString())) each.push(members.subarray(at, at + 24))
+  return each
+}

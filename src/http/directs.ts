@@ -1,0 +1,74 @@
+import { directActor } from "../actors/direct.ts"
+import { fail, Failure } from "../contract/errors.ts"
+import type { DirectChannel, routes } from "../contract/directs.ts"
+import { limits } from "../contract/limits.ts"
+import { messagingDefaults } from "../contract/messaging-settings.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { directObject, notesObject, type DirectRow } from "../domain/directs.ts"
+import { publicUser } from "../storage/users.ts"
+import type { Handlers, Http } from "./handlers.ts"
+import { own } from "./sign-in.ts"
+import { isId } from "./validation.ts"
+
+export const directs = (http: Http): Handlers<typeof routes> => {
+  const { create, storage } = http
+
+  /** Of those who open one conversation at the same time one does; the others find his. */
+  const opened = async (open: Promise<DirectRow>, find: () => Promise<DirectRow | undefined>): Promise<DirectRow> => {
+    try {
+      return await open
+    } catch (error) {
+      if (!(error instanceof Failure) || error.code !== "direct_exists") throw error
+      const found = await find()
+      if (!found) throw error
+      return found
+    }
+  }
+
+  const requireWelcome = async (user: Snowflake, recipient: Snowflake): Promise<void> => {
+    const [his, mine, choice] = await Promise.all([
+      storage.relationships.status(recipient, user),
+      storage.relationships.status(user, recipient),
+      storage.messagingSettings.find(recipient),
+    ])
+    const { allow_dms_from } = choice ?? messagingDefaults
+    const isTaken = allow_dms_from === "everyone" || (allow_dms_from === "friends" && his === "friend")
+    if (his === "blocked" || mine === "blocked" || !isTaken) throw fail("cannot_message")
+  }
+
+  return {
+    async listDirectChannels({ caller: { user_id } }) {
+      const list = await storage.directs.list(user_id, limits.directsListed)
+      return list.map(row =>
+        directObject(
+          row,
+          publicUser({ ...row, id: row.recipient_id, created_at: row.registered_at }),
+          row.last_message_id,
+        ),
+      )
+    },
+
+    async openDirectChannel({ body: { recipient_id }, caller }): Promise<DirectChannel> {
+      const { user_id } = caller
+      if (recipient_id === undefined || recipient_id === "") throw fail("recipient_required")
+      if (!isId(recipient_id)) throw fail("invalid_recipient_id")
+      if (recipient_id === user_id) throw fail("self_message")
+      const find = () => storage.directs.find(user_id, recipient_id)
+      const [recipient, known] = await Promise.all([storage.users.find(recipient_id), find()])
+      if (!recipient) throw fail("user_not_found")
+      const other = publicUser(recipient)
+      if (known) return directObject(known, other, await storage.directs.latestIn(known.id))
+      if (recipient.deletion_status === "purged") throw fail("user_not_found")
+      await requireWelcome(user_id, recipient_id)
+      const user = publicUser(await own(http, user_id))
+      const row = await opened(create(directActor, { type: "openDirect", user, other }), find)
+      return directObject(row, other, await storage.directs.latestIn(row.id))
+    },
+
+    async getNotes({ caller: { user_id } }) {
+      const find = () => storage.directs.find(user_id, null)
+      const row = (await find()) ?? (await opened(create(directActor, { type: "openNotes", user: user_id }), find))
+      return notesObject(row, await storage.directs.latestIn(row.id))
+    },
+  }
+}

@@ -1,0 +1,55 @@
+import { channelActor } from "../actors/channel.ts"
+import { fail } from "../contract/errors.ts"
+import { success } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
+import type { routes } from "../contract/reactions.ts"
+import { emojiKey, givenEmoji, type GivenEmoji } from "../domain/reactions.ts"
+import type { Handlers, Http } from "./handlers.ts"
+import { reactionsSeenBy } from "./message-views.ts"
+
+export const reactions = (http: Http): Handlers<typeof routes> => {
+  const { ask, storage } = http
+
+  async function readable({ channel_id, message_id }: { channel_id: string; message_id: string }, user: string) {
+    await ask(channelActor, channel_id, { type: "requireRead", user })
+    const found = (await storage.messages.find(channel_id, [message_id])).get(message_id)
+    if (!found) throw fail("message_not_found")
+    return found
+  }
+
+  return {
+    async addReaction({ params, caller }) {
+      const emoji = required(params.emoji)
+      const user = caller.user_id
+      // Emoji belong to servers that may live elsewhere, so they are looked up before the turn.
+      const custom = emoji.id === null ? undefined : await storage.emojis.usableBy(emoji.id, user)
+      const { channel_id, message_id } = params
+      await ask(channelActor, channel_id, { type: "addReaction", user, message_id, emoji, custom })
+      return success
+    },
+
+    async removeReaction({ params, caller }) {
+      const emoji = required(params.emoji)
+      const { channel_id, message_id } = params
+      await ask(channelActor, channel_id, { type: "removeReaction", user: caller.user_id, message_id, emoji })
+      return success
+    },
+
+    async listReactions({ params, caller }) {
+      return reactionsSeenBy(storage, caller.user_id, await readable(params, caller.user_id))
+    },
+
+    async listReactors({ params, query, caller }) {
+      const emoji = emojiKey(required(params.emoji))
+      await readable(params, caller.user_id)
+      const { limit = limits.defaultPageSize, after } = query
+      return storage.reactions.reactors({ ...params, emoji }, { limit, after })
+    },
+  }
+}
+
+function required(text: string): GivenEmoji {
+  const emoji = givenEmoji(text)
+  if (!emoji) throw fail("invalid_emoji")
+  return emoji
+}

@@ -1,0 +1,81 @@
+import { channelActor } from "../actors/channel.ts"
+import type { ReadMarks } from "../actors/read-state.ts"
+import { Failure } from "../contract/errors.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { Message } from "../contract/messages.ts"
+import type { Http } from "./handlers.ts"
+
+/** Who has read a message, as one of its readers sees it. */
+export interface Receipt {
+  readonly read_count: number
+  readonly read: boolean
+  /** Names; only where the reader is the author. */
+  readonly read_by: string[]
+  /** Nor is shown who has received it. */
+  readonly isHidden: boolean
+}
+
+type Asked = Pick<Message, "id" | "channel_id" | "author_id">
+
+/** By message. Who may not read a channel any more is told nothing of what is there. */
+export async function receiptsOf(
+  { ask, storage }: Pick<Http, "ask" | "storage">,
+  user: Snowflake,
+  messages: readonly Asked[],
+): Promise<ReadonlyMap<Snowflake, Receipt>> {
+  const byChannel = new Map<Snowflake, Asked[]>()
+  for (const message of messages) {
+    const others = byChannel.get(message.channel_id)
+    if (others) others.push(message)
+    else byChannel.set(message.channel_id, [message])
+  }
+  const marked = await Promise.all(
+    [...byChannel].map(async ([channel, asked]) => {
+      const about = asked.map(({ id, author_id }) => ({ id, author_id }))
+      try {
+        const { marks } = await ask(channelActor, channel, { type: "requireRead", user, messages: about })
+        // Homes of the version before do not say.
+        return { asked, marks: marks?.marks ?? [], readers: marks?.readers ?? [] }
+      } catch (error) {
+        if (error instanceof Failure && error.code !== "unavailable") return { asked, marks: [], readers: [] }
+        throw error
+      }
+    }),
+  )
+  return receiptsIn(storage, marked)
+}
+
+/** The same, of what has been asked already. */
+export async function receiptsIn(
+  storage: Http["storage"],
+  marked: readonly {
+    readonly asked: readonly Pick<Asked, "id">[]
+    marks: ReadMarks["marks"]
+    readers: ReadMarks["readers"]
+  }[],
+): Promise<ReadonlyMap<Snowflake, Receipt>> {
+  const named = [...new Set(marked.flatMap(({ readers }) => readers))]
+  const names = named.length === 0 ? new Map<Snowflake, string>() : await storage.users.namesOf(named)
+  const receipts = new Map<Snowflake, Receipt>()
+  for (const { asked, marks, readers } of marked)
+    for (const [i, { count, read, by, isHidden = false }] of marks.entries())
+      receipts.set(asked[i]!.id, {
+        read_count: count,
+        read,
+        read_by: by.flatMap(place => names.get(readers[place]!) ?? []),
+        isHidden,
+      })
+  return receipts
+}
+
+/** Whoever has read a message has got it, too. */
+export function addReceipt(
+  message: Pick<Message, "status" | "delivery_count" | "read_count" | "read" | "read_by">,
+  receipt: Receipt | undefined,
+): void {
+  if (!receipt) return
+  const { isHidden: _, ...shown } = receipt
+  Object.assign(message, shown)
+  message.delivery_count = Math.max(message.delivery_count, receipt.read_count)
+  if (receipt.read_count > 0) message.status = "read"
+}

@@ -1,0 +1,228 @@
+import type { HttpResponse } from "uWebSockets.js"
+import { fail, unavailable, type Failure } from "../contract/errors.ts"
+import { longestDrained } from "./request-body.ts"
+import type { Room } from "./room.ts"
+
+export interface StreamBounds {
+  /** Bytes of the whole body. */
+  readonly limit: number
+  /** What a larger one is refused with, of so many bytes. */
+  readonly tooLarge: (bytes: number) => Failure
+  /** Milliseconds on the clock of `performance.now`. */
+  readonly startedAt: number
+  /** Milliseconds that any body may take, and bytes a second beyond that. */
+  readonly within: number
+  readonly slowest: number
+  /** Milliseconds in which something more of it has to come. */
+  readonly patience: number
+  /** What bodies hold in memory together. */
+  readonly room: Room
+  /** How many of them there may be at once, of all and of one user. */
+  readonly places: Room
+  /** Whose it is until `belongTo` says more. */
+  readonly holder: string
+}
+
+/**
+ * A body that is read while it comes: as long as nobody reads, its connection is told to wait. It keeps:
+ *   B1  No more of it is in memory than what one read from its connection brings.
+ *   B2  The response is not touched once it is answered or its client gone.
+ */
+export class StreamedBody {
+  readonly #bounds: StreamBounds
+  readonly #ended: (() => void)[] = []
+  #res: HttpResponse | undefined
+  #pieces: Buffer[] = []
+  #bytes = 0
+  #announced = 0
+  #holder: string
+  /** Bytes of the room: those that wait, and those that were handed over last. */
+  #held = 0
+  #handedOver = 0
+  #hasPlace = false
+  #lastAt: number
+  #isPaused = false
+  #complete = false
+  #failure: Failure | undefined
+  #wake: (() => void) | undefined
+  #drained: (() => void) | undefined
+
+  constructor(bounds: StreamBounds) {
+    this.#bounds = bounds
+    this.#holder = bounds.holder
+    this.#lastAt = bounds.startedAt
+  }
+
+  /** Every byte is in. A reply that goes out before has to end the connection. */
+  get complete(): boolean {
+    return this.#complete
+  }
+
+  /** Nothing more is awaited. */
+  get settled(): boolean {
+    return this.#complete || this.#failure !== undefined
+  }
+
+  /** Bytes that its sender says it has; 0: he does not say. */
+  get announced(): number {
+    return this.#announced
+  }
+
+  /** Whoever is told to wait is not late. */
+  isOverdue(now: number): boolean {
+    const { startedAt, within, slowest, patience } = this.#bounds
+    if (this.#isPaused) return false
+    return now > Math.min(startedAt + within + (this.#bytes / slowest) * 1000, this.#lastAt + patience)
+  }
+
+  listen(res: HttpResponse, announcedBytes: number): void {
+    this.#res = res
+    this.#announced = announcedBytes
+    if (announcedBytes > this.#bounds.limit) this.#end(this.#bounds.tooLarge(announcedBytes))
+    res.onData((chunk, isLast) => this.#take(chunk, isLast))
+  }
+
+  /** Calls back once nothing more is awaited. */
+  onEnd(ended: () => void): void {
+    if (this.settled) ended()
+    else this.#ended.push(ended)
+  }
+
+  expire(): void {
+    this.#end(fail("request_timeout"))
+  }
+
+  /** The client is gone. */
+  abandon(): void {
+    this.#res = undefined // B2
+    this.#end(fail("bad_request"))
+    this.#drained?.()
+  }
+
+  /** See `RequestBody`. */
+  async drained(): Promise<void> {
+    if (this.#complete || !this.#res || this.#announced > longestDrained) return
+    this.#end(fail("bad_request"))
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>(resolve => {
+      this.#drained = resolve
+      timer = setTimeout(resolve, this.#bounds.patience)
+    })
+    clearTimeout(timer)
+  }
+
+  /** It is known whose it is: what it holds is of his share, and it takes one of his places. */
+  belongTo(holder: string): void {
+    const { room, places } = this.#bounds
+    const had = this.#held
+    this.#giveBack()
+    this.#holder = holder
+    if (this.#failure) return
+    this.#hasPlace = places.take(holder, 1)
+    if (this.#hasPlace && room.take(holder, had)) this.#held = had
+    else this.#refuse()
+  }
+
+  /** It is answered. */
+  release(): void {
+    this.#res = undefined // B2
+    if (!this.settled) this.#end(fail("bad_request"))
+    this.#pieces = []
+    this.#giveBack()
+  }
+
+  /** The next piece; undefined when there are no more. */
+  async next(): Promise<Buffer | undefined> {
+    // Whoever asks for the next piece is done with the one before.
+    this.#give(this.#handedOver)
+    this.#handedOver = 0
+    for (;;) {
+      if (this.#failure) throw this.#failure
+      const piece = this.#pieces.shift()
+      if (piece) {
+        this.#handedOver = piece.length
+        return piece
+      }
+      if (this.#complete) return undefined
+      this.#resume()
+      await new Promise<void>(resolve => (this.#wake = resolve))
+    }
+  }
+
+  #take(chunk: ArrayBuffer, isLast: boolean): void {
+    const { limit, tooLarge } = this.#bounds
+    this.#bytes += chunk.byteLength
+    this.#lastAt = performance.now()
+    if (this.#bytes > limit) this.#end(tooLarge(this.#bytes))
+    else if (!this.#failure) this.#hold(chunk.byteLength)
+    if (isLast) this.#complete = true
+    if (this.#failure) {
+      if (isLast || this.#bytes > limit + longestDrained) this.#drained?.()
+      return
+    }
+    // The chunk is taken back when this returns.
+    if (chunk.byteLength > 0) this.#pieces.push(Buffer.from(new Uint8Array(chunk)))
+    const isAwaited = this.#wake !== undefined
+    this.#wake?.()
+    this.#wake = undefined
+    if (isLast) this.#tellEnd()
+    else if (!isAwaited) this.#pause()
+  }
+
+  #pause(): void {
+    if (this.#isPaused || !this.#res) return
+    this.#isPaused = true
+    this.#res.pause() // B1
+  }
+
+  #resume(): void {
+    if (!this.#isPaused || !this.#res) return
+    this.#isPaused = false
+    this.#lastAt = performance.now()
+    this.#res.resume()
+  }
+
+  #hold(bytes: number): void {
+    if (this.#bounds.room.take(this.#holder, bytes)) this.#held += bytes
+    else this.#end(tooMany())
+  }
+
+  #give(bytes: number): void {
+    const given = Math.min(bytes, this.#held)
+    this.#bounds.room.give(this.#holder, given)
+    this.#held -= given
+  }
+
+  #giveBack(): void {
+    this.#give(this.#held)
+    if (this.#hasPlace) this.#bounds.places.give(this.#holder, 1)
+    this.#hasPlace = false
+  }
+
+  /** Although all of it may have come: nobody has looked at it yet. */
+  #refuse(): void {
+    if (this.#complete) {
+      this.#failure ??= tooMany()
+      this.#pieces = []
+      this.#giveBack()
+    } else this.#end(tooMany())
+  }
+
+  /** What failed holds nothing, and what still comes passes by. */
+  #end(failure: Failure): void {
+    if (this.settled) return
+    this.#failure = failure
+    this.#pieces = []
+    this.#giveBack()
+    this.#resume()
+    this.#wake?.()
+    this.#wake = undefined
+    this.#tellEnd()
+  }
+
+  #tellEnd(): void {
+    for (const ended of this.#ended.splice(0)) ended()
+  }
+}
+
+const tooMany = () => unavailable("too many uploads at once")

@@ -1,0 +1,27 @@
+import { deleteFiles } from "./delete-files.ts"
+import type { JobTools, Processor } from "./processor.ts"
+
+/** One statement ends so many. */
+const chunk = 200
+
+export const deleteUploads: Processor<"deleteUploads"> = async (tools, { files }) => {
+  const { keys } = await tools.storage.uploads.end(Math.floor(tools.now() / 1000), files.length, files)
+  await deleteFiles(tools, { keys })
+}
+
+/** Ends every upload that no message shows and whose time is over, with its file. */
+export async function endLooseUploads(tools: JobTools): Promise<void> {
+  for (;;) {
+    tools.signal.throwIfAborted()
+    const { looked, keys } = await tools.storage.uploads.end(Math.floor(tools.now() / 1000), chunk)
+    await deleteFiles(tools, { keys })
+    if (looked < chunk) return
+  }
+}
+
+/** Ends some of what somebody has sent, whatever shows it. @returns how many */
+export async function endUploadsOf(tools: JobTools, user: string): Promise<number> {
+  const keys = await tools.storage.uploads.endOf(user, chunk)
+  await deleteFiles(tools, { keys })
+  return keys.length
+}

@@ -1,0 +1,134 @@
+import type { notifyMentioned as job } from "../contract/jobs.ts"
+import type { z } from "zod"
+import { notificationDefaultOf, notificationsOutside } from "../actors/notification-levels.ts"
+import { userActor } from "../actors/user.ts"
+import { limits } from "../contract/limits.ts"
+import { shortened } from "../domain/automod.ts"
+import { mentionTitles, type MentionKind } from "../domain/mentions.ts"
+import { holdsIn } from "../domain/permissions.ts"
+import type { MessageState } from "../domain/states.ts"
+import type { Mentionable } from "../storage/mentions.ts"
+import { inLanes } from "./in-lanes.ts"
+import { Deferral, unlessGone, type JobTools } from "./processor.ts"
+
+/** Members of one look; homes asked at a time. */
+const page = 1_000
+const atOnce = 8
+/** Jobs that call many at a time, of a process: of each server one. The others find room. */
+const crowdsAtOnce = 4
+/** Homes that may refuse before the job stops: no single one keeps the others from being told. */
+const mostRefusals = 50
+
+type Call = z.output<(typeof job)["data"]>
+
+/**
+ * Notifies whoever a message mentions and may see it. It may begin again at any point: who was notified is asked of the rows, and
+ * the index of notifications takes a second one of the same message for done.
+ */
+export async function notifyMentioned(tools: JobTools, call: Call, size = page): Promise<void> {
+  const { crowds } = tools
+  const isCrowd = call.everyone || call.here || call.roles.length > 0
+  if (!isCrowd || call.server_id === null) return notify(tools, call, size)
+  if (crowds.has(call.server_id) || crowds.size >= crowdsAtOnce) throw new Deferral("others are calling everybody")
+  crowds.add(call.server_id)
+  try {
+    await notify(tools, call, size)
+  } finally {
+    crowds.delete(call.server_id)
+  }
+}
+
+async function notify(tools: JobTools, call: Call, size: number): Promise<void> {
+  const { storage, signal, ask } = tools
+  const { channel_id, message_id } = call
+  const whom = { users: call.users, roles: call.roles, isAll: call.everyone || call.here }
+  const refusals: unknown[] = []
+  for (let after: string | undefined = "0"; after !== undefined;) {
+    signal.throwIfAborted()
+    // Of each page anew: it may be deleted, or hidden from some, meanwhile.
+    const place = await placeOf(tools, call)
+    if (!place) break
+    const { message, channel, where, maySee } = place
+    const about = { server_id: call.server_id, channel_id, message_id, author_id: message.author_id }
+    const looked = await storage.mentions.called(about, whom, { after, limit: size })
+    const called = await calledOf(
+      tools,
+      call,
+      looked.filter(one => !one.is_left_out && maySee(one)),
+    )
+    await inLanes(called, atOnce, signal, async ([{ user_id, has_read }, kind]) => {
+      const of = noticeOf(message, kind, channel)
+      try {
+        const told = ask(userActor, user_id, {
+          type: "notify",
+          of,
+          where,
+          about: { channel_id, message_id },
+          isRead: has_read,
+        })
+        await unlessGone("user_not_found", told)
+      } catch (error) {
+        refusals.push(error)
+        if (signal.aborted || refusals.length > mostRefusals) throw error
+      }
+    })
+    // Who read it while he was being notified has had nothing to mark: his reading found no notification.
+    const unread = called.flatMap(([{ user_id, has_read }]) => (has_read ? [] : [user_id]))
+    const read = unread.length === 0 ? [] : await storage.mentions.readBy(channel_id, message_id, unread)
+    await inLanes(read, atOnce, signal, user =>
+      unlessGone("user_not_found", ask(userActor, user, { type: "readMentions", channel_id, upto: message_id })),
+    )
+    after = looked.length < size ? undefined : looked.at(-1)!.user_id
+  }
+  if (refusals.length > 0) throw refusals[0]
+  await storage.mentions.end(channel_id, message_id)
+}
+
+/** The message where it stands, and who may see it; undefined: it is gone, or its channel is. */
+async function placeOf({ storage }: JobTools, { server_id, channel_id, message_id }: Call) {
+  const [found, [server], facts] = await Promise.all([
+    storage.messages.find(channel_id, [message_id]),
+    storage.servers.outlines(server_id === null ? [] : [server_id]),
+    server_id === null ? undefined : storage.servers.find(server_id),
+  ])
+  const message = found.get(message_id)
+  const channel = server?.channels.get(channel_id)
+  if (!message || (server_id !== null && !(channel && facts))) return undefined
+  return {
+    message,
+    channel: channel?.channel.name,
+    where: { ...(facts ? notificationDefaultOf(facts) : notificationsOutside), channel_id },
+    maySee: (member: Mentionable) => !server || holdsIn(server, channel!.overrides, member, "channels.view"),
+  }
+}
+
+/** How each of them is mentioned. Who is online is asked only where that alone decides. */
+async function calledOf(
+  { presences }: JobTools,
+  { users, roles, everyone, here }: Call,
+  people: readonly Mentionable[],
+): Promise<[Mentionable, MentionKind][]> {
+  const named = new Set(users)
+  const kindOf = ({ user_id, roles: his }: Mentionable): MentionKind => {
+    if (named.has(user_id)) return "user"
+    if (his.some(role => roles.includes(role))) return "role"
+    return everyone ? "everyone" : "here"
+  }
+  const called = people.map(person => [person, kindOf(person)] as [Mentionable, MentionKind])
+  if (!here || everyone) return called
+  const present = await presences.of(called.flatMap(([{ user_id }, kind]) => (kind === "here" ? [user_id] : [])))
+  return called.filter(([{ user_id }, kind]) => kind !== "here" || present.has(user_id))
+}
+
+function noticeOf(message: MessageState, kind: MentionKind, channel: string | undefined) {
+  const { id, channel_id, server_id, author_id, author_username, content } = message
+  const place = channel === undefined ? "" : ` in #${channel}`
+  return {
+    type: "mention",
+    title: mentionTitles[kind],
+    content: `${author_username} mentioned ${kind === "role" ? "your role" : kind === "user" ? "you" : `@${kind}`}${place}`,
+    content_preview: content === null ? null : shortened(content, limits.previewCharacters),
+    link: `/channels/${server_id ?? "@me"}/${channel_id}/${id}`,
+    sender_id: author_id,
+  }
+}
