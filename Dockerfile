@@ -4,8 +4,8 @@ WORKDIR /starling
 COPY package.json package-lock.json ./
 RUN npm ci --include=dev --no-audit --no-fund
 COPY . .
-# Two lines of the same preparation that `npm start` makes; then the development modules go.
-RUN node -e "import('./scripts/prepare.mjs').then(({ prepare }) => prepare({ redis: false }))" \
+# Then the development modules go.
+RUN npm run build \
   && npm prune --omit=dev --no-audit --no-fund
 
 FROM node:20-bookworm-slim
@@ -26,4 +26,4 @@ EXPOSE 8000 9464
 HEALTHCHECK --interval=10s --start-period=60s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8000}/livez`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # tini reaps what the embedded servers leave behind and passes signals on.
 ENTRYPOINT ["tini", "--"]
-CMD ["node", "--enable-source-maps", "dist/src/main.js"]
+CMD ["node", "dist/src/main.js"]

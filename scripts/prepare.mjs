@@ -7,7 +7,6 @@ import { createHash } from "node:crypto"
 import {
   accessSync,
   constants,
-  copyFileSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -26,15 +25,16 @@ const at = (...path) => join(root, ...path)
 /** What the user has to do; shown without a stack. */
 export class Unprepared extends Error {}
 
-/** `redis`: whether one of this machine is needed. */
-export async function prepare({ redis }) {
+/** `redis`: whether one of this machine is needed. `tools`: those of development, too, which a build needs in any case. */
+export async function prepare({ redis, tools = false }) {
   checkNode()
-  if (!modulesAreCurrent() || !buildIsCurrent()) {
+  const isReady = () => buildIsCurrent() && modulesAreCurrent(tools)
+  if (!isReady())
     await alone(async () => {
-      if (!modulesAreCurrent()) await installModules()
+      if (isReady()) return
+      if (!modulesAreCurrent(tools || !buildIsCurrent())) await installModules()
       if (!buildIsCurrent()) await build()
     })
-  }
   if (redis && !findRedis()) await alone(installRedis)
 }
 
@@ -45,13 +45,13 @@ function checkNode() {
 }
 
 /** By versions, not by dates: `npm install` writes the two files in either order, and `git` dates what it checks out. */
-function modulesAreCurrent() {
+function modulesAreCurrent(withTools) {
   const installed = readJson(at("node_modules", ".package-lock.json"))
   if (!installed) return false
   const wanted = readJson(at("package-lock.json"))
   if (!wanted) return true
-  return Object.entries(wanted.packages).every(([path, { version, optional, peer }]) => {
-    if (path === "") return true
+  return Object.entries(wanted.packages).every(([path, { version, optional, peer, dev }]) => {
+    if (path === "" || (dev && !withTools)) return true
     const found = installed.packages[path]
     return found ? found.version === version : Boolean(optional || peer)
   })
@@ -122,48 +122,31 @@ function buildIsCurrent() {
 async function build() {
   say("building dist/")
   const now = fingerprint()
-  const code = await run(process.execPath, [
-    at("node_modules", "typescript", "bin", "tsc"),
-    "-p",
-    at("tsconfig.build.json"),
-  ])
-  if (code !== 0) throw new Unprepared(`tsc failed (code ${code}); its message stands above.`)
-  copyAssets()
+  // It stands on a module that may just have been installed.
+  const { bundle } = await import("./bundle.mjs")
+  await bundle(root).catch(error => {
+    throw new Unprepared(`dist/ could not be built: ${error.message}`)
+  })
   writeFileSync(built, now)
 }
 
-/** Names, sizes and dates of everything that dist/ is made from; so a file that has gone counts as a change, too. */
+/** Names and contents of everything that dist/ is made from: a copy elsewhere is as current, and a file that has gone is a change, too. */
 function fingerprint() {
   const hash = createHash("sha256")
-  const files = ["package-lock.json", "tsconfig.json", "tsconfig.build.json", "cluster.config.ts"]
-  for (const folder of ["src"]) files.push(...filesBelow(folder))
+  const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", "scripts/bundle.mjs", ...filesBelow("src")]
   for (const file of files) {
-    const stats = statSync(at(file), { throwIfNoEntry: false })
-    if (stats) hash.update(`${file} ${stats.size} ${stats.mtimeMs}\n`)
+    if (!existsSync(at(file))) continue
+    const content = readFileSync(at(file))
+    hash.update(`${file} ${content.length}\n`).update(content)
   }
   return hash.digest("hex")
-}
-
-/** SQL, Lua and pages lie beside the code that reads them; tsc leaves them behind. */
-function copyAssets() {
-  const wanted = new Set(filesBelow("src").filter(file => !/\.tsx?$/.test(file)))
-  for (const file of filesBelow(join("dist", "src"))) {
-    const made = /\.(js|js\.map|d\.ts)$/.test(file)
-    // A migration that was renamed must not run twice.
-    if (!made && !wanted.has(file.slice("dist/".length))) rmSync(at(file))
-  }
-  for (const file of wanted) {
-    mkdirSync(dirname(at("dist", file)), { recursive: true })
-    copyFileSync(at(file), at("dist", file))
-  }
 }
 
 function filesBelow(folder) {
   const entries = existsSync(at(folder)) ? readdirSync(at(folder), { withFileTypes: true }) : []
   return entries.flatMap(entry => {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) return path === join("bench", "results") ? [] : filesBelow(path)
-    return [path]
+    return entry.isDirectory() ? filesBelow(path) : [path]
   })
 }
 

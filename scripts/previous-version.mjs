@@ -3,20 +3,11 @@
  * this one (tests/two-versions.test.ts). To be run when a version is released, so that the next is tried against it.
  */
 import { execFileSync } from "node:child_process"
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { bundle } from "./bundle.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const run = (command, args, options) => execFileSync(command, args, { cwd: root, maxBuffer: 1 << 28, ...options })
@@ -31,7 +22,7 @@ const digest = run("git", ["rev-parse", "--verify", `${commit}^{commit}`])
   .trim()
 const folder = mkdtempSync(join(tmpdir(), "starling-previous-"))
 try {
-  const parts = ["src", "cluster.config.ts", "tsconfig.json", "tsconfig.build.json", "package.json"]
+  const parts = ["src", "cluster.config.ts", "tsconfig.json", "package.json"]
   run("tar", ["-x", "-C", folder], { input: run("git", ["archive", digest, ...parts]) })
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
 
@@ -40,18 +31,7 @@ try {
   for (const [name, version] of Object.entries(dependencies))
     if (now[name] !== version) console.error(`it was made for ${name} ${version} and will run with ${now[name]}`)
 
-  const compiler = join(root, "node_modules", "typescript", "bin", "tsc")
-  const options = ["-p", join(folder, "tsconfig.build.json"), "--sourceMap", "false", "--incremental", "false"]
-  // `--incremental false` refuses the file that the configuration names.
-  run(process.execPath, [compiler, ...options, "--tsBuildInfoFile", "null"], { cwd: folder, stdio: "inherit" })
-  // SQL and Lua lie beside the code that reads them; tsc leaves them behind.
-  for (const file of readdirSync(join(folder, "src"), { recursive: true })) {
-    const from = join(folder, "src", file)
-    if (/\.tsx?$/.test(file) || statSync(from).isDirectory()) continue
-    const to = join(folder, "dist", "src", file)
-    mkdirSync(dirname(to), { recursive: true })
-    copyFileSync(from, to)
-  }
+  await bundle(folder, { packages: "outside", maps: false })
   writeFileSync(join(folder, "commit"), `${digest}\n`)
 
   const to = join(root, "tests", "fixtures", "previous-version")

@@ -9,21 +9,17 @@ await prepare({ redis: !process.env.REDIS_URL }).catch(error => {
   process.exit(1)
 })
 
-const main = spawn(
-  process.execPath,
-  ["--enable-source-maps", join(root, "dist", "src", "main.js"), ...process.argv.slice(2)],
-  {
-    stdio: ["ignore", "inherit", "inherit"],
-    // A group of its own: Ctrl-C comes through here once, instead of also to each process of the cluster.
-    detached: true,
-    env: {
-      NODE_ENV: "production",
-      // Password hashes run in this pool, and a file read must not wait behind them.
-      UV_THREADPOOL_SIZE: String(Math.max(8, 2 * availableParallelism())),
-      ...process.env,
-    },
+const main = spawn(process.execPath, [join(root, "dist", "src", "main.js"), ...process.argv.slice(2)], {
+  stdio: ["ignore", "inherit", "inherit"],
+  // A group of its own: Ctrl-C comes through here once, instead of also to each process of the cluster.
+  detached: true,
+  env: {
+    NODE_ENV: "production",
+    // Password hashes run in this pool, and a file read must not wait behind them.
+    UV_THREADPOOL_SIZE: String(Math.max(8, 2 * availableParallelism())),
+    ...process.env,
   },
-)
+})
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"]
 let forwarded = 0

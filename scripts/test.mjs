@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { Unprepared, prepare, root } from "./prepare.mjs"
 
-await prepare({ redis: !process.env.TEST_REDIS_URL }).catch(error => {
+await prepare({ redis: !process.env.TEST_REDIS_URL, tools: true }).catch(error => {
   console.error(error instanceof Unprepared ? error.message : error)
   console.log("0 passed, 1 failed")
   process.exit(1)

