@@ -17,7 +17,7 @@ export default defineConfig({
           include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
           exclude: chaos,
           globalSetup: "tests/kit/global-setup.ts",
-          maxWorkers: 3,
+          maxWorkers: 4,
           // Files of one worker share what they import: loading it anew for each would cost more than most of them do.
           isolate: false,
           sequence: { groupOrder: 0 },

@@ -37,7 +37,7 @@ export async function startOwnServer({
   environment = {},
 }: OwnServerOptions = {}): Promise<OwnServer> {
   await stat(mainFile).catch((cause: unknown) => {
-    throw new Error(`${mainFile} is missing: build first (npx tsc), or name a server with --url`, { cause })
+    throw new Error(`${mainFile} is missing: build first (npm start does), or name a server with --url`, { cause })
   })
   const [port, metricsPort] = await freePorts(2)
   const data = await mkdtemp(join(tmpdir(), "starling-demo-"))

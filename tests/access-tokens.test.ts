@@ -5,8 +5,9 @@ import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
 import type { NewAccessToken } from "../src/storage/access-tokens.ts"
 import { send, type Sending } from "./kit/exchange.ts"
 import { attentive, operatorOf } from "./kit/operator.ts"
-import { clientAt, type Place } from "./kit/person.ts"
+import { clientAt, type Person, type Place } from "./kit/person.ts"
 import { identified } from "./kit/raw.ts"
+import { plantServer } from "./kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -56,15 +57,32 @@ const leftOpen = [
   "getStickerFile",
 ]
 
+/** To a file of a message: a page shows it without a word of its own. */
+async function signedLink(shared: SharedCluster, owner: Person): Promise<string> {
+  const { channel_id } = await plantServer(shared, { owner })
+  const rest = owner.on(shared.east)
+  const file = { bytes: Buffer.from("hello"), filename: "hello.txt", type: "text/plain" }
+  const { attachments } = await rest.createMessage({
+    channel_id,
+    attachments: [await rest.uploadAttachment({ channel_id, file })],
+  })
+  return attachments[0]!.url
+}
+
 test("with a token every path below /api/v1 asks for it, but those that have to be open", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada", shared.east)
   expect((await clientAt(shared.east).getCapabilities()).access_token_required).toBe(false)
+  const link = await signedLink(shared, ada)
   const { id, secret } = await newToken(operator)
   expect(secret).toMatch(/^[A-Za-z0-9_-]{32}$/)
   await everywhere(shared, {}, "access_token_required")
   await everywhere(shared, withToken(secret), "authentication_required")
   expect((await clientAt(shared.west).getCapabilities()).access_token_required).toBe(true)
+
+  expect((await send(shared.west, link)).text).toBe("hello")
+  for (const other of [link.split("?")[0]!, `${link}x`])
+    expect((await send(shared.west, other, { route: routes.getAttachment })).code).toBe("access_token_required")
 
   const ofApi = Object.entries<Route>(routes).filter(([, { mount }]) => mount !== "root")
   expect(ofApi.flatMap(([name, { isGated }]) => (isGated ? [] : [name])).toSorted()).toEqual(leftOpen.toSorted())

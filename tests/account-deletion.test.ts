@@ -9,7 +9,8 @@ import type { Cluster } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
 import { botOf, everythingOf } from "./kit/everything.ts"
 import { clientAt } from "./kit/person.ts"
-import { plantedId, plantServer, sharedServer } from "./kit/seeds.ts"
+import { uploadsOf } from "./kit/pictures.ts"
+import { dmBetween, plantedId, plantServer, sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -282,6 +283,11 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
   await ada.on(east!).requestExport()
   const code = (await lin.on(east!).createInvite({ channel_id: server.channel })).code
   await clientAt(east!, bot.token).joinByInvite({ invite_code: code })
+  const kept = await dmBetween(ada, lin, east!)
+  const { id: notes } = await ada.on(east!).getNotes()
+  const deserted = await ada.on(west!).openDirectChannel({ recipient_id: bot.id })
+  for (const channel_id of [kept, notes, deserted.id])
+    await ada.on(west!).createMessage({ channel_id, content: "Between us" })
   // Names of this form were free once.
   await sql`INSERT INTO users (id, username, created_at) VALUES (${plantedId()}, ${`deleted_user_${ada.id}`}, 1)`
   const inbox = await lin.listen(west!)
@@ -300,6 +306,11 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
   await isPurged(cluster, ada.id)
   await isPurged(cluster, bot.id)
   await cluster.settle()
+
+  // Of the files of the two Lin's is left, on the disk as well.
+  const files = await sql<{ file: string; user_id: string }[]>`SELECT file, user_id FROM uploads`
+  expect(files).toMatchObject([{ user_id: lin.id }])
+  expect(await uploadsOf(cluster)).toEqual(files.map(({ file }) => file))
 
   const told = inbox.rest()
   const to = (name: string) => told.filter(event => event.name === name).map(event => event.data)
@@ -344,7 +355,16 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
     author_id: ada.id,
     author_username: expect.stringMatching(/^deleted_user_/) as string,
     author_badges: [],
+    // Hers is not counted any more.
+    reactions: [expect.objectContaining({ emoji: "👍", count: 1, me: true })],
   })
+  // What nobody can read any more is gone.
+  expect(await sql`SELECT channel_id::text FROM messages WHERE content = 'Between us'`).toEqual([{ channel_id: kept }])
+  expect(await sql`SELECT FROM direct_channels WHERE id IN (${notes}, ${deserted.id})`).toHaveLength(0)
+  const stubbed = { id: ada.id, username: expect.stringMatching(/^deleted_user_/) as string }
+  expect(await lins.listDirectChannels()).toMatchObject([{ id: kept, recipient: stubbed }])
+  expect(await lins.openDirectChannel({ recipient_id: ada.id })).toMatchObject({ id: kept, recipient: stubbed })
+  expect(await lins.listMessages({ channel_id: kept })).toMatchObject([{ content: "Between us", author_id: ada.id }])
   expect((await lins.listRelationships()).map(({ status }) => status)).toEqual(["pending_outgoing"])
   expect(await lins.listBans({ server_id: barred })).toEqual([])
   expect((await lins.getServer({ server_id: server.id })).member_count).toBe(1)

@@ -37,7 +37,9 @@ async function scene(shared: SharedCluster) {
   await owner.giveRole({ server_id, member_id: mo!.id, role_id: administrator.id })
   await owner.giveRole({ server_id, member_id: lin.id, role_id: taken })
   await owner.banUser({ server_id, user_id: unbanned!.id })
-  const { id: message_id } = await lin.on(shared.west).createMessage({ channel_id, content: "Lin's" })
+  const says = async (content: string) => (await lin.on(shared.west).createMessage({ channel_id, content })).id
+  const message_id = await says("Lin's")
+  const bulk = [await says("Lin's, too"), await says("Lin's as well")]
   return {
     ada,
     lin,
@@ -53,6 +55,7 @@ async function scene(shared: SharedCluster) {
     role_id,
     taken,
     message_id,
+    bulk,
     code,
     /** What a deed has made, for those after it. */
     made: new Map<string, string>(),
@@ -296,6 +299,21 @@ const deeds: { readonly [N in Name]?: Deed } = {
     action: "AUTOMOD_RULE_DELETE",
     target: made("automod_rule", "rule", "Ruled"),
   },
+  pinMessage: {
+    does: (rest, { channel_id, message_id }, options) => rest.pinMessage({ channel_id, message_id }, options),
+    action: "MESSAGE_PIN",
+    target: about("message", ({ message_id }) => message_id, null),
+  },
+  unpinMessage: {
+    does: (rest, { channel_id, message_id }, options) => rest.unpinMessage({ channel_id, message_id }, options),
+    action: "MESSAGE_UNPIN",
+    target: about("message", ({ message_id }) => message_id, null),
+  },
+  bulkDeleteMessages: {
+    does: (rest, { channel_id, bulk }, options) => rest.bulkDeleteMessages({ channel_id, messages: bulk }, options),
+    action: "MESSAGE_BULK_DELETE",
+    target: about("channel", ({ channel_id }) => channel_id, "general"),
+  },
   deleteMessage: {
     does: (rest, { channel_id, message_id }, options) => rest.deleteMessage({ channel_id, message_id }, options),
     action: "MESSAGE_DELETE",
@@ -314,6 +332,10 @@ const deeds: { readonly [N in Name]?: Deed } = {
 const unnoted: ReadonlySet<string> = new Set<Name>([
   "createMessage",
   "editMessage",
+  "uploadAttachment",
+  "addReaction",
+  "removeReaction",
+  "ackMessages",
   "startTyping",
   "putServerNotificationSettings",
   "putChannelNotificationSettings",

@@ -223,8 +223,9 @@ test("a form that is none, is cut off or lacks a part is a validation error on e
       })
     for (const text of names.filter(one => one !== route.form!.file?.name))
       expect(await verdictOf(type, `${part(text, "a\0b")}--X--`)).toBe("unsafe_text")
-    const { bytes = 256 * 1024, tooLarge = "payload_too_large" } = route.form!.file ?? {}
-    expect(await verdictOf(type, "x".repeat(bytes + 65_537))).toBe(tooLarge)
+    const { bytes = 256 * 1024, tooLarge = "payload_too_large", isStreamed } = route.form!.file ?? {}
+    // Half a gigabyte takes this process so long to make that its own worker stops serving; see attachments.test.ts.
+    if (!isStreamed) expect(await verdictOf(type, "x".repeat(bytes + 65_537))).toBe(tooLarge)
   }
 })
 
@@ -247,6 +248,7 @@ const ofItsKind = new Set([
   "message_id",
   "notification_id",
   "session_id",
+  "poll_id",
 ])
 
 test("an id in a path that is none is 400 with its kind; one that is too large as well", async () => {

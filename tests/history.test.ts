@@ -1,4 +1,10 @@
+import { randomInt } from "node:crypto"
+import type { Message } from "../src/contract/messages.ts"
 import { shardOf } from "../src/domain/snowflake.ts"
+import type { MessageState } from "../src/domain/states.ts"
+import type { PagePlace } from "../src/domain/tails.ts"
+import { messagesStorage } from "../src/storage/messages.ts"
+import type { Person } from "./kit/person.ts"
 import { plantServer, plantedId, sharedServer } from "./kit/seeds.ts"
 import { refusal } from "./kit/conformance.ts"
 import { expect, test } from "./kit/test.ts"
@@ -10,8 +16,10 @@ test("pages go newest first, or oldest first after a message, and never miss or 
   await shared.sql`
     INSERT INTO messages (channel_id, id, server_id, author_id, content)
     SELECT ${channel_id}, id, ${server_id}, ${ada.id}, 'planted' FROM unnest(${ids}::bigint[]) AS id`
-  const page = async (query: { limit?: string; before?: string; after?: string }, place = shared.east) =>
-    (await lin.on(place).listMessages({ channel_id, ...query })).map(({ id }) => id)
+  const page = async (
+    query: { limit?: string; before?: string; after?: string; around?: string },
+    place = shared.east,
+  ) => (await lin.on(place).listMessages({ channel_id, ...query })).map(({ id }) => id)
   const newestFirst = ids.toReversed()
 
   expect(await page({})).toEqual(newestFirst.slice(0, 50))
@@ -24,6 +32,15 @@ test("pages go newest first, or oldest first after a message, and never miss or 
   expect(await page({ after: ids[229]! })).toEqual([])
   expect(await page({ after: "0", limit: "2" })).toEqual(ids.slice(0, 2))
   expect(await page({ before: "9223372036854775807", limit: "2" })).toEqual(newestFirst.slice(0, 2))
+  // Around a message half of what is left is newer; it wins over both others.
+  expect(await page({ around: ids[100]!, limit: "5" })).toEqual(ids.slice(98, 103).reverse())
+  expect(await page({ around: ids[100]! })).toEqual(ids.slice(75, 125).reverse())
+  expect(await page({ around: ids[100]!, limit: "2", before: ids[9]!, after: ids[9]! })).toEqual([ids[100], ids[99]])
+  expect(await page({ around: ids[100]!, limit: "1" })).toEqual([ids[100]])
+  expect(await page({ around: ids[229]!, limit: "4" })).toEqual(newestFirst.slice(0, 3))
+  expect(await page({ around: ids[0]!, limit: "4" })).toEqual([ids[1], ids[0]])
+  expect(await page({ around: "0", limit: "5" })).toEqual([ids[1], ids[0]])
+  expect(await page({ around: "9223372036854775807", limit: "5" })).toEqual(newestFirst.slice(0, 3))
   // Positions need not be messages.
   const between = (BigInt(ids[10]!) + 1n).toString()
   expect((await page({ after: between, limit: "1" }))[0]).toBe(BigInt(ids[11]!) === BigInt(between) ? ids[12] : ids[11])
@@ -52,6 +69,7 @@ test("what is out of range is a validation error", async ({ shared }) => {
   for (const id of ["x", "-1", "", "1.5", "9223372036854775808", "0x1", "１"]) {
     expect(await refusal(listMessages({ channel_id, before: id }))).toBe("validation_failed")
     expect(await refusal(listMessages({ channel_id, after: id }))).toBe("validation_failed")
+    expect(await refusal(listMessages({ channel_id, around: id }))).toBe("validation_failed")
   }
   expect(await listMessages({ channel_id, nonsense: "is ignored" } as never)).toEqual([])
 })
@@ -75,4 +93,101 @@ test("P4: what was acknowledged is on the first page of any worker at once", asy
     const [newest] = await lin.on(there).listMessages({ channel_id: channel.id, limit: "1" })
     expect(newest!.id).toBe(id)
   }
+})
+
+test("a channel that is being read is read from memory, and shows what PostgreSQL has, whatever happens to it", async ({
+  shared,
+}) => {
+  const { sql, east, west } = shared
+  const { channel, server, ada, lin } = await shared.seed(sharedServer)
+  const channel_id = channel.id
+  const { page } = messagesStorage(sql)
+  const places = [east, west]
+  const rest = (person: Person) => person.on(places[randomInt(2)]!)
+  const queries: PagePlace[] = [{ limit: 50 }, { limit: 100 }, { limit: 3 }]
+  const shownOf = (message: Message) => [
+    message.id,
+    message.content,
+    message.pinned,
+    message.reactions.map(({ emoji, count }) => [emoji, count]),
+    message.author_username,
+  ]
+  const storedOf = ({ id, content, pinned_at, reactions, author_username }: MessageState) => [
+    id,
+    content,
+    Boolean(pinned_at),
+    (reactions ?? []).map(({ emoji, count }) => [emoji, count]),
+    author_username,
+  ]
+  const queryOf = ({ limit, ...place }: PagePlace) => ({ channel_id, limit: `${limit}`, ...place })
+  const agree = async () => {
+    const ids = (await page(channel_id, { limit: 100 })).map(({ id }) => id)
+    const around = ids[randomInt(Math.max(1, ids.length))] ?? "1"
+    for (const place of [
+      ...queries,
+      { limit: 10, before: around },
+      { limit: 10, after: around },
+      { limit: 9, around },
+    ]) {
+      const stored = (await page(channel_id, place)).map(storedOf)
+      for (const at of places) expect((await lin.on(at).listMessages(queryOf(place))).map(shownOf)).toEqual(stored)
+    }
+  }
+  const posts: { id: string; author: Person }[] = []
+  const acts: (() => Promise<unknown>)[] = [
+    async () => {
+      const author = randomInt(2) ? ada : lin
+      const { id } = await rest(author).createMessage({ channel_id, content: `${posts.length} ё "quoted" \\ 🐦` })
+      posts.push({ id, author })
+    },
+    async () => {
+      const post = posts[randomInt(posts.length)]
+      if (post)
+        await rest(post.author).editMessage({ channel_id, message_id: post.id, content: `edited ${randomInt(1e9)}` })
+    },
+    async () => {
+      const [post] = posts.splice(randomInt(posts.length), 1)
+      if (post) await rest(ada).deleteMessage({ channel_id, message_id: post.id })
+    },
+    async () => {
+      const post = posts[randomInt(posts.length)]
+      if (post) await rest(lin).addReaction({ channel_id, message_id: post.id, emoji: randomInt(2) ? "👍" : "🔥" })
+    },
+    async () => {
+      const post = posts[randomInt(posts.length)]
+      if (post) await rest(ada).pinMessage({ channel_id, message_id: post.id })
+    },
+    () => rest(lin).listMessages({ channel_id }),
+    () => rest(ada).listMessages({ channel_id, limit: "100" }),
+  ]
+  for (let i = 0; i < 6; i++) await acts[0]!()
+  for (let round = 0; round < 3; round++) {
+    // What goes at once may name what is gone by then.
+    await Promise.allSettled(Array.from({ length: 24 }, () => acts[randomInt(3) === 0 ? 0 : randomInt(acts.length)]!()))
+    await agree()
+  }
+  for (const person of [ada, lin]) {
+    const own = (await person.on(west).listMessages({ channel_id, limit: "100" })).filter(({ read }) => !read)
+    expect(own.every(({ author_id }) => author_id !== person.id)).toBe(true)
+  }
+
+  // A change of which the home knows nothing is not seen: no row is read.
+  const { id: newest } = await ada.on(east).createMessage({ channel_id, content: "newest" })
+  for (const at of places) await lin.on(at).listMessages({ channel_id, limit: "1" })
+  await sql`UPDATE messages SET content = 'behind its back' WHERE channel_id = ${channel_id} AND id = ${newest}`
+  for (const at of places)
+    expect(await lin.on(at).listMessages({ channel_id, limit: "1" })).toMatchObject([{ id: newest, content: "newest" }])
+
+  // Who may not read any more reads nothing of it, and what a member is called now is what is shown.
+  const username = shared.newName("lovelace")
+  const inbox = await lin.listen(west)
+  await shared.bootJobWorker()
+  await ada.on(east).editMe({ username })
+  await inbox.next("USER_UPDATE")
+  for (const at of places)
+    expect((await lin.on(at).listMessages({ channel_id, limit: "1" }))[0]!.author_username).toBe(username)
+  await ada.on(west).setOverride({ channel_id, target_id: lin.id, type: "member", allow: [], deny: ["messages.read"] })
+  for (const at of places) expect(await refusal(lin.on(at).listMessages({ channel_id }))).toBe("permission_denied")
+  await ada.on(east).deleteServer({ server_id: server.id })
+  for (const at of places) expect(await refusal(ada.on(at).listMessages({ channel_id }))).toBe("channel_not_found")
 })

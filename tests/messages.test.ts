@@ -393,6 +393,17 @@ test("slow mode makes members wait, per author and channel, but not those who lo
   })
   for (let i = 0; i < 2; i++)
     await lin.on(shared.east).createMessage({ channel_id: bypass.channel_id, content: `${i}` })
+
+  // What is sent while it is off counts once it is on again.
+  await ada.on(shared.east).editChannel({ channel_id, slowmode_seconds: 0 })
+  for (let i = 0; i < 10; i++) await lin.on(shared.east).createMessage({ channel_id, content: `${i}` })
+  const before = Date.now()
+  await lin.on(shared.east).createMessage({ channel_id, content: "last" })
+  await ada.on(shared.east).editChannel({ channel_id, slowmode_seconds: 60 })
+  const next = lin.on(shared.east).createMessage({ channel_id, content: "next" })
+  expect(await refusal(next)).toBe("slowmode")
+  const { retryAfter } = (await next.catch((error: unknown) => error)) as { retryAfter: number }
+  expect(retryAfter).toBeGreaterThanOrEqual(60 - (Date.now() - before) / 1000)
 })
 
 test("P3: ids of a channel rise in the order of its history, whoever sends from wherever", async ({ shared }) => {

@@ -9,6 +9,7 @@
  */
 import fc from "fast-check"
 import { expect, test } from "vitest"
+import { attachmentPath } from "../src/domain/attachments.ts"
 import { memberCommands } from "../src/actors/members.ts"
 import { membershipCommands } from "../src/actors/membership.ts"
 import { overrideCommands } from "../src/actors/overrides.ts"
@@ -272,7 +273,10 @@ function perform(server: ServerState, table: Commands, { who, does }: Deed): str
   const state = channel_id === undefined ? server : server.channels.get(channel_id)!
   let effects: Effects<ServerState, unknown>
   try {
-    effects = (table[name] as Turn).turn({ state, home: server, now, newId: () => `${++ids}` }, { user: who, ...input })
+    effects = (table[name] as Turn).turn(
+      { state, home: server, now, newId: () => `${++ids}`, linkTo: attachmentPath },
+      { user: who, ...input },
+    )
   } catch (error) {
     if (error instanceof Failure) return undefined
     throw error

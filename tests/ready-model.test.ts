@@ -12,7 +12,7 @@ import { compared, differences, ModelClient, Reads } from "./kit/client-model.ts
 import { reducers } from "./kit/client-state.ts"
 import type { Listener, Person } from "./kit/person.ts"
 import { apng, fileOf } from "./kit/pictures.ts"
-import { sharedServer } from "./kit/seeds.ts"
+import { dmBetween, sharedServer } from "./kit/seeds.ts"
 import { expect, test, type SharedCluster } from "./kit/test.ts"
 
 const names = Object.keys(events) as EventName[]
@@ -33,6 +33,7 @@ const silent: ReadonlyMap<EventName, string> = new Map([
   ["WEBHOOKS_UPDATE", "says that webhooks are to be read again, which nobody keeps"],
   ["SECURITY_LOGOUT", "is the last that a session is told"],
   ["PRESENCE_UPDATE", "may be lost; whoever wants to be sure asks"],
+  ["MESSAGE_ACK", "is told of what a client reads where it shows it, not before"],
   ["NOTIFICATION_SETTINGS_UPDATE", "is told of what a client reads where it shows it, not before"],
 ])
 /** Events that no request and no client can bring about. */
@@ -91,6 +92,8 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   const [hall] = await rest.listChannels({ server_id: coming.id })
   const invitation = await rest.createInvite({ channel_id: hall!.id })
 
+  const known = await dmBetween(lin, mo, west)
+  const unsaid = await mo.on(east).createMessage({ channel_id: known, content: "forget it" })
   const { id: unread } = await notify(east, lin, "before READY")
   await shared.bootJobWorker()
   const client = lin.gateway(east, { intents: allIntents })
@@ -104,10 +107,16 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   for (const model of models) await model.caughtUp()
 
   await lin.on(west).joinByInvite({ invite_code: invitation.code })
+  const direct = await dmBetween(eve, lin, east)
+  await lin.on(west).createMessage({ channel_id: direct, content: "hello Eve" })
+  await mo.on(east).deleteMessage({ channel_id: known, message_id: unsaid.id })
   await rest.deleteServer({ server_id: ending.id })
   await rest.editServer({ server_id, description: "Ours" })
-  await rest.createMessage({ channel_id, content: "third" })
+  const { id: message_id } = await rest.createMessage({ channel_id, content: "third" })
+  for (const emoji of ["👍", "🔥"]) await rest.addReaction({ channel_id, message_id, emoji })
+  await rest.removeReaction({ channel_id, message_id, emoji: "🔥" })
   await rest.editMessage({ channel_id, message_id: edited.id, content: "first, again" })
+  await lin.on(west).ackMessages({ channel_id, message_id })
   await rest.deleteMessage({ channel_id, message_id: deleted.id })
   const own = await ada.listen(west)
   own.typing(channel_id)
@@ -265,6 +274,11 @@ const deck = (
     createMessage: 8,
     editMessage: 3,
     deleteMessage: 3,
+    addReaction: 4,
+    removeReaction: 3,
+    pinMessage: 1,
+    unpinMessage: 1,
+    bulkDeleteMessages: 1,
     executeWebhook: 2,
     startTyping: 1,
     createChannel: 3,

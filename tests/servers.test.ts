@@ -1,8 +1,14 @@
+import { userActor } from "../src/actors/user.ts"
 import { openRedis } from "../src/cluster/redis.ts"
 import { opcodes } from "../src/contract/gateway-codes.ts"
+import { operator } from "../src/operator/operator.ts"
 import { guildMembersStorage } from "../src/storage/guild-members.ts"
 import { messagesStorage } from "../src/storage/messages.ts"
+import { notificationsStorage } from "../src/storage/notifications.ts"
+import { reactionsStorage } from "../src/storage/reactions.ts"
+import { readStateStorage } from "../src/storage/read-state.ts"
 import { serversStorage } from "../src/storage/servers.ts"
+import { uploadsStorage } from "../src/storage/uploads.ts"
 import { usersStorage } from "../src/storage/users.ts"
 import type { JobTools } from "../src/workers/processor.ts"
 import { purgeServer } from "../src/workers/purge-server.ts"
@@ -212,7 +218,15 @@ test("a server of many ends at once: its members are members no longer, and thei
       return count
     },
   }
-  const tools = { storage: { servers, messages: messagesStorage(sql) }, signal: new AbortController().signal }
+  const storage = {
+    servers,
+    messages: messagesStorage(sql),
+    reactions: reactionsStorage(sql),
+    readState: readStateStorage(sql),
+    uploads: uploadsStorage(sql),
+    notifications: notificationsStorage(sql),
+  }
+  const tools = { storage, now: Date.now, signal: new AbortController().signal }
   const job = { server_id, channel_ids: [] }
   // Two at once, as of a job that was taken for lost.
   await Promise.all([1, 2].map(() => purgeServer(tools as unknown as JobTools, job)))
@@ -302,6 +316,21 @@ test("P15: nothing is left of a deleted server, in any table or in Redis; what o
   await cluster.sql`INSERT INTO server_icons (server_id, file, content_type, hash, size) VALUES (${server_id}, 'x', 'image/png', 'x', 1)`
   const spent = await rest.createMessage({ channel_id: server.channel, content: "spent", nonce: "spent" })
   await rest.deleteMessage({ channel_id: server.channel, message_id: spent.id })
+  const channel_id = server.channel
+  const { id: message_id } = await rest.createMessage({
+    channel_id,
+    content: `<@${ada.id}>`,
+    poll: { question: "Tea?", options: ["Yes", "No"] },
+  })
+  await rest.pinMessage({ channel_id, message_id })
+  const notice = { type: "mention", title: "You were mentioned", content: "Lin", content_preview: null, link: null }
+  const of = { ...notice, sender_id: lin.id }
+  await east.node.ask(userActor, ada.id, { type: "notify", of, about: { channel_id, message_id } })
+  const searched = () => cluster.sql`SELECT FROM message_search WHERE message_id = ${message_id}`
+  await until("it can be searched for", async () => (await searched()).length === 1)
+  // Workers have looked at the list by now, and look again in a minute.
+  await cluster.sql`INSERT INTO message_search_backlog (channel_id, message_id) VALUES (${channel_id}, ${message_id})`
+  await cluster.sql`INSERT INTO message_search_rebuild (channel_id, message_id) VALUES (${channel_id}, ${message_id})`
   const inboxes = [await lin.listen(east), await ada.listen(west)]
   for (const inbox of inboxes) inbox.send({ op: opcodes.VOICE_CONNECT.op, d: { channel_id: talk.id } })
   for (const inbox of inboxes) await inbox.next("VOICE_SERVER_UPDATE")
@@ -320,13 +349,22 @@ test("P15: nothing is left of a deleted server, in any table or in Redis; what o
   const forgotten = plantedId()
   await cluster.sql`INSERT INTO members (server_id, user_id, joined_at) VALUES (${forgotten}, ${ada.id}, 1), (${forgotten}, ${lin.id}, 1)`
   await cluster.sql`INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) VALUES (${forgotten}, 1, '', 2, 1)`
+  // How far a rebuild has come stands until its end, wherever it is.
+  expect((await operator(["search", "rebuild"], { DATABASE_URL: cluster.databaseUrl })).code).toBe(0)
   await cluster.bootJobWorker()
   const left = async () => [...(await rowsAbout(cluster, server_id, channels))].filter(([, count]) => count > 0)
   await until("the job has run", async () => (await left()).length === 0, { patience: 20_000 })
   // Once more changes nothing.
-  const storage = { servers: serversStorage(cluster.sql), messages: messagesStorage(cluster.sql) }
+  const storage = {
+    servers: serversStorage(cluster.sql),
+    messages: messagesStorage(cluster.sql),
+    readState: readStateStorage(cluster.sql),
+    reactions: reactionsStorage(cluster.sql),
+    uploads: uploadsStorage(cluster.sql),
+    notifications: notificationsStorage(cluster.sql),
+  }
   const { signal } = new AbortController()
-  await purgeServer({ storage, signal } as unknown as JobTools, { server_id, channel_ids: channels })
+  await purgeServer({ storage, now: Date.now, signal } as unknown as JobTools, { server_id, channel_ids: channels })
   expect(await rowsAbout(cluster, barred, [])).toEqual(others)
   const keys = () => keysAbout(cluster, [server_id, ...channels])
   await until("no worker listens to it", async () => (await keys()).length === 0, { patience: 20_000 })

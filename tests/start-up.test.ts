@@ -5,11 +5,11 @@
 import { fork, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { copyFile, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { connect, createServer, type AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import postgres from "postgres"
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest"
 import { readConfig } from "../src/config.ts"
@@ -216,6 +216,8 @@ test("a user who may not make tables, and one who may not write to them", option
   await server.sql.unsafe(`ALTER DATABASE ${database.name} OWNER TO CURRENT_USER`)
   await expectRefusal(/the user app may not make tables in the schema public; GRANT CREATE ON SCHEMA public TO app/)
   await database.sql`GRANT CREATE ON SCHEMA public TO app`
+  await expectRefusal(/the user app may not make the extension pg_trgm; GRANT CREATE ON DATABASE \S+ TO app/)
+  await database.sql`CREATE EXTENSION pg_trgm`
   await migrate(database.url)
   await database.sql`REVOKE CREATE ON SCHEMA public FROM app`
   await database.sql`ALTER TABLE bans OWNER TO CURRENT_USER`
@@ -258,6 +260,34 @@ test("a migration of a newer version, unless that leaves room for this one", opt
   await database.sql`INSERT INTO migrations (name, digest) VALUES ('9999_contract.sql', 'x')`
   await expectRefusal(/the database has the migration 9999_contract\.sql, which this version does not know/)
   await database.sql`UPDATE migrations SET expands = true WHERE name = '9999_contract.sql'`
+  expect(await migrate(database.url)).toEqual([])
+})
+
+test("a table that is held while it is migrated: those who come later have their turn", options, async () => {
+  const files = new URL("../src/storage/migrations/", import.meta.url)
+  const before = await mkdtemp(join(tmpdir(), "starling-migrations-"))
+  onTestFinished(() => rm(before, { recursive: true, force: true }))
+  for (const name of await readdir(files)) if (name < "0013") await copyFile(new URL(name, files), join(before, name))
+  await migrate(database.url, pathToFileURL(`${before}/`))
+  const outcome = { isOver: false }
+  let waited = 0
+  await database.sql
+    .begin(async reading => {
+      await reading`SELECT FROM messages LIMIT 1`
+      const migrating = migrate(database.url, files, { lockWait: 100, lockPause: 10 })
+      migrating.finally(() => (outcome.isOver = true)).catch(() => {})
+      // It comes, gives up, and comes again.
+      for (let wasWaiting = false; waited < 2 && !outcome.isOver;) {
+        const [row] = await reading<{ waits: boolean }[]>`
+          SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'messages'::regclass AND NOT granted) AS waits`
+        if (row!.waits && !wasWaiting) waited++
+        wasWaiting = row!.waits
+      }
+      expect(outcome.isOver).toBe(false)
+      return { migrating }
+    })
+    .then(({ migrating }) => migrating)
+  expect(waited).toBe(2)
   expect(await migrate(database.url)).toEqual([])
 })
 

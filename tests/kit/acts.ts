@@ -1,4 +1,5 @@
 import { generateSync } from "otplib"
+import { ApiError } from "../../client/rest.ts"
 import { userActor } from "../../src/actors/user.ts"
 import type { Routes } from "../../src/contract/contract.ts"
 import type { Notification } from "../../src/contract/notifications.ts"
@@ -32,6 +33,7 @@ interface Home {
   readonly automodRules: string[]
   readonly emojis: string[]
   readonly stickers: string[]
+  readonly polls: { poll_id: string; author: Person; options: string[] }[]
 }
 
 interface Guarded {
@@ -119,17 +121,38 @@ const inServer =
     return server ? act(world, server) : false
   }
 
-/** Somebody does something to another. Few are drawn from, so that they meet again. */
+/** Does something about a message. */
+const onPost = (
+  act: (world: World, server: Home, ids: { channel_id: string; message_id: string }) => Promise<unknown>,
+): Act =>
+  inServer(async (world, server) => {
+    const post = world.random.pick(server.posts)
+    return post ? act(world, server, { channel_id: post.channel_id, message_id: post.message_id }) : false
+  })
+const fewEmoji = ({ random }: World): string => random.pick(["👍", "🔥", ":gull:"])
+
+/** Few are drawn from, so that they meet again. */
+function twoOf({ people, random }: World): [Person, Person] {
+  const few = people.slice(0, 4)
+  const one = random.pick(few)
+  return [one, random.pick(few.filter(person => person !== one))]
+}
+
+/** Somebody does something to another. */
 const between =
   (act: (rest: Starling, other: string, world: World) => Promise<unknown>): Act =>
-  async world => {
-    const few = world.people.slice(0, 4)
-    const one = world.random.pick(few)
-    const other = world.random.pick(few.filter(person => person !== one))
-    return other ? act(world.rest(one), other.id, world) : false
+  world => {
+    const [one, other] = twoOf(world)
+    return act(world.rest(one), other.id, world)
   }
 
-/** No route notifies of anything by itself: the user's home is asked to. */
+/** What two are to each other may be in the way by now. */
+const ifPossible = (done: Promise<unknown>): Promise<unknown> =>
+  done.catch((error: unknown) => {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+  })
+
+/** What a job does for whoever is mentioned. */
 export const notify = (
   { node }: Pick<Worker, "node">,
   { id }: Pick<Person, "id">,
@@ -221,6 +244,25 @@ const withWebhook = (
     const webhook = world.random.pick(server.webhooks) ?? (await newWebhook(world, server))
     return act(world.rest(server.owner), webhook, world, server)
   })
+
+const tea = { question: "Tea?", options: ["Yes", "No"] }
+
+/** With a message of its own, where no other one is left to have it. */
+async function newPoll(world: World, server: Home): Promise<Home["polls"][number]> {
+  const author = world.random.pick([server.owner, ...server.members])
+  const channel_id = world.random.pick(server.channels)
+  const { id, poll } = await world.rest(author).createMessage({ channel_id, content: world.text("poll"), poll: tea })
+  server.posts.push({ channel_id, message_id: id, author })
+  const begun = { poll_id: poll!.id, author, options: poll!.options.map(option => option.id) }
+  server.polls.push(begun)
+  return begun
+}
+
+/** Does something with a poll of a server. */
+const withPoll = (act: (world: World, poll: Home["polls"][number], server: Home) => Promise<unknown>): Act =>
+  inServer(async (world, server) =>
+    act(world, world.random.pick(server.polls) ?? (await newPoll(world, server)), server),
+  )
 
 /** What people do, by the route that does it. Refusals are part of it. */
 export const acts: { readonly [Name in keyof Routes]?: Act } = {
@@ -373,6 +415,7 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
       automodRules: [],
       emojis: [],
       stickers: [],
+      polls: [],
     })
     return true
   },
@@ -652,6 +695,48 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     const { id } = await world.rest(author).createMessage({ channel_id, content: world.text("post") })
     server.posts.push({ channel_id, message_id: id, author })
   }),
+  ackMessages: inServer(async (world, server) => {
+    const reader = world.random.pick([server.owner, ...server.members])
+    const { channel_id, message_id } = world.random.pick(server.posts) ?? {
+      channel_id: world.random.pick(server.channels),
+    }
+    return world.rest(reader).ackMessages({ channel_id, ...(message_id !== undefined && { message_id }) })
+  }),
+  ackChannels: inServer((world, server) =>
+    world
+      .rest(world.random.pick([server.owner, ...server.members]))
+      .ackChannels(Object.fromEntries(server.channels.map(channel => [channel, null]))),
+  ),
+  uploadAttachment: inServer(async (world, server) => {
+    const author = world.random.pick([server.owner, ...server.members])
+    const channel_id = world.random.pick(server.channels)
+    const rest = world.rest(author)
+    const upload = await rest.uploadAttachment({ channel_id, file: picture })
+    const embeds = [{ title: world.text("embed") }]
+    const { id } = await rest.createMessage({ channel_id, attachments: [upload], embeds })
+    server.posts.push({ channel_id, message_id: id, author })
+  }),
+  createPoll: inServer(async (world, server) => {
+    const post = world.random.pick(server.posts)
+    if (!post) return false
+    const { author, message_id } = post
+    const poll = await world.rest(author).createPoll({ message_id, ...tea, allow_multiple_choice: true })
+    server.polls.push({ poll_id: poll.id, author, options: poll.options.map(({ id }) => id) })
+    return true
+  }),
+  votePoll: withPoll((world, { poll_id, options }, server) =>
+    world
+      .rest(world.random.pick([server.owner, ...server.members]))
+      .votePoll({ poll_id, option_ids: [world.random.pick(options)] }),
+  ),
+  closePoll: withPoll((world, poll, server) => {
+    remove(server.polls, poll)
+    return world.rest(poll.author).closePoll({ poll_id: poll.poll_id })
+  }),
+  deletePoll: withPoll((world, poll, server) => {
+    remove(server.polls, poll)
+    return world.rest(poll.author).deletePoll({ poll_id: poll.poll_id })
+  }),
   editMessage: inServer(async (world, server) => {
     const post = world.random.pick(server.posts)
     if (!post) return false
@@ -665,10 +750,38 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     remove(server.posts, post)
     return world.rest(author).deleteMessage(ids)
   }),
+  bulkDeleteMessages: inServer(async (world, server) => {
+    const posts = server.posts.filter(({ channel_id }) => channel_id === server.posts[0]!.channel_id).slice(0, 2)
+    if (posts.length < 2) return false
+    for (const post of posts) remove(server.posts, post)
+    const messages = posts.map(({ message_id }) => message_id)
+    return world.actor(server).bulkDeleteMessages({ channel_id: posts[0]!.channel_id, messages })
+  }),
+  addReaction: onPost((world, server, ids) =>
+    world.rest(world.random.pick([server.owner, ...server.members])).addReaction({ ...ids, emoji: fewEmoji(world) }),
+  ),
+  removeReaction: onPost((world, server, ids) =>
+    world.rest(world.random.pick([server.owner, ...server.members])).removeReaction({ ...ids, emoji: fewEmoji(world) }),
+  ),
+  pinMessage: onPost((world, server, ids) => world.actor(server).pinMessage(ids)),
+  unpinMessage: onPost((world, server, ids) => world.actor(server).unpinMessage(ids)),
   requestFriend: between((rest, user_id, world) =>
     rest.requestFriend({ user_id, ...(world.random.next() < 0.5 && { message: world.text("hello") }) }),
   ),
-  acceptFriend: between((rest, user_id) => rest.acceptFriend({ user_id })),
+  async acceptFriend(world) {
+    const [one, other] = twoOf(world)
+    // Whatever they were, they may make friends.
+    if (world.random.next() < 0.5) {
+      await ifPossible(world.rest(one).deleteRelationship({ user_id: other.id }))
+      await ifPossible(world.rest(other).deleteRelationship({ user_id: one.id }))
+      await ifPossible(world.rest(other).requestFriend({ user_id: one.id }))
+    }
+    return world.rest(one).acceptFriend({ user_id: other.id })
+  },
   deleteRelationship: between((rest, user_id) => rest.deleteRelationship({ user_id })),
   blockUser: between((rest, user_id) => rest.blockUser({ user_id })),
+  openDirectChannel: between(async (rest, recipient_id, world) => {
+    const { id } = await rest.openDirectChannel({ recipient_id })
+    return rest.createMessage({ channel_id: id, content: world.text("between us") })
+  }),
 }

@@ -86,6 +86,9 @@ interface Request {
 const dot = fileOf(apng())
 const unknown = "1"
 const notOthers = ({ standing }: Caller): ErrorCode | undefined => (standing === "owner" ? undefined : "not_author")
+const ifHeMaySend = (caller: Caller): ErrorCode | undefined =>
+  holds(caller, "messages.send") ? undefined : "permission_denied"
+const mayRead = (caller: Caller) => holds(caller, "channels.view") && holds(caller, "messages.read")
 const unlessBanned = ({ standing }: Caller): ErrorCode | undefined => (standing === "banned" ? "banned" : undefined)
 
 /** Mostly they name something that is not there: what is not found was allowed to be looked for. */
@@ -159,6 +162,9 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   acceptFriend: { call: rest => rest.acceptFriend({ user_id: unknown }) },
   deleteRelationship: { call: rest => rest.deleteRelationship({ user_id: unknown }) },
   blockUser: { call: rest => rest.blockUser({ user_id: unknown }) },
+  listDirectChannels: { call: rest => rest.listDirectChannels() },
+  openDirectChannel: { call: rest => rest.openDirectChannel({ recipient_id: unknown }) },
+  getNotes: { call: rest => rest.getNotes() },
 
   listServers: { call: rest => rest.listServers() },
   createServer: { call: rest => rest.createServer({ name: "Mine" }) },
@@ -236,8 +242,37 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   getOverride: { call: (rest, { channel_id }) => rest.getOverride({ channel_id, target_id: unknown }) },
   deleteOverride: { call: (rest, { channel_id }) => rest.deleteOverride({ channel_id, target_id: unknown }) },
 
-  createMessage: { call: (rest, { channel_id }) => rest.createMessage({ channel_id, content: "x" }) },
+  createMessage: [
+    { call: (rest, { channel_id }) => rest.createMessage({ channel_id, content: "x" }) },
+    {
+      call: (rest, { channel_id }) => rest.createMessage({ channel_id, embeds: [{ title: "x" }] }),
+      needs: ["messages.embed_links"],
+      own: ifHeMaySend,
+    },
+    {
+      call: (rest, { channel_id }) => rest.createMessage({ channel_id, attachments: [{ id: unknown }] }),
+      needs: ["messages.attach_files"],
+      own: ifHeMaySend,
+    },
+  ],
+  uploadAttachment: { call: (rest, { channel_id }) => rest.uploadAttachment({ channel_id, file: dot }) },
+  getAttachment: { call: rest => rest.getAttachment({ filename: "0".repeat(32) }) },
   listMessages: { call: (rest, { channel_id }) => rest.listMessages({ channel_id }) },
+  ackMessages: { call: (rest, { channel_id }) => rest.ackMessages({ channel_id }) },
+  getUnread: { call: (rest, { channel_id }) => rest.getUnread({ channel_id }) },
+  ackChannels: { call: (rest, { channel_id }) => rest.ackChannels({ [channel_id]: null }) },
+  listUnread: { call: rest => rest.listUnread() },
+  createPoll: {
+    call: (rest, { own_message_id }) =>
+      rest.createPoll({ message_id: own_message_id, question: "?", options: ["a", "b"] }),
+    // To whoever may not read it there is no such message.
+    own: caller => (isMember(caller) && mayRead(caller) ? ifHeMaySend(caller) : undefined),
+  },
+  getPoll: { call: rest => rest.getPoll({ poll_id: unknown }) },
+  getPollResults: { call: rest => rest.getPollResults({ poll_id: unknown }) },
+  votePoll: { call: rest => rest.votePoll({ poll_id: unknown, option_ids: [unknown] }) },
+  closePoll: { call: rest => rest.closePoll({ poll_id: unknown }) },
+  deletePoll: { call: rest => rest.deletePoll({ poll_id: unknown }) },
   getMessage: { call: (rest, { channel_id, message_id }) => rest.getMessage({ channel_id, message_id }) },
   editMessage: [
     {
@@ -260,6 +295,27 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
       lacking: "cannot_delete_message",
     },
   ],
+
+  bulkDeleteMessages: {
+    call: (rest, { channel_id }) => rest.bulkDeleteMessages({ channel_id, messages: [unknown, unknown] }),
+  },
+  addReaction: {
+    call: (rest, { channel_id, message_id }) => rest.addReaction({ channel_id, message_id, emoji: "👍" }),
+  },
+  removeReaction: {
+    call: (rest, { channel_id, message_id }) => rest.removeReaction({ channel_id, message_id, emoji: "👍" }),
+  },
+  listReactions: { call: (rest, { channel_id, message_id }) => rest.listReactions({ channel_id, message_id }) },
+  listReactors: {
+    call: (rest, { channel_id, message_id }) => rest.listReactors({ channel_id, message_id, emoji: "👍" }),
+  },
+  listPins: { call: (rest, { channel_id }) => rest.listPins({ channel_id }) },
+  searchChannel: { call: (rest, { channel_id }) => rest.searchChannel({ channel_id, content: "x" }) },
+  searchMessages: { call: rest => rest.searchMessages({ query: "x" }) },
+  searchUsers: { call: rest => rest.searchUsers({ query: "nobody_is_called_so" }) },
+  searchServers: { call: rest => rest.searchServers({ query: "none is called so" }) },
+  pinMessage: { call: (rest, { channel_id, message_id }) => rest.pinMessage({ channel_id, message_id }) },
+  unpinMessage: { call: (rest, { channel_id, message_id }) => rest.unpinMessage({ channel_id, message_id }) },
 
   getIceServers: { call: rest => rest.getIceServers() },
   getVoiceInfo: { call: (rest, { voice_id }) => rest.getVoiceInfo({ channel_id: voice_id }) },

@@ -13,6 +13,7 @@ import {
   type ClientState,
   type History,
   type KnownCall,
+  type KnownDirect,
   type KnownMember,
   type KnownRelationship,
   type KnownServer,
@@ -89,6 +90,17 @@ export class Reads {
     return new Map(notifications.map(notification => [notification.id, notification]))
   }
 
+  async directs(): Promise<Map<Snowflake, KnownDirect>> {
+    const list = await this.#rest().listDirectChannels()
+    const known = await Promise.all(
+      list.map(async ({ id, recipient_id }) => {
+        const history = await this.history(id)
+        return [id, { recipient_id: recipient_id!, history }] as const
+      }),
+    )
+    return new Map(known)
+  }
+
   async bans(server_id: Snowflake): Promise<Set<Snowflake> | null> {
     const bans = await granted(this.#rest().listBans({ server_id }))
     return bans ? new Set(bans.map(ban => ban.user_id)) : null
@@ -119,11 +131,12 @@ export class Reads {
 
   /** What a client would know that starts now. */
   async afresh(): Promise<ClientState> {
-    const [{ id, username, avatar_url, badges }, list, relationships, notifications] = await Promise.all([
+    const [{ id, username, avatar_url, badges }, list, relationships, notifications, directs] = await Promise.all([
       this.#rest().getMe(),
       this.#rest().listServers(),
       this.relationships(),
       this.notifications(),
+      this.directs(),
     ])
     const servers = await Promise.all(list.map(async one => [one.id, await this.server(id, one.id, one)] as const))
     return {
@@ -131,13 +144,17 @@ export class Reads {
       user: { id, username, avatar_url, badges },
       relationships,
       notifications,
+      directs,
       servers: new Map(servers),
     }
   }
 }
 
-const serverOf = ({ data }: ReceivedEvent): Snowflake | undefined =>
-  (data as { server_id?: Snowflake | null }).server_id ?? undefined
+function serverOf({ data }: ReceivedEvent): Snowflake | undefined {
+  const { server_id } = data as { server_id?: Snowflake | null }
+  // Of a conversation outside servers.
+  return server_id === "0" ? undefined : (server_id ?? undefined)
+}
 
 /** A client that keeps what it is told and reads what it has to, while events go on. */
 export class ModelClient {
@@ -224,6 +241,12 @@ export class ModelClient {
         this.state.notifications = notifications
       }
     }
+    if (need.part === "directs") {
+      const directs = await this.#reads.directs()
+      return () => {
+        this.state.directs = directs
+      }
+    }
     if (need.part === "server") {
       const server = await this.#reads.server(user!.id, need.server)
       return () => {
@@ -275,6 +298,15 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     user: state.user,
     relationships: sorted(state.relationships, known => known),
     notifications: sorted(state.notifications, known => known),
+    // Whom he has a DM with may be called otherwise by now: that is told to friends and in servers.
+    directs: sorted(state.directs, ({ recipient_id, history }, id) => {
+      const floor = other.directs.get(id)?.history?.floor ?? 0n
+      const messages = new Map([...(history?.messages ?? [])].filter(([message]) => BigInt(message) >= floor))
+      return {
+        recipient_id,
+        messages: sorted(messages, ({ author_id, content, edited_at }) => ({ author_id, content, edited_at })),
+      }
+    }),
     servers: sorted(state.servers, (server, id) => {
       if (!server) return "not read"
       const { channels, roles, members, bans, emojis, packs, histories, voice } = server
@@ -289,12 +321,17 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
         emojis,
         packs,
         voice: sorted(voice, call => call),
-        // Whether the user himself has read a message no event says.
+        // Who has read a message, the user himself too, is asked for where it is shown.
         messages: sorted(histories, ({ messages }, channel) =>
           sorted(new Map([...messages].filter(([message]) => BigInt(message) >= floorOf(channel))), message => ({
             ...message,
             read: false,
             read_by: [],
+            read_count: 0,
+            delivery_count: 0,
+            status: "sent",
+            // What he himself has voted for no event says either.
+            poll_results: message.poll_results && { ...message.poll_results, user_voted: false, user_votes: [] },
           })),
         ),
         outline: outlineOf(state, told, id),

@@ -3,7 +3,7 @@ import type { Channel } from "../../src/contract/channels.ts"
 import type { EventName } from "../../src/contract/contract.ts"
 import type { Emoji } from "../../src/contract/emojis.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
-import type { Message } from "../../src/contract/messages.ts"
+import type { Message, Reaction } from "../../src/contract/messages.ts"
 import type { Notification } from "../../src/contract/notifications.ts"
 import type { RelationshipAdded } from "../../src/contract/relationships.ts"
 import type { Role } from "../../src/contract/roles.ts"
@@ -53,6 +53,12 @@ export type KnownRelationship = Pick<RelationshipAdded, "status" | "created_at" 
   readonly message: string | null
 }
 
+/** Whom it is with, and what was said in it. */
+export interface KnownDirect {
+  readonly recipient_id: Snowflake
+  readonly history: History | undefined
+}
+
 /** What a client keeps: begun by READY, filled by its first reads, kept current by events. */
 export interface ClientState {
   user: Pick<PublicUser, "id" | "username" | "avatar_url" | "badges"> | undefined
@@ -60,6 +66,8 @@ export interface ClientState {
   servers: Map<Snowflake, KnownServer | undefined>
   outlines: Map<Snowflake, Outline>
   relationships: Map<Snowflake, KnownRelationship>
+  /** DMs; without a history: still to be read. */
+  directs: Map<Snowflake, KnownDirect>
   /** `channel user` of those who type. No read shows it. */
   typing: Set<string>
   /** The newest page, and what came after it. */
@@ -73,6 +81,7 @@ export const emptyState = (): ClientState => ({
   servers: new Map(),
   outlines: new Map(),
   relationships: new Map(),
+  directs: new Map(),
   typing: new Set(),
   notifications: new Map(),
   presences: new Map(),
@@ -85,6 +94,7 @@ export const emptyState = (): ClientState => ({
 export type Need =
   | { readonly part: "relationships"; readonly server?: undefined }
   | { readonly part: "notifications"; readonly server?: undefined }
+  | { readonly part: "directs"; readonly server?: undefined }
   | { readonly part: "server"; readonly server: Snowflake }
   | { readonly part: "bans"; readonly server: Snowflake }
   | { readonly part: "history" | "voice"; readonly server: Snowflake; readonly channel: Snowflake }
@@ -105,6 +115,7 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return [
       { part: "relationships" },
       { part: "notifications" },
+      { part: "directs" },
       ...guilds.map(guild => ({ part: "server", server: guild.id }) as const),
     ]
   },
@@ -202,7 +213,12 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return nothing
   },
   CHANNEL_CREATE(state, channel) {
-    const { id, server_id, name, type, channel_type, position } = channel
+    const { id, server_id, name, type, channel_type, position, recipient_id } = channel
+    if (recipient_id !== null) {
+      const known = state.directs.get(id)
+      state.directs.set(id, { recipient_id, history: known?.history })
+      return known?.history ? nothing : [{ part: "directs" }]
+    }
     state.outlines.get(server_id)?.channels.set(id, { id, name, type, channel_type, position })
     const server = state.servers.get(server_id)
     if (!server) return nothing
@@ -255,8 +271,12 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return setMessage(state, message)
   },
   MESSAGE_UPDATE: (state, message) => setMessage(state, message),
+  /** Who has read what is asked for where it is shown. */
+  MESSAGE_ACK: () => nothing,
   MESSAGE_DELETE: (state, { id, ...where }) => deleteMessages(state, { ids: [id], ...where }),
   MESSAGE_DELETE_BULK: (state, data) => deleteMessages(state, data),
+  MESSAGE_REACTION_ADD: (state, data) => setReaction(state, data, true),
+  MESSAGE_REACTION_REMOVE: (state, data) => setReaction(state, data, false),
   RELATIONSHIP_ADD(state, { user_id, status, created_at, username, avatar_url, message = null }) {
     state.relationships.set(user_id, { status, created_at, username, avatar_url, message })
     return nothing
@@ -282,9 +302,42 @@ function setRole(state: ClientState, server_id: Snowflake, role: Role): Needs {
   return bansOf(state, server_id)
 }
 
+/** Of a channel of a server, or of a DM. */
+const historyOf = (
+  state: ClientState,
+  { server_id, channel_id }: { readonly server_id: Snowflake | null; readonly channel_id: Snowflake },
+): History | undefined =>
+  server_id === null ? state.directs.get(channel_id)?.history : state.servers.get(server_id)?.histories.get(channel_id)
+
 function setMessage(state: ClientState, message: Message): Needs {
-  const history = state.servers.get(message.server_id!)?.histories.get(message.channel_id)
-  if (history && BigInt(message.id) >= history.floor) history.messages.set(message.id, message)
+  const history = historyOf(state, message)
+  if (!history || BigInt(message.id) < history.floor) return nothing
+  // What the user himself reacted with no event says.
+  const own = (history.messages.get(message.id)?.reactions ?? []).filter(({ me }) => me)
+  const reactions = message.reactions.map(one => ({ ...one, me: own.some(known => isSameEmoji(known, one)) }))
+  history.messages.set(message.id, { ...message, reactions })
+  return nothing
+}
+
+type AnEmoji = Pick<Reaction, "emoji" | "custom_emoji_id">
+const isSameEmoji = (one: AnEmoji, other: AnEmoji): boolean =>
+  (one.custom_emoji_id ?? one.emoji) === (other.custom_emoji_id ?? other.emoji)
+
+function setReaction(
+  state: ClientState,
+  { server_id, channel_id, message_id, user_id, ...change }: EventData<"MESSAGE_REACTION_ADD">,
+  isAdded: boolean,
+): Needs {
+  const messages = historyOf(state, { server_id, channel_id })?.messages
+  const message = messages?.get(message_id)
+  if (!message) return nothing
+  const { emoji, url, is_custom, custom_emoji_id, count } = change
+  const known = message.reactions.find(one => isSameEmoji(one, change))
+  const me = user_id === state.user?.id ? isAdded : (known?.me ?? false)
+  const reactions = known
+    ? message.reactions.flatMap(one => (one !== known ? [one] : count > 0 ? [{ ...one, count, me }] : []))
+    : [...message.reactions, ...(count > 0 ? [{ emoji, count, me, url, is_custom, custom_emoji_id }] : [])]
+  messages!.set(message_id, { ...message, reactions })
   return nothing
 }
 
@@ -292,7 +345,7 @@ function deleteMessages(
   state: ClientState,
   { ids, channel_id, server_id }: { ids: Snowflake[]; channel_id: Snowflake; server_id: Snowflake | null },
 ): Needs {
-  const history = state.servers.get(server_id!)?.histories.get(channel_id)
+  const history = historyOf(state, { server_id, channel_id })
   for (const id of ids) history?.messages.delete(id)
   return nothing
 }

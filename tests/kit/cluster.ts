@@ -261,7 +261,7 @@ export class Cluster {
 }
 
 /** The value of one of a worker's gauges, of one label where it has some. */
-async function gauge({ metrics }: Pick<Worker, "metrics">, name: string, label?: string): Promise<number> {
+export async function gauge({ metrics }: Pick<Worker, "metrics">, name: string, label?: string): Promise<number> {
   const metric = (await metrics.registry.getMetricsAsJSON()).find(metric => metric.name === name)
   const values = (metric as { values?: { value: number; labels: Record<string, unknown> }[] } | undefined)?.values
   if (!values) throw new Error(`no metric ${name}`)

@@ -128,6 +128,8 @@ const shapeOf = (code: ErrorCode) => {
 const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   permission_denied: /^Missing (required permission: [a-z_.]+|emojis\.manage permission)$/,
   access_denied: /^Not a member of this server$/,
+  file_over_limit: /^File size \d+ exceeds limit \d+$/,
+  file_type_not_allowed: /^File type not allowed: [^]+$/,
   file_too_large: /^File too large\. Max size: \d+ ?(KB|MB)$/,
   message_blocked: /^Message blocked by auto-moderation: [^]+$/,
   invalid_automod_config: /^Invalid config[^]*: [^]+$/,

@@ -9,6 +9,7 @@ import { hashSecret } from "../../src/cluster/tokens.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import type { Channel } from "../../src/contract/channels.ts"
 import type { Message } from "../../src/contract/messages.ts"
+import type { Poll } from "../../src/contract/polls.ts"
 import type { Webhook } from "../../src/contract/webhooks.ts"
 import { openLink, type Link } from "../chaos/proxy.ts"
 import { machineBounds } from "./load.ts"
@@ -82,9 +83,21 @@ interface Scene {
   /** With an icon each. */
   readonly pictured: { readonly shown: string; readonly bared: string }
   readonly automodRules: { readonly edited: string; readonly deleted: string }
+  /** A file of Ada's. */
+  readonly upload: string
   readonly message: Message
   readonly edited: Message
   readonly deleted: Message
+  /** Lin has reacted to it, and it is pinned. */
+  /** By Lin, where Ada has read nothing. */
+  readonly unread: {
+    readonly one: { readonly channel_id: string; readonly message_id: string }
+    readonly several: { readonly channel_id: string; readonly message_id: string }
+  }
+  readonly praised: Message
+  /** Of Ada's, by what becomes of them; to one more message one is added. */
+  readonly polls: Readonly<Record<"asked" | "closed" | "deleted", Poll>> & { readonly added: Message }
+  readonly bulk: readonly Message[]
   /** By what becomes of what is between them and Ada. */
   readonly acquaintances: {
     readonly asked: Person
@@ -220,9 +233,28 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     (await owner.createSticker({ server_id: main!.id, name, image: picture })).id
   for (const { id } of [kicking!, open!]) await owner.putIcon({ server_id: id, file: picture })
   const post = (content: string) => owner.createMessage({ channel_id: main!.channel.id, content })
+  const praisedPost = async () => {
+    const praised = await post("to be praised")
+    const ids = { channel_id: main!.channel.id, message_id: praised.id }
+    await owner.addReaction({ ...ids, emoji: "👍" })
+    await owner.pinMessage(ids)
+    return praised
+  }
+  const pollOf = async () => {
+    const { poll } = await owner.createMessage({
+      channel_id: main!.channel.id,
+      poll: { question: "?", options: ["a", "b"] },
+    })
+    return poll!
+  }
+  const unreadIn = async (channel_id: string) => {
+    const { id: message_id } = await member.createMessage({ channel_id, content: "to be marked" })
+    return { channel_id, message_id }
+  }
   return {
     ada,
     lin,
+    unread: { one: await unreadIn(handed!.channel.id), several: await unreadIn(kicking!.channel.id) },
     leaving: await lin.signIn(program),
     server: main!,
     channel: main!.channel,
@@ -274,9 +306,18 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
       renewed: await webhookOf("renewed"),
       executed: await webhookOf("executed"),
     },
+    upload: (await owner.uploadAttachment({ channel_id: main!.channel.id, file: picture })).id,
     message: await post("to be read"),
+    polls: {
+      asked: await pollOf(),
+      closed: await pollOf(),
+      deleted: await pollOf(),
+      added: await post("to be asked"),
+    },
     edited: await post("to be edited"),
     deleted: await post("to be deleted"),
+    praised: await praisedPost(),
+    bulk: [await post("to be deleted with others"), await post("the others")],
     word,
   }
 }
@@ -811,6 +852,16 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     call: (on, { channel }, signal) => on.getChannel({ channel_id: channel.id }, { signal }),
     same: true,
   }),
+  uploadAttachment: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) =>
+      on.uploadAttachment({ channel_id: channel.id, file: fileOf(apng()) }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM uploads WHERE file = ${id}`,
+  }),
+  getAttachment: attempt({
+    as: "ada",
+    call: (on, { upload }, signal) => on.getAttachment({ filename: upload }, { signal }),
+  }),
   startTyping: attempt({
     as: "ada",
     call: (on, { channel }, signal) => on.startTyping({ channel_id: channel.id }, { signal }),
@@ -857,6 +908,56 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
       on.getMessage({ channel_id: channel.id, message_id: message.id }, { signal }),
     same: true,
   }),
+  ackMessages: attempt({
+    as: "ada",
+    call: (on, { unread }, signal) => on.ackMessages(unread.one, { signal }),
+    kept: (sql, { ada, unread: { one } }) =>
+      sql`SELECT FROM read_states WHERE channel_id = ${one.channel_id} AND user_id = ${ada.id} AND message_id = ${one.message_id}`,
+  }),
+  ackChannels: attempt({
+    as: "ada",
+    call: (on, { unread: { several } }, signal) =>
+      on.ackChannels({ [several.channel_id]: several.message_id }, { signal }),
+    kept: (sql, { ada, unread: { several } }) =>
+      sql`SELECT FROM read_states WHERE channel_id = ${several.channel_id} AND user_id = ${ada.id} AND message_id = ${several.message_id}`,
+  }),
+  getUnread: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.getUnread({ channel_id: channel.id }, { signal }),
+  }),
+  listUnread: attempt({ as: "ada", call: (on, _, signal) => on.listUnread({}, { signal }) }),
+  createPoll: attempt({
+    as: "ada",
+    call: (on, { polls: { added } }, signal) =>
+      on.createPoll({ message_id: added.id, question: "?", options: ["a", "b"] }, { signal }),
+    kept: (sql, { polls: { added } }) => sql`SELECT FROM polls WHERE message_id = ${added.id}`,
+  }),
+  getPoll: attempt({
+    as: "ada",
+    call: (on, { polls: { asked } }, signal) => on.getPoll({ poll_id: asked.id }, { signal }),
+  }),
+  getPollResults: attempt({
+    as: "ada",
+    call: (on, { polls: { asked } }, signal) => on.getPollResults({ poll_id: asked.id }, { signal }),
+  }),
+  votePoll: attempt({
+    as: "ada",
+    call: (on, { polls: { asked } }, signal) =>
+      on.votePoll({ poll_id: asked.id, option_ids: [asked.options[1]!.id] }, { signal }),
+    kept: (sql, { ada, polls: { asked } }) =>
+      sql`SELECT FROM poll_votes WHERE poll_id = ${asked.id} AND user_id = ${ada.id}`,
+  }),
+  closePoll: attempt({
+    as: "ada",
+    call: (on, { polls: { closed } }, signal) => on.closePoll({ poll_id: closed.id }, { signal }),
+    kept: (sql, { polls: { closed } }) =>
+      sql`SELECT FROM messages WHERE id = ${closed.message_id} AND poll->>'ended_at' IS NOT NULL`,
+  }),
+  deletePoll: attempt({
+    as: "ada",
+    call: (on, { polls: { deleted } }, signal) => on.deletePoll({ poll_id: deleted.id }, { signal }),
+    kept: (sql, { polls: { deleted } }) => sql`SELECT FROM messages WHERE id = ${deleted.message_id} AND poll IS NULL`,
+  }),
   editMessage: attempt({
     as: "ada",
     call: (on, { channel, edited, word }, signal) =>
@@ -870,6 +971,73 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
       on.deleteMessage({ channel_id: channel.id, message_id: deleted.id }, { signal }),
     kept: (sql, { channel, deleted }) =>
       sql`SELECT WHERE NOT EXISTS (SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${deleted.id} AND NOT deleted)`,
+  }),
+  bulkDeleteMessages: attempt({
+    as: "ada",
+    call: (on, { channel, bulk }, signal) =>
+      on.bulkDeleteMessages({ channel_id: channel.id, messages: bulk.map(({ id }) => id) }, { signal }),
+    kept: (sql, { channel, bulk }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ANY(${bulk.map(({ id }) => id)}::bigint[]) AND NOT deleted)`,
+  }),
+  addReaction: attempt({
+    as: "ada",
+    call: (on, { channel, edited }, signal) =>
+      on.addReaction({ channel_id: channel.id, message_id: edited.id, emoji: "🔥" }, { signal }),
+    kept: (sql, { channel, edited, ada }) =>
+      sql`SELECT FROM reactors WHERE channel_id = ${channel.id} AND message_id = ${edited.id} AND emoji = '🔥' AND user_id = ${ada.id}`,
+  }),
+  removeReaction: attempt({
+    as: "ada",
+    call: (on, { channel, praised }, signal) =>
+      on.removeReaction({ channel_id: channel.id, message_id: praised.id, emoji: "👍" }, { signal }),
+    kept: (sql, { channel, praised }) =>
+      sql`SELECT FROM messages m WHERE channel_id = ${channel.id} AND id = ${praised.id} AND reactions IS NULL
+        AND NOT EXISTS (SELECT FROM reactors r WHERE r.channel_id = m.channel_id AND r.message_id = m.id)`,
+  }),
+  listReactions: attempt({
+    as: "ada",
+    call: (on, { channel, message }, signal) =>
+      on.listReactions({ channel_id: channel.id, message_id: message.id }, { signal }),
+    same: true,
+  }),
+  listReactors: attempt({
+    as: "ada",
+    call: (on, { channel, message }, signal) =>
+      on.listReactors({ channel_id: channel.id, message_id: message.id, emoji: "👍" }, { signal }),
+    same: true,
+  }),
+  listPins: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.listPins({ channel_id: channel.id }, { signal }),
+  }),
+  searchChannel: attempt({
+    as: "ada",
+    call: (on, { channel }, signal) => on.searchChannel({ channel_id: channel.id, content: "e" }, { signal }),
+  }),
+  searchMessages: attempt({ as: "ada", call: (on, _, signal) => on.searchMessages({ query: "word" }, { signal }) }),
+  searchUsers: attempt({
+    as: "ada",
+    call: (on, { lin }, signal) => on.searchUsers({ query: lin.username }, { signal }),
+    same: true,
+  }),
+  searchServers: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.searchServers({ query: "town" }, { signal }),
+    same: true,
+  }),
+  pinMessage: attempt({
+    as: "ada",
+    call: (on, { channel, edited }, signal) =>
+      on.pinMessage({ channel_id: channel.id, message_id: edited.id }, { signal }),
+    kept: (sql, { channel, edited }) =>
+      sql`SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${edited.id} AND pinned_at IS NOT NULL`,
+  }),
+  unpinMessage: attempt({
+    as: "ada",
+    call: (on, { channel, praised }, signal) =>
+      on.unpinMessage({ channel_id: channel.id, message_id: praised.id }, { signal }),
+    kept: (sql, { channel, praised }) =>
+      sql`SELECT FROM messages WHERE channel_id = ${channel.id} AND id = ${praised.id} AND pinned_at IS NULL`,
   }),
   createWebhook: attempt({
     as: "ada",
@@ -941,6 +1109,21 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     as: "lin",
     call: (on, _, signal) => on.listRelationships({}, { signal }),
     same: true,
+  }),
+  listDirectChannels: attempt({
+    as: "lin",
+    call: (on, _, signal) => on.listDirectChannels({}, { signal }),
+  }),
+  openDirectChannel: attempt({
+    as: "ada",
+    call: (on, { acquaintances: { asked } }, signal) => on.openDirectChannel({ recipient_id: asked.id }, { signal }),
+    kept: (sql, { ada, acquaintances: { asked } }) => sql`
+      SELECT FROM direct_channels WHERE user_id IN (${ada.id}, ${asked.id}) AND other_id IN (${ada.id}, ${asked.id})`,
+  }),
+  getNotes: attempt({
+    as: "lin",
+    call: (on, _, signal) => on.getNotes({}, { signal }),
+    kept: (sql, { lin }) => sql`SELECT FROM direct_channels WHERE user_id = ${lin.id} AND channel_type = 'notes'`,
   }),
   requestFriend: attempt({
     as: "ada",
@@ -1174,7 +1357,8 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
 async function heardAll({ postgres }: World, scenes: readonly Scene[], listener: Listener): Promise<void> {
   const heard: string[] = []
   const ids = scenes.map(({ channel }) => channel.id)
-  const since = scenes.map(({ deleted }) => deleted.id)
+  // The last that was sent before anybody listened.
+  const since = scenes.map(({ bulk }) => bulk.at(-1)!.id)
   const rows = await postgres.sql<{ id: string }[]>`
     SELECT m.id::text FROM messages m JOIN unnest(${ids}::bigint[], ${since}::bigint[]) AS t (channel_id, since) USING (channel_id)
     WHERE m.id > t.since ORDER BY m.id`

@@ -3,7 +3,8 @@ import { userActor } from "../../src/actors/user.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { newAccount } from "../../src/domain/accounts.ts"
 import type { Cluster, Worker } from "./cluster.ts"
-import { clientAt, type Person } from "./person.ts"
+import { clientAt, type Person, type Starling } from "./person.ts"
+import { fileOf } from "./pictures.ts"
 import { plantedId, plantServer } from "./seeds.ts"
 import { expect } from "./test.ts"
 import { refusal } from "./conformance.ts"
@@ -49,8 +50,21 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
   const { code } = await lins.createInvite({ channel_id: channel!.id })
   await adas.joinByInvite({ invite_code: code })
   await adas.createInvite({ channel_id: channel!.id })
-  const message = await adas.createMessage({ channel_id: channel!.id, content: "What Ada wrote", nonce: "n1" })
-  await lins.createMessage({ channel_id: channel!.id, content: "What Lin wrote" })
+  const file = fileOf(Buffer.from("A file"), "file.txt", "text/plain")
+  const fileBy = async (rest: Starling) => ({ id: (await rest.uploadAttachment({ channel_id: channel!.id, file })).id })
+  const message = await adas.createMessage({
+    channel_id: channel!.id,
+    content: "What Ada wrote",
+    attachments: [await fileBy(adas)],
+    nonce: "n1",
+  })
+  await lins.createMessage({
+    channel_id: channel!.id,
+    content: "What Lin wrote",
+    attachments: [await fileBy(lins)],
+  })
+  for (const rest of [adas, lins])
+    await rest.addReaction({ channel_id: channel!.id, message_id: message.id, emoji: "👍" })
   await lins.setOverride({
     channel_id: channel!.id,
     target_id: ada.id,
@@ -58,6 +72,8 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     allow: [],
     deny: ["voice.speak"],
   })
+  await adas.openDirectChannel({ recipient_id: lin.id })
+  for (const rest of [adas, lins]) await rest.getNotes()
   const { server_id: barred } = await plantServer(cluster, { owner: lin })
   await lins.banUser({ server_id: barred, user_id: ada.id, reason: "Too loud" })
 
@@ -112,6 +128,15 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
       VALUES (${server}, ${plantedId()}, 'Spam', ${id}, ${now})`
     await sql`
       INSERT INTO address_blocks (address, reason, blocked_at, blocked_by) VALUES (${`192.0.2.${person === ada ? 1 : 2}`}, 'Spam', ${now}, ${id})`
+    await sql`INSERT INTO poll_votes (poll_id, user_id, option_ids) VALUES (${plantedId()}, ${id}, '{1}')`
+    await sql`
+      INSERT INTO read_states (channel_id, user_id, since_id, message_id, visible_id)
+      VALUES (${channel!.id}, ${id}, 0, ${message.id}, ${message.id})`
+    await sql`
+      INSERT INTO deliveries (user_id, guild_ms, direct_ms) VALUES (${id}, ${now * 1000}, NULL)
+      ON CONFLICT (user_id) DO UPDATE SET guild_ms = excluded.guild_ms`
+    await sql`
+      INSERT INTO message_tallies (channel_id, author_id, upto_id, count) VALUES (${channel!.id}, ${id}, ${message.id}, 1)`
     await sql`
       INSERT INTO left_timeouts (server_id, user_id, timeout_until, timeout_reason) VALUES (${server}, ${id}, ${now + 600}, 'Too loud')`
     await sql`

@@ -86,3 +86,8 @@ export const lottie = (more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ v: "5.7.4", fr: 30, ip: 0, op: 60, w: 320, h: 240, layers: [], ...more }))
 
 export const html = Buffer.from("<!doctype html><script>alert(1)</script>")
+
+/** The names of all uploaded files on disk, whole or not. */
+export async function uploadsOf({ dataDir }: Pick<Cluster, "dataDir">): Promise<string[]> {
+  return readdir(join(dataDir, "files", "uploads")).catch(() => [])
+}

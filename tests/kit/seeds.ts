@@ -26,6 +26,11 @@ export async function sharedServer(cluster: Cluster, place: Place = cluster.work
   return { server, channel: channel!, ada, lin }
 }
 
+/** The DM of two. @returns its id */
+export async function dmBetween(one: Person, other: Person, place: Place): Promise<string> {
+  return (await one.on(place).openDirectChannel({ recipient_id: other.id })).id
+}
+
 let minted = 0
 /** An id of a shard (any, unless told) that no worker mints: its time is long ago. */
 export const plantedId = (shard = randomInt(shardCount)): string =>

@@ -13,11 +13,11 @@ const computing: Readonly<Record<string, number>> = {
   "tests/take-over.test.ts": 110,
   "tests/redis-failover.test.ts": 72,
   "tests/embedded.test.ts": 30,
-  "tests/simulator/histories.test.ts": 80,
+  "tests/simulator/histories.test.ts": 100,
   "tests/resume.test.ts": 73,
   "tests/hosts.test.ts": 57,
-  "tests/barrier.test.ts": 69,
-  "tests/redis-cluster.test.ts": 52,
+  "tests/barrier.test.ts": 120,
+  "tests/redis-cluster.test.ts": 60,
   "tests/start-up.test.ts": 51,
   "tests/security-logout.test.ts": 40,
   "tests/rolling-restart.test.ts": 39,
@@ -26,14 +26,19 @@ const computing: Readonly<Record<string, number>> = {
   "tests/operator.test.ts": 33,
   "tests/stuck-workers.test.ts": 32,
   "tests/hostile-clients.test.ts": 30,
-  "tests/simulator/planted-bugs.test.ts": 45,
+  "tests/simulator/planted-bugs.test.ts": 85,
   "tests/resume-storm.test.ts": 45,
   "tests/two-versions.test.ts": 21,
+  "tests/bad-input.test.ts": 25,
+  "tests/deliveries.test.ts": 20,
+  "tests/attachments.test.ts": 20,
+  "tests/directs.test.ts": 20,
+  "tests/ready-model.test.ts": 35,
   "tests/long-run.test.ts": 34,
 }
 const shortSeconds = 4
 /** Workers that take what computes, while another one waits. */
-const hands = 2
+const hands = 3
 
 /** Begins every file when a worker would come to it if the seconds above were so. */
 export class EvenLoad extends BaseSequencer {

@@ -20,6 +20,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `        await lane.commit({`,
     replace: `        for (const turn of turns) turn.resolve(turn.reply)\n        await lane.commit({`,
     promises: ["P1"],
+    seed: 2,
   },
   {
     name: "events go out before the commit",

@@ -245,8 +245,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       author_username: author?.username ?? row.webhook_name ?? `User ${row.author_id}`,
       author_bot: author?.bot ?? false,
       author_badges: [...(author?.badges ?? [])],
-      pinned: false,
     }
+  }
+
+  const keepBound = (worker: string, ms: number) => {
+    const known = tables.deliveryBounds.get(worker)
+    if (!known) tables.deliveryBounds.insert([{ worker, ms }])
+    else if (known.ms < ms) tables.deliveryBounds.update(worker, { ms })
   }
 
   return {
@@ -257,6 +262,39 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       setState: unsupported("service.setState"),
       claimSecretKey: unsupported("service.claimSecretKey"),
       forgetSecretKey: unsupported("service.forgetSecretKey"),
+    },
+    // The simulated people only talk in servers.
+    deliveries: {
+      move: (rows, worker) =>
+        ask("deliveries.move", () => {
+          const ms = Math.max(...rows.map(({ guild_ms, direct_ms }) => Math.max(guild_ms ?? 0, direct_ms ?? 0)))
+          keepBound(worker, ms)
+          for (const { user_id, guild_ms, direct_ms } of rows) {
+            if (!users.has(user_id)) continue
+            const old = tables.deliveries.get(user_id)
+            const later = (one: number | null | undefined, other: number | null) =>
+              one === null || one === undefined ? other : Math.max(one, other ?? one)
+            const now = { guild_ms: later(old?.guild_ms, guild_ms), direct_ms: later(old?.direct_ms, direct_ms) }
+            if (old) tables.deliveries.update(user_id, now)
+            else tables.deliveries.insert([{ user_id, ...now }])
+          }
+        }),
+      takeBound: worker =>
+        ask("deliveries.takeBound", () => {
+          const all = [...tables.deliveryBounds.values()]
+          if (all.length === 0) return undefined
+          const ms = Math.max(...all.map(bound => bound.ms))
+          keepBound(worker, ms)
+          return ms
+        }),
+      ofServer: unsupported("deliveries.ofServer"),
+      ofDirect: unsupported("deliveries.ofDirect"),
+    },
+    directs: {
+      load: async () => undefined,
+      find: async () => undefined,
+      list: unsupported("directs.list"),
+      latestIn: unsupported("directs.latestIn"),
     },
     messagingSettings: { find: unsupported("messagingSettings.find") },
     settings: {
@@ -269,10 +307,44 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       ofUser: async () => new Map(),
       find: unsupported("notificationSettings.find"),
     },
+    mentions: {
+      called: unsupported("mentions.called"),
+      readBy: unsupported("mentions.readBy"),
+      due: unsupported("mentions.due"),
+      end: unsupported("mentions.end"),
+    },
+    readState: {
+      states: () => ask("readState.states", () => new Map()),
+      readers: () => ask("readState.readers", () => []),
+      newest: unsupported("readState.newest"),
+      reachable: unsupported("readState.reachable"),
+      hasUncounted: unsupported("readState.hasUncounted"),
+      range: unsupported("readState.range"),
+      unreadIn: unsupported("readState.unreadIn"),
+      unread: unsupported("readState.unread"),
+      channelsAhead: unsupported("readState.channelsAhead"),
+      outlines: unsupported("readState.outlines"),
+      purge: unsupported("readState.purge"),
+    },
+    // Nobody there asks anybody anything.
+    polls: {
+      find: unsupported("polls.find"),
+      channelOf: unsupported("polls.channelOf"),
+      votes: unsupported("polls.votes"),
+      due: unsupported("polls.due"),
+      gone: unsupported("polls.gone"),
+      isGone: unsupported("polls.isGone"),
+      setGone: unsupported("polls.setGone"),
+      forgetVotes: unsupported("polls.forgetVotes"),
+      forget: unsupported("polls.forget"),
+    },
     notifications: {
       page: unsupported("notifications.page"),
       unreadCount: unsupported("notifications.unreadCount"),
       states: unsupported("notifications.states"),
+      about: unsupported("notifications.about"),
+      unreadIn: unsupported("notifications.unreadIn"),
+      purge: unsupported("notifications.purge"),
     },
     mails: {
       request: unsupported("mails.request"),
@@ -320,6 +392,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       serversKnowing: unsupported("accountDeletion.serversKnowing"),
       channelsNaming: unsupported("accountDeletion.channelsNaming"),
       related: unsupported("accountDeletion.related"),
+      deserted: unsupported("accountDeletion.deserted"),
+      eraseDirects: unsupported("accountDeletion.eraseDirects"),
     },
     exports: {
       latest: unsupported("exports.latest"),
@@ -341,6 +415,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       findByLogin: unsupported("users.findByLogin"),
       findByName: unsupported("users.findByName"),
       onlookers: unsupported("users.onlookers"),
+      namesOf: unsupported("users.namesOf"),
       exists: unsupported("users.exists"),
       async load(id) {
         const [user, own, presence, voice] = await Promise.all([
@@ -360,10 +435,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           sessions: kept,
           presence: presence ?? defaultPresence,
           pairs: new Map(),
+          directs: new Map(),
           oneTimeTokens: new Map(),
           messaging: new Map(),
           settings: new Map(),
           notifications: new Map(),
+          notified: new Map(),
+          mentions: new Map(),
           notificationChoices: new Map(),
           places: new Map(),
           exports: new Map(),
@@ -397,6 +475,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
               ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
               ...picked(user, "username", "bot", "must_rename", "rename_reason"),
               typing_indicators: tables.messagingSettings.get(user.id)?.typing_indicators_enabled ?? true,
+              read_receipts: tables.messagingSettings.get(user.id)?.read_receipts_enabled ?? true,
               account: picked(
                 user,
                 "email",
@@ -517,7 +596,29 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     emojis: {
       ofServer: () => ask("emojis.ofServer", () => []),
       uploaders: unsupported("emojis.uploaders"),
+      usableBy: unsupported("emojis.usableBy"),
       file: unsupported("emojis.file"),
+    },
+    search: {
+      outlinesFor: unsupported("search.outlinesFor"),
+      directsOf: unsupported("search.directsOf"),
+      participates: unsupported("search.participates"),
+      homesOf: unsupported("search.homesOf"),
+      channelsNamed: unsupported("search.channelsNamed"),
+      usersNamed: unsupported("search.usersNamed"),
+      stems: unsupported("search.stems"),
+      walk: unsupported("search.walk"),
+      matching: unsupported("search.matching"),
+      matchingAnywhere: unsupported("search.matchingAnywhere"),
+      messages: unsupported("search.messages"),
+      tail: unsupported("search.tail"),
+      walkTexts: unsupported("search.walkTexts"),
+      matchingTexts: unsupported("search.matchingTexts"),
+      usersBeginning: unsupported("search.usersBeginning"),
+      publicServers: unsupported("search.publicServers"),
+    },
+    openSearchIndex() {
+      throw new Error("nobody searches the simulated store")
     },
     stickers: {
       packs: () => ask("stickers.packs", () => []),
@@ -533,6 +634,17 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       unused: unsupported("files.unused"),
       putOff: unsupported("files.putOff"),
       forget: unsupported("files.forget"),
+    },
+    uploads: {
+      count: unsupported("uploads.count"),
+      uncount: unsupported("uploads.uncount"),
+      forgetCounts: unsupported("uploads.forgetCounts"),
+      insert: unsupported("uploads.insert"),
+      find: unsupported("uploads.find"),
+      channelsShowing: unsupported("uploads.channelsShowing"),
+      isShown: unsupported("uploads.isShown"),
+      end: unsupported("uploads.end"),
+      endOf: unsupported("uploads.endOf"),
     },
     guildMembers: {
       pieces: unsupported("guildMembers.pieces"),
@@ -613,12 +725,23 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
         ),
     },
 
+    // Nobody there reacts to anything.
+    reactions: {
+      among: unsupported("reactions.among"),
+      ownIn: unsupported("reactions.ownIn"),
+      reactors: unsupported("reactions.reactors"),
+      ofUser: unsupported("reactions.ofUser"),
+      purge: unsupported("reactions.purge"),
+      named: unsupported("reactions.named"),
+    },
     messages: {
       ofAuthor: unsupported("messages.ofAuthor"),
       channelsNamed: unsupported("messages.channelsNamed"),
       deletionsDue: unsupported("messages.deletionsDue"),
       endDeletion: unsupported("messages.endDeletion"),
       page: unsupported("messages.page"),
+      pinned: unsupported("messages.pinned"),
+      pins: unsupported("messages.pins"),
       find(channel, ids) {
         const asked = [...new Set(ids)]
         return ask("messages.find", () => {
@@ -645,6 +768,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           return gone.length
         })
       },
+      // Nobody searches here.
+      purgeSearched: () => ask("messages.purgeSearched", () => 0),
       byNonces(keys) {
         const asked = keys.map(({ channel, author, nonce }) => nonceKey(channel, author, nonce))
         return ask("messages.byNonces", () => {

@@ -21,6 +21,7 @@ import type {
   placeChannel,
   updateChannel,
 } from "../../src/storage/channels.ts"
+import type { DeliveryRow } from "../../src/storage/deliveries.ts"
 import type { eraseAccount } from "../../src/storage/account-deletion.ts"
 import type { ExportRow, putExport } from "../../src/storage/exports.ts"
 import type { updateMember } from "../../src/storage/guild-members.ts"
@@ -223,8 +224,18 @@ function refused<Row>(code: "23503" | "23505", constraint: Constraint<Row>, row:
 
 type StoredRole = Omit<RoleState, "permissions"> & { server_id: Snowflake; permissions: Permission[] }
 type StoredMember = MemberState & { server_id: Snowflake }
-type StoredMessage = MessageRow & { edited_at: number | null; deleted: boolean } & typeof ofNoWebhook
-const ofNoWebhook = { webhook_id: null, webhook_name: null, webhook_avatar_url: null, embeds: null }
+type StoredMessage = MessageRow & { edited_at: number | null; deleted: boolean } & typeof bare
+/** Simulated people send nothing but text. */
+const bare = {
+  webhook_id: null,
+  webhook_name: null,
+  webhook_avatar_url: null,
+  embeds: null,
+  attachments: null,
+  reactions: null,
+  poll: null,
+  pinned_at: null,
+}
 
 export const pair = (a: string | number, b: string | number) => `${a}:${b}`
 export const tellKey = ({ shard, source, number, item }: Omit<TellMark, "home">) =>
@@ -306,6 +317,12 @@ export class Tables {
   readonly presences = this.#table<StoredPresence>({
     primary: { constraint: "presences_pkey", key: row => row.user_id },
     references: { presences_user_id_fkey: row => this.users.has(row.user_id) },
+  })
+  readonly deliveries = this.#table<DeliveryRow>({
+    primary: { constraint: "deliveries_pkey", key: row => row.user_id },
+  })
+  readonly deliveryBounds = this.#table<{ readonly worker: string; readonly ms: number }>({
+    primary: { constraint: "delivery_bounds_pkey", key: row => row.worker },
   })
   readonly relationships = this.#table<RelationshipRow>({
     primary: { constraint: "relationships_pkey", key: row => pair(row.user_id, row.other_id) },
@@ -511,6 +528,7 @@ const applyWrite = {
   },
   /** Nobody there reads it. */
   insertAuditEntry() {},
+  insertDirect() {},
   /** Nothing is moderated there. */
   putAutomodRule() {},
   deleteAutomodRule() {},
@@ -520,7 +538,17 @@ const applyWrite = {
   insertWebhook() {},
   updateWebhook() {},
   deleteWebhook() {},
-  insertWebhookMessage() {},
+  insertFullMessage() {},
+  putReaction() {},
+  deleteReactors() {},
+  setPinned() {},
+  insertPoll() {},
+  insertMention() {},
+  setPoll() {},
+  endPoll() {},
+  deletePoll() {},
+  putPollVote() {},
+  insertUploadUse() {},
   updateServer({ servers }, rows: RowsOf<typeof updateServer>) {
     for (const { id, ...settings } of rows) servers.update(id, settings)
   },
@@ -622,6 +650,7 @@ const applyWrite = {
     members.insert(
       rows.map(row => ({
         ...picked(row, "server_id", "user_id", "joined_at", "temporary"),
+        since_id: row.since_id ?? null,
         nickname: null,
         roles: [],
         timeout_until: null,
@@ -660,6 +689,9 @@ const applyWrite = {
   putNotificationChoice() {},
   dropNotificationChoice() {},
   deleteNotificationSettings() {},
+  /** They never say how far they have read. */
+  putReadState() {},
+  tallyMessages() {},
   putVoiceState({ voiceStates }, rows: RowsOf<typeof putVoiceState>) {
     const last = new Map(rows.map(row => [pair(row.server_id, row.user_id), row]))
     const facts = ["channel_id", "voice_session_id", "worker", "gateway_session_id", "joined_at"] as const
@@ -701,7 +733,7 @@ const applyWrite = {
   },
   insertMessage({ messages }, rows: RowsOf<typeof insertMessage>) {
     const columns = ["channel_id", "id", "server_id", "author_id", "content", "reply_to_id", "nonce"] as const
-    messages.insert(rows.map(row => ({ ...picked(row, ...columns), edited_at: null, deleted: false, ...ofNoWebhook })))
+    messages.insert(rows.map(row => ({ ...picked(row, ...columns), edited_at: null, deleted: false, ...bare })))
   },
   updateContent({ messages }, rows: RowsOf<typeof updateContent>) {
     for (const { channel_id, id, content, edited_at } of rows)

@@ -1,4 +1,5 @@
 import { openNode, type ClusterNode, type NodeTopology } from "../../src/actors/runtime/node.ts"
+import { attachmentPath } from "../../src/domain/attachments.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import type { Member } from "../../src/cluster/members.ts"
@@ -101,9 +102,12 @@ export class SimulatedWorker implements Actor {
         waiting: () => Promise.resolve(0),
         close: () => Promise.resolve(),
       },
+      signedPath: attachmentPath,
       revoke: this.#options.revoke,
       // What the simulated clients know of a token never changes.
       renew: async () => {},
+      // Nobody searches here.
+      index: async () => {},
       topology,
       onItems: items => doors.gateway?.takeItems(items),
       onPresences: changes => doors.gateway?.takePresences(changes),

@@ -76,6 +76,8 @@ const topology = {
     drainWithin: 1_000,
     resumeReplayBytes: 10_000_000,
     classesPerAudience: 2,
+    settleEvery: 250,
+    cursorsEvery: 1_000,
   },
 }
 
