@@ -2,10 +2,11 @@
  * `npm run bench -- guarantees`: what the guarantees cost. The same server, and the same with one of them taken out of its
  * text, take turns; only one runs at a time. A server without one of them is wrong: it exists for as long as it is measured.
  */
-import { execFile } from "node:child_process"
 import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { parseArgs, promisify } from "node:util"
+import { parseArgs } from "node:util"
+// @ts-expect-error plain JavaScript, because it runs before anything else is made
+import { bundle } from "../scripts/bundle.mjs"
 import { Laboratory, type Starling } from "./laboratory.ts"
 import { commit, machine } from "./machine.ts"
 import { authors, deferredWork, idleCpu, postsInFlight } from "./posts.ts"
@@ -105,7 +106,7 @@ async function build({ name, changes }: Variant): Promise<string> {
   const folder = join(root, "node_modules", ".cache", "starling-variants", name.replaceAll(/\W+/g, "-"))
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
-  for (const part of ["src", "cluster.config.ts", "tsconfig.json", "tsconfig.build.json", "package.json"])
+  for (const part of ["src", "cluster.config.ts", "tsconfig.json", "package.json"])
     await cp(join(root, part), join(folder, part), { recursive: true })
   await symlink(join(root, "node_modules"), join(folder, "node_modules"))
   for (const { file, find, replace } of changes) {
@@ -113,15 +114,7 @@ async function build({ name, changes }: Variant): Promise<string> {
     if (parts.length !== 2) throw new Error(`${file} holds what is to be taken out ${parts.length - 1} times: ${find}`)
     await writeFile(join(folder, file), parts.join(replace))
   }
-  await promisify(execFile)(
-    process.execPath,
-    [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json", "--noUnusedLocals", "false"],
-    {
-      cwd: folder,
-    },
-  )
-  for (const part of ["cluster/lua", "storage/migrations"])
-    await cp(join(folder, "src", part), join(folder, "dist/src", part), { recursive: true })
+  await bundle(folder)
   return join(folder, "dist", "src", "main.js")
 }
 

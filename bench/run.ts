@@ -8,17 +8,21 @@ import { parseArgs, promisify } from "node:util"
 import { benchAccounts } from "./accounts/run.ts"
 import { mostRuns, readCount, readParts } from "./arguments.ts"
 import { benchCommunities } from "./communities/run.ts"
+import { benchDeliveries } from "./deliveries/run.ts"
 import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
 import { benchCompression } from "./compression.ts"
 import { benchGateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
+import { benchHistory } from "./history/run.ts"
 import { benchLatency } from "./latency.ts"
 import { authors, benchPosts } from "./posts.ts"
+import { benchReadState } from "./read-state/run.ts"
 import { record, show } from "./record.ts"
 import { fanOutChart, summarize } from "./report.ts"
 import type { Results } from "./report.ts"
 import { benchScaling } from "./scaling/run.ts"
+import { benchSearch } from "./search/run.ts"
 import { Stop } from "./stop.ts"
 import type { Extent } from "./trials.ts"
 
@@ -35,6 +39,10 @@ npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md
 npm run bench -- gateway      sizes of audiences, storms, idle sessions, latency under load
 npm run bench -- accounts     sign-ins, the cost of asking who one is, latency while many sign in
 npm run bench -- communities  what a server costs as it grows to 100,000 members
+npm run bench -- history      what a page of history costs, hot and cold
+npm run bench -- read-state   acknowledgements, unread counts and receipts by stored messages and readers
+npm run bench -- search       searches among a million messages, and what the index costs
+npm run bench -- deliveries   to how many messages were delivered, by members; heartbeats
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -119,7 +127,11 @@ try {
   else if (first === "guarantees") await benchGuarantees(rest)
   else if (first === "gateway") await benchGateway(rest, build, say)
   else if (first === "accounts") await benchAccounts(rest, build, say)
+  else if (first === "read-state") await benchReadState(rest, build, say)
+  else if (first === "deliveries") await benchDeliveries(rest, build, say)
   else if (first === "communities") await benchCommunities(rest, build, say)
+  else if (first === "history") await benchHistory(rest, build, say)
+  else if (first === "search") await benchSearch(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -13,6 +13,7 @@ const files = {
   rooms: new URL("./rooms.ts", import.meta.url),
   logins: new URL("./logins.ts", import.meta.url),
   me: new URL("./me.ts", import.meta.url),
+  history: new URL("./history.ts", import.meta.url),
 }
 export type BareName = keyof typeof files
 

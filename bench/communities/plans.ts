@@ -89,7 +89,7 @@ export async function benchPlans(
   }
 }
 
-async function explained(
+export async function explained(
   sql: postgres.Sql,
   mode: string,
   asked: readonly { text: string; values: readonly unknown[] }[],

@@ -1,0 +1,114 @@
+/** What it costs to say to how many messages were delivered, by members of a server; in this process, so that nothing else is in it. */
+import postgres from "postgres"
+import { epochMs } from "../../src/domain/snowflake.ts"
+import { Delivered } from "../../src/http/delivered.ts"
+import { openStorage } from "../../src/storage/storage.ts"
+import { systemClock } from "../../src/system-clock.ts"
+import { explained } from "../communities/plans.ts"
+import type { Town } from "../communities/town.ts"
+import { figure, type Figure } from "../statistics.ts"
+
+export interface DeliveredCost {
+  readonly members: number
+  /** Milliseconds of the first page: everybody is looked up. */
+  readonly first: Figure
+  /** Microseconds of this process's CPU for that. */
+  readonly firstCpu: Figure
+  /** Microseconds of each page after it, until everybody is looked up again. */
+  readonly next: Figure
+  readonly statement: { readonly blocks: number; readonly milliseconds: number; readonly ways: string }
+}
+
+const pageSize = 50
+const pagesAfter = 2_000
+
+/** Where everybody stands. Beside the members there are users of other servers, as in a service that has many. */
+export async function plantCursors(databaseUrl: string, others: number): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
+  const now = Date.now()
+  try {
+    await sql`UPDATE members SET since_id = (((joined_at * 1000 - ${epochMs}::bigint) << 22) + user_id % 4096)`
+    await sql`
+      INSERT INTO deliveries (user_id, guild_ms, direct_ms)
+      SELECT id, ${now}::bigint - (id >> 12) % 1000 * 7, ${now}::bigint FROM users
+      UNION ALL SELECT i, ${now}::bigint, NULL FROM generate_series(1, ${others}::int) AS i
+      ON CONFLICT DO NOTHING`
+    await sql`VACUUM ANALYZE deliveries, members, read_states`
+  } finally {
+    await sql.end({ timeout: 5 })
+  }
+}
+
+export async function benchDelivered(
+  databaseUrl: string,
+  { communities }: Town,
+  runs: number,
+): Promise<DeliveredCost[]> {
+  const storage = openStorage({
+    url: databaseUrl,
+    readConnections: 2,
+    statementTimeout: 30_000,
+    connectTimeout: 5_000,
+    name: "benchmark",
+  })
+  try {
+    const costs: DeliveredCost[] = []
+    for (const { id: server, plainChannel: channel, members, people } of communities) {
+      const latest = (BigInt(Date.now() - epochMs) << 22n) | (BigInt(server) & 0x3ff000n)
+      const page = Array.from({ length: pageSize }, (_, i) => ({
+        id: (latest - (BigInt(i * 100) << 22n)).toString(),
+        author_id: people[i % people.length]!.id,
+      }))
+      const first: number[] = []
+      const firstCpu: number[] = []
+      const next: number[] = []
+      for (let run = 0; run <= 5 * runs; run++) {
+        const delivered = new Delivered({ storage, clock: systemClock })
+        const cpuBefore = process.cpuUsage()
+        const startedAt = performance.now()
+        await delivered.counts(channel, server, page)
+        const took = performance.now() - startedAt
+        const { user, system } = process.cpuUsage(cpuBefore)
+        // The first of all connects, and is compiled.
+        if (run > 0) {
+          first.push(took)
+          firstCpu.push(user + system)
+        }
+      }
+      const delivered = new Delivered({ storage, clock: { ...systemClock, monotonic: () => 0 } })
+      await delivered.counts(channel, server, page)
+      for (let run = 0; run < runs; run++) {
+        const startedAt = performance.now()
+        for (let i = 0; i < pagesAfter; i++) await delivered.counts(channel, server, page)
+        next.push(((performance.now() - startedAt) * 1000) / pagesAfter)
+      }
+      const statement = await explain(databaseUrl, server, channel, people[0]!.id)
+      costs.push({ members, first: figure(first), firstCpu: figure(firstCpu), next: figure(next), statement })
+    }
+    return costs
+  } finally {
+    await storage.close()
+  }
+}
+
+async function explain(databaseUrl: string, server: string, channel: string, owner: string) {
+  const { deliveriesStorage } = await import("../../src/storage/deliveries.ts")
+  const asked: { text: string; values: readonly unknown[] }[] = []
+  const sql = postgres(databaseUrl, {
+    max: 1,
+    onnotice: () => undefined,
+    debug: (_connection, text, values) => asked.push({ text, values: values as unknown[] }),
+  })
+  try {
+    await sql`SELECT 1`
+    asked.length = 0
+    await deliveriesStorage(sql).ofServer(server, channel, { byRoles: false, named: [owner] })
+    const statements = asked.splice(0).map(({ text, values }) => ({
+      text,
+      values: values.map(value => (Array.isArray(value) ? `{${value.join(",")}}` : value)),
+    }))
+    return await explained(sql, "force_custom_plan", statements)
+  } finally {
+    await sql.end({ timeout: 5 })
+  }
+}

@@ -1,0 +1,92 @@
+/** What noting heartbeats costs a worker: those of quiet sessions, and those after a message to each. */
+import type { Clock } from "../../src/domain/clock.ts"
+import type { LogItem } from "../../src/domain/log-entry.ts"
+import { epochMs, idOf } from "../../src/domain/snowflake.ts"
+import { Deliveries } from "../../src/gateway/deliveries.ts"
+import type { Session } from "../../src/gateway/session.ts"
+import { createMetrics } from "../../src/observability/metrics.ts"
+import { figure, type Figure } from "../statistics.ts"
+
+export interface HeartbeatCost {
+  readonly sessions: number
+  /** Microseconds of a heartbeat. */
+  readonly quiet: Figure
+  readonly busy: Figure
+}
+
+const serversOfEach = 10
+
+export async function benchHeartbeats(count: number, runs: number): Promise<HeartbeatCost> {
+  const servers = Array.from({ length: 100 }, (_, i) => String(1_000 + i))
+  let now = 0
+  let tick = () => {}
+  const clock = {
+    monotonic: () => now,
+    every: (_: number, action: () => void) => {
+      tick = action
+      return { stop: () => {} }
+    },
+  } as unknown as Clock
+  const byId = new Map<string, Session>()
+  const listeners = { position: 0, placeOf: () => listeners.position, byId }
+  let written = 0
+  const deliveries = new Deliveries({
+    listeners,
+    self: "bench",
+    store: {
+      move: async rows => {
+        written += rows.length
+      },
+    },
+    mintedUpTo: () => ({ servers: epochMs + 1e12, directs: epochMs + 1e12 }),
+    end: async () => listeners.position,
+    place: () => "here",
+    timing: { settleEvery: 250, cursorsEvery: 1_000 },
+    clock,
+    log: { warn: () => {}, debug: () => {} } as never,
+    metrics: createMetrics(),
+  })
+  const sessions = Array.from({ length: count }, (_, i) => {
+    const mine = Array.from({ length: serversOfEach }, (_, k) => servers[(i * 7 + k * 13) % servers.length]!)
+    const session = {
+      id: String(i),
+      user: String(i),
+      intents: 0x3fffff,
+      state: "live",
+      spans: [{ counted: false, lo: 0 }],
+      guilds: { keys: () => mine },
+      named: -1,
+      settled: -1,
+    } as unknown as Session
+    byId.set(session.id, session)
+    return session
+  })
+  let position = 1
+  /** With all that follows of it within the same second. */
+  const beat = async () => {
+    listeners.position = ++position
+    const startedAt = performance.now()
+    for (const session of sessions) deliveries.named(session, position)
+    now += 1_000
+    tick()
+    await new Promise(resolve => setImmediate(resolve))
+    return ((performance.now() - startedAt) * 1e3) / count
+  }
+  const sayIn = (server: string) => {
+    const id = idOf(1, { ms: epochMs + position, sequence: 0 })
+    const header = ["e", 1, position, server, { kind: "members", server }, "MESSAGE_CREATE", []] as const
+    const item: LogItem = { s: ++position, header, data: `{"id":"${id}"}`, bytes: 0 }
+    deliveries.take([item])
+  }
+  await beat()
+  const quiet: number[] = []
+  const busy: number[] = []
+  for (let run = 0; run < 5 * runs; run++) {
+    quiet.push(await beat())
+    for (const server of servers) sayIn(server)
+    busy.push(await beat())
+  }
+  deliveries.stop()
+  if (written === 0) throw new Error("no cursor was written")
+  return { sessions: count, quiet: figure(quiet), busy: figure(busy) }
+}

@@ -1,0 +1,76 @@
+/** `npm run bench -- deliveries`: what it costs to say to how many people messages were delivered, by members. */
+import { resolve } from "node:path"
+import { parseArgs } from "node:util"
+import { mostRuns, readCount } from "../arguments.ts"
+import { plant } from "../communities/town.ts"
+import { record, show } from "../record.ts"
+import { microseconds, round } from "../report.ts"
+import type { About, Line } from "../report.ts"
+import { benchDelivered, plantCursors, type DeliveredCost } from "./costs.ts"
+import { benchHeartbeats, type HeartbeatCost } from "./heartbeats.ts"
+
+const usage = `npm run bench -- deliveries [--runs 3] [--quick] [--write] [--main FILE]
+
+--runs   how often each is measured; medians are shown
+--quick  small, short and once: shows that all works, not what it costs
+--write  keeps the results
+--main   the server to run; left out, this checkout is built and run`
+
+interface DeliveriesResults extends About {
+  heartbeats: HeartbeatCost
+  costs: DeliveredCost[]
+}
+
+export async function benchDeliveries(
+  args: string[],
+  build: () => Promise<void>,
+  say: (what: string) => void,
+): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      runs: { type: "string" },
+      quick: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+      main: { type: "string" },
+    },
+  })
+  const isQuick = values.quick
+  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
+  const mainFile = values.main === undefined ? undefined : resolve(values.main)
+  const members = isQuick ? [10, 1_000] : [10, 100, 1_000, 10_000, 100_000]
+  const results = await record(
+    { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
+    async ({ databaseUrl }, about): Promise<DeliveriesResults> => {
+      say("heartbeats")
+      const heartbeats = await benchHeartbeats(isQuick ? 1_000 : 20_000, runs)
+      say(`servers of up to ${members.at(-1)!.toLocaleString("en")} members`)
+      const communities = members.map(count => ({ members: count, people: 8 }))
+      const town = await plant(databaseUrl, { communities, strangers: 1, channels: 10, roles: 10 })
+      await plantCursors(databaseUrl, isQuick ? 1_000 : 1_000_000)
+      return { ...about, heartbeats, costs: await benchDelivered(databaseUrl, town, runs) }
+    },
+  )
+  await show(results, summarize(results), {
+    isKept: values.write,
+    suffix: "-deliveries",
+    sided: ["the first page", "each page after it"],
+  })
+}
+
+const summarize = ({ costs, heartbeats }: DeliveriesResults): Line[] => [
+  {
+    work: `a heartbeat among ${heartbeats.sessions.toLocaleString("en")} sessions, nothing new`,
+    bare: "",
+    starling: `${round(heartbeats.quiet.median)} µs; with messages in all their servers before it, settled and written: ${round(heartbeats.busy.median)} µs`,
+    value: heartbeats.quiet,
+    unit: "µs",
+  },
+  ...costs.map(({ members, first, firstCpu, next, statement }): Line => ({
+    work: `50 messages with their counts, ${members.toLocaleString("en")} members`,
+    bare: `${round(first.median)} ms, ${microseconds(firstCpu)} of Node; ${statement.blocks} blocks: ${statement.ways}`,
+    starling: microseconds(next),
+    value: next,
+    unit: "µs",
+  })),
+]

@@ -1,0 +1,163 @@
+/** What an acknowledgement, a count of what is unread and a page with receipts cost, by stored messages and by readers; the sizes take turns. */
+import type { Laboratory, Starling } from "../laboratory.ts"
+import type { Crowd } from "../load/crowd.ts"
+import type { Wanted } from "../load/crowd-process.ts"
+import { idleCpu } from "../posts.ts"
+import { cpuSince, readCpu } from "../processes.ts"
+import type { LatencySummary } from "../statistics.ts"
+import { compare, pause, sum } from "../trials.ts"
+import type { Comparison } from "../trials.ts"
+import { messageAt, type Readings, type Size } from "./plant.ts"
+
+const inFlight = 4
+
+export interface CostExtent {
+  readonly runs: number
+  /** Requests of a run. */
+  readonly count: number
+  readonly idleSeconds: number
+  readonly settleSeconds: number
+}
+
+export interface CostRun {
+  readonly count: number
+  /** Microseconds of CPU each, by part, without what an idle server takes meanwhile. */
+  readonly cpuByPart: Record<string, number>
+  readonly latency: LatencySummary
+}
+
+export interface CostCase {
+  readonly work: string
+  readonly by: "messages" | "readers"
+  readonly sizes: readonly { readonly size: number; readonly runs: readonly CostRun[] }[]
+  /** The largest beside the smallest. */
+  readonly cpu: Comparison
+}
+
+interface Setting {
+  readonly starling: Starling
+  readonly crowd: Crowd
+  readonly readings: Readings
+  readonly extent: CostExtent
+  readonly idle: Readonly<Record<string, number>>
+}
+
+type Work = (setting: Setting, size: Size, run: number) => Wanted[]
+
+const times = (count: number, make: (i: number) => Wanted): Wanted[] => Array.from({ length: count }, (_, i) => make(i))
+
+/** People read on, a few messages at a time, among the latest. */
+const acks: Work = ({ readings: { community }, extent }, { channel, messages }, run) =>
+  times(extent.count, i => {
+    const { people } = community
+    const round = Math.floor(i / people.length) + run * Math.ceil(extent.count / people.length)
+    const at = Math.min(messages, messages - 500 + 5 * round + (i % 5))
+    const path = `/channels/${channel}/messages/ack?message_id=${messageAt(channel, at)}`
+    return { method: "POST", path, token: people[i % people.length]!.token }
+  })
+
+/** Of one who has read nothing. */
+const nothingRead: Work = ({ readings: { community }, extent }, { channel }) =>
+  times(extent.count, () => ({
+    method: "GET",
+    path: `/channels/${channel}/messages/unread`,
+    token: community.people.at(-1)!.token,
+  }))
+
+/** Of people who have read nearly everything, once they have said so. */
+const pages: Work = ({ readings: { community }, extent }, { channel, messages }) =>
+  times(extent.count, i => ({
+    method: "GET",
+    path: `/channels/${channel}/messages?limit=50&before=${messageAt(channel, messages - (i % 100))}`,
+    token: community.people[i % community.people.length]!.token,
+  }))
+
+export async function benchCosts(
+  laboratory: Laboratory,
+  readings: Readings,
+  extent: CostExtent,
+  say: (what: string) => void,
+): Promise<CostCase[]> {
+  const starling = await laboratory.startStarling({ RATE_LIMITS: "off" })
+  const { crowd, stop } = laboratory.startCrowd()
+  try {
+    await pause(1)
+    const idle = await idleCpu(starling.parts, extent.idleSeconds)
+    const setting = { starling, crowd, readings, extent, idle }
+    const cases: CostCase[] = []
+    for (const [work, wanted] of [
+      ["unread, of one who has read nothing", nothingRead],
+      ["acknowledgement", acks],
+      ["page of 50 with receipts", pages],
+    ] as const)
+      for (const by of ["messages", "readers"] as const) {
+        say(`${work}, by ${by}`)
+        cases.push(await measure(setting, work, by, wanted))
+      }
+    return cases
+  } finally {
+    await stop()
+    await starling.stop()
+  }
+}
+
+/** Everything that one person in many servers has not read. */
+export async function benchUnread(
+  laboratory: Laboratory,
+  { joiner }: Readings,
+  extent: CostExtent,
+): Promise<CostRun[]> {
+  const starling = await laboratory.startStarling({ RATE_LIMITS: "off" })
+  const { crowd, stop } = laboratory.startCrowd()
+  try {
+    await pause(1)
+    const idle = await idleCpu(starling.parts, extent.idleSeconds)
+    const runs: CostRun[] = []
+    const wanted = times(Math.max(4, extent.count / 20), () => ({
+      method: "GET",
+      path: "/users/@me/unread",
+      token: joiner.token,
+    }))
+    for (let run = -1; run < extent.runs; run++) {
+      const result = await measured({ starling, crowd, extent, idle }, wanted)
+      if (run >= 0) runs.push(result)
+    }
+    return runs
+  } finally {
+    await stop()
+    await starling.stop()
+  }
+}
+
+async function measure(setting: Setting, work: string, by: CostCase["by"], wanted: Work): Promise<CostCase> {
+  const { readings, extent } = setting
+  const list = by === "messages" ? readings.byMessages : readings.byReaders
+  const runs = list.map((): CostRun[] => [])
+  // A first round is not counted: code gets compiled, homes wake.
+  for (let run = -1; run < extent.runs; run++) {
+    const turns = [...list.entries()]
+    for (const [i, size] of run % 2 === 0 ? turns : turns.toReversed()) {
+      const result = await measured(setting, wanted(setting, size, run + 1))
+      if (run >= 0) runs[i]!.push(result)
+    }
+  }
+  const sizes = list.map((size, i) => ({ size: size[by], runs: runs[i]! }))
+  const sides = { bare: runs[0]!, starling: runs.at(-1)! }
+  const cpuOf = (run: CostRun) => sum(run.cpuByPart)
+  return { work, by, sizes, cpu: compare(sides, cpuOf, cpuOf) }
+}
+
+async function measured(
+  { starling, crowd, extent, idle }: Omit<Setting, "readings">,
+  wanted: readonly Wanted[],
+): Promise<CostRun> {
+  const requests = wanted.map(one => ({ ...one, path: `/api/v1${one.path}` }))
+  const from = performance.now()
+  const before = readCpu(starling.parts)
+  const { count, latency } = await crowd.ask("requests", { url: starling.url, requests, inFlight })
+  await pause(extent.settleSeconds)
+  const used: Record<string, number> = cpuSince(starling.parts, before)
+  const seconds = (performance.now() - from) / 1_000
+  const each = Object.entries(used).map(([part, cpu]) => [part, (cpu - idle[part]! * seconds) / count])
+  return { count, cpuByPart: Object.fromEntries(each), latency }
+}

@@ -1,0 +1,121 @@
+/** `npm run bench -- read-state`: what reading costs, by messages that are stored and by people who read. */
+import { resolve } from "node:path"
+import { parseArgs } from "node:util"
+import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { record, show } from "../record.ts"
+import { microseconds, pair, partsOf, ratio, round } from "../report.ts"
+import type { About, Line } from "../report.ts"
+import { figure } from "../statistics.ts"
+import { sum } from "../trials.ts"
+import { benchCosts, benchUnread, type CostCase, type CostRun } from "./costs.ts"
+import { plantReadings, type Extents } from "./plant.ts"
+import { benchPlans, type PlanResult } from "./plans.ts"
+
+const usage = `npm run bench -- read-state [--only costs,unread,plans] [--runs 3] [--quick] [--write] [--main FILE]
+
+--only   some of the parts
+--runs   how often each is measured; medians are shown
+--quick  small, short and once: shows that all works, not what it costs
+--write  keeps the results
+--main   the server to run; left out, this checkout is built and run`
+
+const parts = ["costs", "unread", "plans"] as const
+
+/** The most that the largest size may cost, in parts of the smallest. */
+const aim = 1.5
+
+interface ReadStateResults extends About {
+  costs?: CostCase[]
+  unread?: { servers: number; channels: number; ahead: number; runs: CostRun[] }
+  plans?: PlanResult[]
+}
+
+export async function benchReadState(
+  args: string[],
+  build: () => Promise<void>,
+  say: (what: string) => void,
+): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: "string", default: parts.join(",") },
+      runs: { type: "string" },
+      quick: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+      main: { type: "string" },
+    },
+  })
+  const isQuick = values.quick
+  const only = readParts(parts, values.only, usage)
+  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
+  const mainFile = values.main === undefined ? undefined : resolve(values.main)
+  const extents: Extents = isQuick
+    ? { messages: [1_000, 20_000], readers: [10, 1_000], servers: 10, channelsOfEach: 10 }
+    : {
+        messages: [1_000, 10_000, 100_000, 1_000_000],
+        readers: [10, 100, 1_000, 10_000],
+        servers: 200,
+        channelsOfEach: 50,
+      }
+  const extent = { runs, count: isQuick ? 64 : 512, idleSeconds: isQuick ? 1 : 4, settleSeconds: 0.3 }
+  const results = await record(
+    { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
+    async (laboratory, about) => {
+      const results: ReadStateResults = about
+      say(`channels of up to ${extents.messages.at(-1)!.toLocaleString("en")} messages`)
+      const readings = await plantReadings(laboratory.databaseUrl, extents)
+      if (only.has("costs")) results.costs = await benchCosts(laboratory, readings, extent, say)
+      if (only.has("unread"))
+        results.unread = { ...readings.joined, runs: await benchUnread(laboratory, readings, extent) }
+      if (only.has("plans")) results.plans = await benchPlans(laboratory.databaseUrl, readings)
+      return results
+    },
+  )
+  await show(results, summarize(results), {
+    isKept: values.write,
+    suffix: "-read-state",
+    sided: ["the smallest", "larger ones"],
+  })
+}
+
+const number = (value: number) => value.toLocaleString("en")
+const cpuOf = (runs: readonly CostRun[]) => figure(runs.map(run => sum(run.cpuByPart)))
+const latencies = (runs: readonly CostRun[]) =>
+  pair(figure(runs.map(run => run.latency.p50)), figure(runs.map(run => run.latency.p99)))
+
+function summarize({ costs = [], unread, plans = [] }: ReadStateResults): Line[] {
+  return [
+    ...costs.map(({ work, by, sizes, cpu }) => {
+      const [smallest, ...others] = sizes
+      const larger = others.map(({ size, runs }) => `${number(size)}: ${microseconds(cpuOf(runs))}`).join(", ")
+      const largest = sizes.at(-1)!.runs
+      return {
+        work: `CPU: ${work}, by ${by}`,
+        bare: `${number(smallest!.size)}: ${microseconds(cpuOf(smallest!.runs))}`,
+        starling: `${larger} (${partsOf(largest.map(run => run.cpuByPart))}; p50 / p99 ${latencies(largest)})`,
+        ...ratio(cpu, aim),
+      }
+    }),
+    ...(unread
+      ? [
+          {
+            work: `CPU: all that is unread in ${number(unread.channels)} channels of ${number(unread.servers)} servers`,
+            bare: `${number(unread.ahead)} with something new`,
+            starling: `${partsOf(unread.runs.map(run => run.cpuByPart))}; p50 / p99 ${latencies(unread.runs)}`,
+            value: cpuOf(unread.runs),
+            unit: "µs",
+          } satisfies Line,
+        ]
+      : []),
+    ...plans.map(({ statement, sizes }): Line => {
+      const [small, large] = [sizes[0]!, sizes.at(-1)!]
+      return {
+        work: `blocks read: ${statement}`,
+        bare: `${number(small.size)}: ${number(small.blocks)}, ${round(small.milliseconds)} ms`,
+        starling: `${number(large.size)}: ${number(large.blocks)}, ${round(large.milliseconds)} ms: ${large.ways}`,
+        value: figure([large.blocks / Math.max(1, small.blocks)]),
+        unit: "×",
+      }
+    }),
+  ]
+}

@@ -1,0 +1,63 @@
+/** What the index costs those who send: as fast as it goes with it and without it, and at a pace that leaves room. */
+import type { Laboratory } from "../laboratory.ts"
+import { deferredWork, idleCpu } from "../posts.ts"
+import { cpuSince, readCpu } from "../processes.ts"
+import type { LatencySummary } from "../statistics.ts"
+import { alternate, newRun, pause, scale, sum, type Sides } from "../trials.ts"
+
+export interface SendingRun {
+  readonly postsPerSecond: number
+  readonly latency: LatencySummary
+  /** Microseconds per post of all server processes while it was sent, and with what came after. */
+  readonly cpu: number
+  readonly cpuAfter: number
+}
+export interface SendingResult {
+  readonly inFlight: number
+  /** "bare": without the index. */
+  readonly runs: Sides<SendingRun[]>
+}
+export interface SendingExtent {
+  readonly runs: number
+  readonly seconds: number
+  readonly warmUpSeconds: number
+}
+
+export async function benchSending(
+  laboratory: Laboratory,
+  extent: SendingExtent,
+  inFlight: number,
+  everyMs: number,
+  say: (what: string) => void,
+): Promise<SendingResult> {
+  say(`posts, ${inFlight} in flight, with the index and without`)
+  const measure = async (isIndexed: boolean): Promise<SendingRun> => {
+    const starling = await laboratory.startStarling({ STARLING_SEARCH_ENABLED: isIndexed ? "on" : "off" })
+    const clients = laboratory.startCrowd()
+    const load = (seconds: number) =>
+      clients.crowd.ask("posts", {
+        url: starling.url,
+        posters: laboratory.population.authors,
+        inFlight,
+        everyMs,
+        seconds,
+        run: newRun(),
+      })
+    const idle = await idleCpu(starling.parts)
+    await load(extent.warmUpSeconds)
+    await pause(2)
+    const before = readCpu(starling.parts)
+    const { posts, seconds, latency } = await load(extent.seconds)
+    const cpu = sum(scale(cpuSince(starling.parts, before), 1 / posts))
+    const cpuAfter = sum(scale(await deferredWork(starling.parts, idle), 1 / posts))
+    await clients.stop()
+    await starling.stop()
+    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfter }
+    say(
+      `${isIndexed ? "with" : "without"}: ${run.postsPerSecond.toFixed(0)}/s, p50 ${latency.p50.toFixed(1)} ms, p99 ${latency.p99.toFixed(1)} ms, ${cpu.toFixed(0)} + ${cpuAfter.toFixed(0)} µs`,
+    )
+    return run
+  }
+  const runs = await alternate(extent.runs, { bare: () => measure(false), starling: () => measure(true) })
+  return { inFlight, runs }
+}
