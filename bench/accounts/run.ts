@@ -1,7 +1,6 @@
 /** `npm run bench -- accounts`: what signing in costs, what asking who one is costs, and who notices when many sign in. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"
 import { benchFlood } from "./flood.ts"
 import type { FloodExtent } from "./flood.ts"
@@ -57,16 +56,11 @@ export async function benchAccounts(
     args,
     options: {
       only: { type: "string", default: parts.join(",") },
-      runs: { type: "string" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
-  const isQuick = values.quick
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const only = readParts(parts, values.only, usage)
-  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
-  const mainFile = values.main === undefined ? undefined : resolve(values.main)
   const plan = planOf(runs, isQuick)
   const { warmUpSeconds, seconds } = plan.logins
   const registered = await peopleFor({
@@ -84,5 +78,5 @@ export async function benchAccounts(
       return results
     },
   )
-  await show(results, summarize(results), { isKept: values.write, suffix: "-accounts" })
+  await show(results, summarize(results), { isKept, suffix: "-accounts" })
 }

@@ -1,7 +1,6 @@
 /** `npm run bench -- communities`: what a server costs as its members become many, and as its sessions do. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { measuringOptions, readCount, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"
 import { benchDeletion } from "./deletion.ts"
 import type { DeletionExtent } from "./deletion.ts"
@@ -75,21 +74,16 @@ export async function benchCommunities(
     args,
     options: {
       only: { type: "string", default: parts.join(",") },
-      runs: { type: "string" },
       sessions: { type: "string", default: "200,2000,10000" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
-  const isQuick = values.quick
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const only = readParts(parts, values.only, usage)
-  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
   const sessions = values.sessions
     .split(",")
     .map(count => readCount("sessions", count, 1, mostSessions, usage))
     .toSorted((a, b) => a - b)
-  const mainFile = values.main === undefined ? undefined : resolve(values.main)
   const plan = planOf(runs, isQuick, sessions)
   const results = await record(
     { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
@@ -115,5 +109,5 @@ export async function benchCommunities(
   }
   const [smallest, ...larger] = plan.members.map(members => members.toLocaleString("en"))
   const sided = [`${smallest!} members`, `${larger.join(", ")} members`] as const
-  await show(results, summarize(results), { isKept: values.write, suffix: "-communities", charts, sided })
+  await show(results, summarize(results), { isKept, suffix: "-communities", charts, sided })
 }

@@ -1,7 +1,6 @@
 /** `npm run bench -- deliveries`: what it costs to say to how many people messages were delivered, by members. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount } from "../arguments.ts"
+import { measuringOptions, readMeasuring } from "../arguments.ts"
 import { plant } from "../communities/town.ts"
 import { record, show } from "../record.ts"
 import { microseconds, round } from "../report.ts"
@@ -29,15 +28,10 @@ export async function benchDeliveries(
   const { values } = parseArgs({
     args,
     options: {
-      runs: { type: "string" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
-  const isQuick = values.quick
-  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
-  const mainFile = values.main === undefined ? undefined : resolve(values.main)
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const members = isQuick ? [10, 1_000] : [10, 100, 1_000, 10_000, 100_000]
   const results = await record(
     { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
@@ -52,7 +46,7 @@ export async function benchDeliveries(
     },
   )
   await show(results, summarize(results), {
-    isKept: values.write,
+    isKept,
     suffix: "-deliveries",
     sided: ["the first page", "each page after it"],
   })

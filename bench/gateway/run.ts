@@ -1,7 +1,6 @@
 /** `npm run bench -- gateway`: what the gateway costs as it grows, when everybody comes at once, and when nothing happens. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { benchIdle, firstSessions } from "../idle.ts"
 import { record, show } from "../record.ts"
 import type { Extent } from "../trials.ts"
@@ -40,18 +39,12 @@ function readArguments(args: string[]): Arguments {
     args,
     options: {
       only: { type: "string", default: parts.join(",") },
-      runs: { type: "string" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
   return {
     only: readParts(parts, values.only, usage),
-    runs: readCount("runs", values.runs, values.quick ? 1 : 3, mostRuns, usage),
-    isQuick: values.quick,
-    isKept: values.write,
-    mainFile: values.main === undefined ? undefined : resolve(values.main),
+    ...readMeasuring(values, usage),
   }
 }
 

@@ -1,7 +1,6 @@
 /** `npm run bench -- history`: what a page of history costs, however long the history is. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount } from "../arguments.ts"
+import { measuringOptions, readCount, readMeasuring } from "../arguments.ts"
 import { record, show } from "../record.ts"
 import { benchPages } from "./pages.ts"
 import type { PagesExtent } from "./pages.ts"
@@ -27,21 +26,16 @@ export async function benchHistory(
     args,
     options: {
       messages: { type: "string" },
-      runs: { type: "string" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
-  const isQuick = values.quick
-  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const messages = (values.messages ?? (isQuick ? "1000,10000" : "1000,10000,100000,1000000"))
     .split(",")
     .map(count => readCount("messages", count, 1, mostMessages, usage))
   const extent: PagesExtent = isQuick
     ? { runs, messages, pages: 2_000, warmUpPages: 1_000, idleSeconds: 1 }
     : { runs, messages, pages: 20_000, warmUpPages: 10_000, idleSeconds: 5 }
-  const mainFile = values.main === undefined ? undefined : resolve(values.main)
   const sizes = { audience: 1, authors: 4 * messages.length, idlers: 0 }
   const results = await record(
     { sizes, extent: { runs }, isQuick, mainFile, build, say },
@@ -51,5 +45,5 @@ export async function benchHistory(
       return results
     },
   )
-  await show(results, summarize(results), { isKept: values.write, suffix: "-history" })
+  await show(results, summarize(results), { isKept, suffix: "-history" })
 }

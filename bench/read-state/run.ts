@@ -1,7 +1,6 @@
 /** `npm run bench -- read-state`: what reading costs, by messages that are stored and by people who read. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"
 import { microseconds, pair, partsOf, ratio, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
@@ -39,16 +38,11 @@ export async function benchReadState(
     args,
     options: {
       only: { type: "string", default: parts.join(",") },
-      runs: { type: "string" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
-  const isQuick = values.quick
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const only = readParts(parts, values.only, usage)
-  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
-  const mainFile = values.main === undefined ? undefined : resolve(values.main)
   const extents: Extents = isQuick
     ? { messages: [1_000, 20_000], readers: [10, 1_000], servers: 10, channelsOfEach: 10 }
     : {
@@ -72,7 +66,7 @@ export async function benchReadState(
     },
   )
   await show(results, summarize(results), {
-    isKept: values.write,
+    isKept,
     suffix: "-read-state",
     sided: ["the smallest", "larger ones"],
   })

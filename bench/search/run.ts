@@ -1,7 +1,6 @@
 /** `npm run bench -- search`: how long searches take among many messages, what indexing costs, and what it costs those who send. */
-import { resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { mostRuns, readCount, readParts } from "../arguments.ts"
+import { measuringOptions, readCount, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"
 import { postsInFlight } from "../posts.ts"
 import { plantCorpus } from "./corpus.ts"
@@ -31,17 +30,12 @@ export async function benchSearch(
     options: {
       only: { type: "string", default: parts.join(",") },
       messages: { type: "string" },
-      runs: { type: "string" },
-      quick: { type: "boolean", default: false },
-      write: { type: "boolean", default: false },
-      main: { type: "string" },
+      ...measuringOptions,
     },
   })
-  const isQuick = values.quick
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const only = readParts(parts, values.only, usage)
-  const runs = readCount("runs", values.runs, isQuick ? 1 : 3, mostRuns, usage)
   const messages = readCount("messages", values.messages, isQuick ? 20_000 : 1_000_000, 10_000_000, usage)
-  const mainFile = values.main === undefined ? undefined : resolve(values.main)
   const extent = { runs, seconds: isQuick ? 2 : 15, warmUpSeconds: isQuick ? 1 : 4 }
   const results = await record(
     { sizes: { audience: 1, authors: 128, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
@@ -64,7 +58,7 @@ export async function benchSearch(
     },
   )
   await show(results, summarize(results), {
-    isKept: values.write,
+    isKept,
     suffix: "-search",
     sided: ["without the index", "with it"],
   })
