@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { Snowflake } from "./fields.ts"
+import { queryFlag, Snowflake } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { Content, defineRoute, FormFile } from "./registry.ts"
 
@@ -49,6 +49,7 @@ export const uploadAttachment = defineRoute({
     "invalid_channel_id",
     "channel_not_found",
     "access_denied",
+    "cannot_message",
     "permission_denied",
     "timed_out",
     "not_a_text_channel",
@@ -71,7 +72,7 @@ export const getAttachment = defineRoute({
   query: z.object({
     exp: z.string().optional().describe("Until when the signature holds, in Unix seconds"),
     sig: z.string().optional().describe("A signature, as the urls of messages have one"),
-    download: z.string().optional().describe("`1`: to be saved, not shown"),
+    download: queryFlag.optional().describe("`1`: to be saved, not shown"),
   }),
   produces: ["*/*"],
   takesRanges: true,

@@ -31,6 +31,16 @@ test("an embed keeps what it says and what nobody here knows", () => {
 })
 
 test.each([
+  { footer: { text: "" } },
+  { footer: { icon_url: "https://example.com/f.png" } },
+  { author: { name: "" } },
+  { author: { url: "https://example.com/" } },
+  { fields: [{ name: "", value: "", inline: true }] },
+])("what may be empty is: %j", embed => {
+  expect(shown(embed)).toEqual({ type: "rich", ...embed })
+})
+
+test.each([
   ["#0af", "#00AAFF"],
   ["#00aaff", "#00AAFF"],
   [0, "#000000"],
@@ -75,12 +85,10 @@ test.each([
   { color: -1 },
   { color: 16777216 },
   { color: 1.5 },
-  { footer: {} },
   { image: {} },
   { image: { url: "https://example.com/", width: -1 } },
-  { author: { url: "https://example.com/" } },
   { fields: [{ name: "a" }] },
-  { fields: [{ name: "", value: "b" }] },
+  { fields: [{ value: "b" }] },
   { fields: [{ name: "a", value: "b", inline: "yes" }] },
   { fields: {} },
   "title",

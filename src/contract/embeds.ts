@@ -38,12 +38,16 @@ export const Embed = z
     url: omittable(HttpUrl),
     timestamp: omittable(z.union([z.iso.datetime({ offset: true, local: true }), z.iso.date()])).describe("ISO 8601"),
     color: omittable(Color),
-    footer: omittable(z.looseObject({ text: text(1, most.footer), icon_url: omittable(HttpUrl) })),
+    footer: omittable(z.looseObject({ text: omittable(text(0, most.footer)), icon_url: omittable(HttpUrl) })),
     image: omittable(Picture),
     thumbnail: omittable(Picture),
     video: omittable(Picture),
     author: omittable(
-      z.looseObject({ name: text(1, most.author), url: omittable(HttpUrl), icon_url: omittable(HttpUrl) }),
+      z.looseObject({
+        name: omittable(text(0, most.author)),
+        url: omittable(HttpUrl),
+        icon_url: omittable(HttpUrl),
+      }),
     ),
     provider: omittable(z.looseObject({ name: omittable(text(0, most.author)), url: omittable(HttpUrl) })),
     fields: omittable(
@@ -52,8 +56,8 @@ export const Embed = z
         z
           .array(
             z.looseObject({
-              name: text(1, most.fieldName),
-              value: text(1, most.fieldValue),
+              name: text(0, most.fieldName),
+              value: text(0, most.fieldValue),
               inline: z
                 .boolean()
                 .nullish()
@@ -70,12 +74,18 @@ export const Embed = z
   })
 export type Embed = z.output<typeof Embed>
 
-/** How many characters of text an embed shows. */
-function embedCharacters({ title, description, footer, author, provider, fields = [] }: Embed): number {
-  const shown = [title, description, footer?.text, author?.name, provider?.name]
-  for (const { name, value } of fields) shown.push(name, value)
-  return shown.reduce((sum, part) => sum + codePoints(part ?? ""), 0)
-}
+/** The texts that an embed shows. */
+export const embedTexts = ({ title, description, footer, author, provider, fields = [] }: Embed): string[] =>
+  [
+    title,
+    description,
+    footer?.text,
+    author?.name,
+    provider?.name,
+    ...fields.flatMap(({ name, value }) => [name, value]),
+  ].filter(part => part !== undefined)
+
+const embedCharacters = (embed: Embed): number => embedTexts(embed).reduce((sum, part) => sum + codePoints(part), 0)
 
 /** How many keys and items there are in a value, at every depth; counted no further than shows that there are more than `most`. */
 export function valuesIn(value: unknown, most = Infinity): number {

@@ -46,7 +46,15 @@ export function typeOf(schema: Schema, writing: Writing): string {
   return schema.type === undefined ? "anything" : [schema.type].flat().join(" or ")
 }
 
-export function fieldsOf({ properties = {}, required = [] }: Schema, writing: Writing, above = ""): Field[] {
+export function fieldsOf(schema: Schema, writing: Writing, above = ""): Field[] {
+  const { properties = {}, required = [], anyOf } = schema
+  // One of several shapes: the fields of all, and required is what each has.
+  if (above === "" && anyOf) {
+    const shapes = anyOf.map(one => fieldsOf(one, writing))
+    const fields = new Map(shapes.flat().map(field => [field.path, field]))
+    const isInEach = (path: string) => shapes.every(shape => shape.some(one => one.path === path && one.isRequired))
+    return [...fields.values()].map(field => ({ ...field, isRequired: isInEach(field.path) }))
+  }
   return Object.entries(properties).flatMap(([name, schema]) => {
     const path = above + name
     const field: Field = {

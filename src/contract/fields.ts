@@ -36,6 +36,9 @@ export const text = (min: number, max: number) =>
     }, `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
 
+/** Whether somebody sees anything of a text: space shows nothing, and neither do characters that only say how others are shown. */
+export const isVisible = (value: string): boolean => /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u.test(value)
+
 /** How many code points a text has; cheap for the texts that are certainly short or long enough. */
 export function codePoints(value: string): number {
   let count = value.length
@@ -56,7 +59,11 @@ export const queryInt = (min: number, max: number) =>
     .pipe(z.int().min(min).max(max))
 
 /** A yes or no in a query string. */
-export const queryFlag = z.enum(["true", "false", "1", "0"]).transform(value => value === "true" || value === "1")
+export const queryFlag = z
+  .string()
+  .regex(/^(?:true|1|yes|on|false|0|no|off)$/i, "must be true or false")
+  .transform(value => /^(?:true|1|yes|on)$/i.test(value))
+  .meta({ description: "`true`, `1`, `yes` or `on`; `false`, `0`, `no` or `off`; in any case" })
 
 /** An address of a web page or a picture. It is kept as it is; nobody here fetches it. */
 export const HttpUrl = z

@@ -74,9 +74,11 @@ export const MessageInput = z
     attachments: omittable(AttachmentInputs),
     embeds: omittable(Embeds),
     poll: omittable(PollInput),
-    nonce: omittable(text(1, limits.nonceCharacters)).describe(
-      "Repeating a nonce in the same channel answers the first message as it is by now, for ever, and without its content if it was deleted since; so does the header Idempotency-Key, which counts where there is no nonce",
-    ),
+    nonce: omittable(text(0, limits.nonceCharacters))
+      .transform(nonce => (nonce === "" ? undefined : nonce))
+      .describe(
+        "Repeating a nonce in the same channel answers the first message as it is by now, for ever, and without its content if it was deleted since; so does the header Idempotency-Key, which counts where there is no nonce",
+      ),
   })
   .meta({ id: "MessageCreateRequest" })
 export type MessageInput = z.output<typeof MessageInput>
@@ -172,6 +174,7 @@ export const editMessage = defineRoute({
     "not_author",
     "cannot_message",
     "empty_message",
+    "invalid_content",
     "message_blocked",
   ],
 })

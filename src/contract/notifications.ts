@@ -73,6 +73,10 @@ export const notificationUpdate = defineEvent({
   name: "NOTIFICATION_UPDATE",
   intent: null,
   delivery: "stored",
-  summary: "The user has read one of his notifications, or all that there were",
-  data: z.union([z.object({ id: Snowflake, read: z.literal(true) }), z.object({ all_read: z.literal(true) })]),
+  summary: "The user has read one of his notifications (`id`), many (`ids`), or all that there were (`all_read`)",
+  data: z.union([
+    z.object({ id: Snowflake, read: z.literal(true) }),
+    z.object({ ids: z.array(Snowflake).describe("Many that an acknowledgement has read"), read: z.literal(true) }),
+    z.object({ all_read: z.literal(true) }),
+  ]),
 })

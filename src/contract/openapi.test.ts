@@ -143,4 +143,19 @@ test("content that is read in parts says so, and nothing else does", () => {
       ["206", "304"].map(status => status in operation.responses),
       path,
     ).toEqual(path === "/api/v1/media/attachments/{filename}" ? [true, true] : [false, false])
+  const { parameters, responses } = document.paths["/api/v1/media/attachments/{filename}"]!["get"]!
+  expect(parameters!.flatMap(one => (one.in === "header" ? [one.name] : []))).toEqual([
+    "Range",
+    "If-Range",
+    "If-None-Match",
+  ])
+  for (const [status, more] of [
+    ["200", []],
+    ["206", ["Content-Range"]],
+    ["304", []],
+  ] as const)
+    expect(Object.keys((responses[status] as { headers: object }).headers), status).toEqual(
+      expect.arrayContaining(["ETag", "Accept-Ranges", "Content-Disposition", "Cache-Control", ...more]),
+    )
+  expect(Object.keys((responses["416"] as { headers: object }).headers)).toEqual(["Content-Range"])
 })

@@ -137,6 +137,12 @@ const headers = {
   "Retry-After": { description: "Whole seconds to wait", schema: { type: "integer" } },
   "Content-Range": { description: "`bytes <first>-<last>/<size of all>`", schema: { type: "string" } },
   ETag: { description: "Names the version of the content", schema: { type: "string" } },
+  "Accept-Ranges": { description: "It may be read in parts", schema: { type: "string", const: "bytes" } },
+  "Content-Disposition": {
+    description: "Whether it is shown (`inline`) or saved (`attachment`), and what it is called",
+    schema: { type: "string" },
+  },
+  "Cache-Control": { description: "For how long its reader may keep it", schema: { type: "string" } },
 }
 const headerRefs = (headerNames: string[]) =>
   Object.fromEntries(headerNames.map(name => [name, { $ref: `#/components/headers/${name}` }]))
@@ -263,10 +269,11 @@ function refusal(codes: readonly ErrorCode[]): Response {
       codes.length === 1
         ? `${errors[codes[0]!].message} (\`${codes[0]}\`)`
         : `One of\n\n${codes.map(code => `- ${errors[code].message} (\`${code}\`)`).join("\n")}`,
-    ...((limited || waits) && {
+    ...((limited || waits || codes.includes("range_not_satisfiable")) && {
       headers: {
         ...(limited && { ...countedHeaders, ...headerRefs(["X-RateLimit-Global"]) }),
         ...(waits && headerRefs(["Retry-After"])),
+        ...(codes.includes("range_not_satisfiable") && headerRefs(["Content-Range"])),
       },
     }),
     content: {
@@ -278,17 +285,24 @@ function refusal(codes: readonly ErrorCode[]): Response {
   }
 }
 
-/** Of content that has a version and is read in parts. */
+/** What goes with content that has a version and is read in parts. */
+const contentHeaders = ["ETag", "Accept-Ranges", "Content-Disposition", "Cache-Control"]
 const partial = (types: readonly string[]): [string, Response][] => [
   [
     "206",
     {
       description: "The part that `Range` asks for",
-      headers: { ...countedHeaders, ...headerRefs(["Content-Range", "ETag"]) },
+      headers: { ...countedHeaders, ...headerRefs(["Content-Range", ...contentHeaders]) },
       content: Object.fromEntries(types.map(type => [type, {}])),
     },
   ],
-  ["304", { description: "`If-None-Match` names the version that is there", headers: countedHeaders }],
+  [
+    "304",
+    {
+      description: "`If-None-Match` names the version that is there",
+      headers: { ...countedHeaders, ...headerRefs(contentHeaders) },
+    },
+  ],
 ]
 
 function refusals(route: Route): [string, Response | Ref][] {
@@ -334,6 +348,16 @@ const idempotencyKey: Parameter = {
     "A repeat with the same key is answered with the first message, for ever; a nonce in the body counts instead",
   schema: { type: "string", minLength: 1, maxLength: limits.nonceCharacters, pattern: "^[\\x20-\\x7e]+$" },
 }
+const partHeaders: Parameter[] = (
+  [
+    [
+      "Range",
+      "`bytes=<first>-<last>`, `bytes=<first>-` or `bytes=-<how many>`: one part; anything else is answered whole",
+    ],
+    ["If-Range", "The part is wanted of this version only: of another the whole comes"],
+    ["If-None-Match", "`ETag` of what the caller has, or several with commas: what is still so is not sent again"],
+  ] as const
+).map(([name, description]) => ({ name, in: "header", required: false, description, schema: { type: "string" } }))
 const makesMessages: ReadonlySet<string> = new Set(["createMessage", "executeWebhook"])
 
 const scopeWords: Record<RateLimit["scope"], string> = {
@@ -368,6 +392,7 @@ function operation(components: Components, operationId: string, route: Route, li
     ...parameters(components, route.params, "path"),
     ...parameters(components, route.query, "query"),
     ...(route.isAudited ? [auditReason] : []),
+    ...(route.takesRanges ? partHeaders : []),
     ...(makesMessages.has(operationId) ? [idempotencyKey] : []),
   ]
   return {
@@ -397,7 +422,9 @@ function operation(components: Components, operationId: string, route: Route, li
         "200",
         {
           description: "Done",
-          ...(counted && { headers: countedHeaders }),
+          ...((counted || route.takesRanges) && {
+            headers: { ...(counted && countedHeaders), ...(route.takesRanges && headerRefs(contentHeaders)) },
+          }),
           content: route.produces
             ? Object.fromEntries(route.produces.map(type => [type, {}]))
             : { "application/json": { schema: components.add(route.reply, "output") } },

@@ -28,8 +28,8 @@ export const permissions = {
   "messages.send": { granted: true, allows: "Write, and change what one wrote" },
   "messages.read": { granted: true, allows: "Read what was written" },
   "messages.manage": { granted: false, allows: "Delete what others wrote; pin messages; write in spite of slow mode" },
-  "messages.embed_links": { granted: true, allows: "Kept for clients: embeds" },
-  "messages.attach_files": { granted: true, allows: "Kept for clients: files in messages" },
+  "messages.embed_links": { granted: true, allows: "Show embeds in messages; bots may without it" },
+  "messages.attach_files": { granted: true, allows: "Upload files, and show them in messages" },
   "messages.mention_everyone": {
     granted: false,
     allows: "Notify everybody by @everyone, whoever is online by @here, and the members of any role",

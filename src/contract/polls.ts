@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
+import { isVisible, omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineRoute } from "./registry.ts"
 
@@ -44,7 +44,7 @@ export const PollResults = z
   .meta({ id: "PollResultsResponse" })
 export type PollResults = z.infer<typeof PollResults>
 
-const visible = (max: number) => text(1, max).refine(value => value.trim() !== "", "must not be blank")
+const visible = (max: number) => text(1, max).refine(isVisible, "must not be blank")
 
 const given = {
   question: visible(limits.pollQuestion),
@@ -56,7 +56,7 @@ const given = {
   duration_hours: omittable(z.int().min(1).max(limits.pollHours)).describe("Without it, until somebody closes it"),
   allow_multiple_choice: omittable(z.boolean()),
   results_visibility: omittable(ResultsVisibility).describe(
-    "Who may see how often each option was chosen: everybody (`always`, unless told), who has voted, or nobody before the end",
+    "Who may see how often each option was chosen: everybody (`always`, unless told), who has voted, also after the end (`after_vote`), or everybody after the end (`after_end`). An event is the same for all who hear it: it has the counts only when everybody may see them",
   ),
 }
 
@@ -135,18 +135,19 @@ export const closePoll = defineRoute({
   auth: "user",
   params: byPoll,
   reply: Poll,
-  fails: [...unseen, "not_poll_creator", "poll_ended"],
+  fails: [...unseen, "not_poll_creator", "cannot_message", "poll_ended"],
 })
 
 export const deletePoll = defineRoute({
   method: "DELETE",
   path: "/polls/:poll_id",
-  summary: "Delete a poll that the caller created, with all votes; its message stays",
+  summary:
+    "Delete a poll that the caller created, with all votes; its message goes with it unless that shows something else",
   tag: "Polls",
   auth: "user",
   params: byPoll,
   reply: Success,
-  fails: [...unseen, "not_poll_creator"],
+  fails: [...unseen, "not_poll_creator", "cannot_message"],
 })
 
 export const routes = { createPoll, getPoll, getPollResults, votePoll, closePoll, deletePoll }

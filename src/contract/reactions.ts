@@ -49,7 +49,7 @@ export const removeReaction = defineRoute({
   params: byEmoji,
   takesRest: true,
   reply: Success,
-  fails: [...notFound, "message_not_found", "invalid_emoji"],
+  fails: [...notFound, "cannot_message", "message_not_found", "invalid_emoji"],
 })
 
 export const listReactions = defineRoute({

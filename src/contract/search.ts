@@ -23,7 +23,7 @@ export const searchChannel = defineRoute({
   params: z.object({ channel_id: Snowflake }),
   query: z.object({ content: text(1, limits.searchQuery), limit }),
   reply: z.array(Message),
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "search_too_short"],
 })
 
 export const searchMessages = defineRoute({

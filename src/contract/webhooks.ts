@@ -1,6 +1,16 @@
 import { z } from "zod"
 import { Embeds } from "./embeds.ts"
-import { HttpUrl, omittable, queryFlag, Seconds, Snowflake, SnowflakeInput, Success, text } from "./fields.ts"
+import {
+  HttpUrl,
+  isVisible,
+  omittable,
+  queryFlag,
+  Seconds,
+  Snowflake,
+  SnowflakeInput,
+  Success,
+  text,
+} from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineEvent, defineRoute } from "./registry.ts"
 
@@ -44,10 +54,12 @@ const AvatarUrl = z
   .union([z.literal(""), HttpUrl])
   .describe('An http or https address that is no private network\'s; `""`: none')
 
+const WebhookName = text(limits.webhookName.min, limits.webhookName.max).refine(isVisible, "must not be blank")
+
 export const WebhookInput = z
   .object({
     channel_id: SnowflakeInput,
-    name: text(limits.webhookName.min, limits.webhookName.max).describe("Kept as it is"),
+    name: WebhookName.describe("Kept as it is"),
     avatar_url: omittable(AvatarUrl),
   })
   .meta({ id: "WebhookCreateRequest" })
@@ -56,7 +68,7 @@ export type WebhookInput = z.output<typeof WebhookInput>
 export const WebhookPatch = z
   .object({
     channel_id: omittable(SnowflakeInput).describe("Another channel of the same server"),
-    name: omittable(text(limits.webhookName.min, limits.webhookName.max)),
+    name: omittable(WebhookName),
     avatar_url: omittable(AvatarUrl),
   })
   .meta({ id: "WebhookUpdateRequest" })
@@ -65,7 +77,9 @@ export type WebhookPatch = z.output<typeof WebhookPatch>
 export const WebhookMessage = z
   .object({
     content: omittable(text(0, limits.webhookMessageCharacters)),
-    username: omittable(text(0, limits.webhookUsername)).describe("Instead of the webhook's name, for this message"),
+    username: omittable(
+      text(0, limits.webhookUsername).refine(name => name === "" || isVisible(name), "must not be blank"),
+    ).describe("Instead of the webhook's name, for this message"),
     avatar_url: omittable(AvatarUrl).describe("Instead of the webhook's, for this message"),
     embeds: omittable(Embeds),
     thread_id: omittable(SnowflakeInput).describe("There are no threads: it has no effect"),
@@ -184,7 +198,7 @@ export const executeWebhook = defineRoute({
   path: "/webhooks/:webhook_id/:token",
   mount: "both",
   summary:
-    "Send a message through a webhook. The header Idempotency-Key makes a repeat answer the first message; slow mode and auto-moderation do not hold here",
+    "Send a message through a webhook. The header Idempotency-Key makes a repeat answer the first message, as long as the webhook stays in its channel; slow mode and auto-moderation do not hold here",
   tag: "Webhooks",
   auth: "public",
   isGated: false,

@@ -60,8 +60,8 @@ function likeness(text: string, pairs: ReadonlyMap<string, number>, other: strin
 }
 
 /** How alike the message is to those before it, each compared when somebody first asks. */
-const likenesses = perMessage(({ content, now }) => {
-  const { text } = recentPost("0", now, content)
+const likenesses = perMessage(judged => {
+  const { text } = recentPost("0", judged.now, judged.text ?? judged.content)
   const pairs = pairsOf(text)
   const known = new Map<RecentPost, number>()
   return (post: RecentPost): number => {

@@ -52,6 +52,27 @@ const trips = (type: AutomodRuleType, config: object) => {
   return (content: string, more: Partial<Judged> = {}) => found(one, content, more) !== undefined
 }
 
+test("what stands beside a text is judged with it, and makes nothing of the text better", () => {
+  const beside = (text: string, more = "all of this is quite harmless, and there is very much of it") => ({
+    content: `${text}\n${more}`,
+    text,
+  })
+  const of =
+    (type: AutomodRuleType, config: object) =>
+    (said: { content: string; text: string }, more = {}) =>
+      trips(type, config)(said.content, { ...said, ...more })
+  const word = of("keyword", { keywords: ["bad"] })
+  expect([word(beside("bad")), word(beside("good", "bad")), word(beside("good"))]).toEqual([true, true, false])
+  const pattern = of("regex", { patterns: [{ pattern: "^bad$", name: "bad" }] })
+  expect([pattern(beside("bad")), pattern(beside("good"))]).toEqual([true, false])
+  const caps = of("caps_percentage", { max_percentage: 70, min_length: 5 })
+  expect([caps(beside("LOUD WORDS")), caps(beside("quiet words"))]).toEqual([true, false])
+  // What was posted before is known by its text.
+  const recent = ["1", "2"].map(id => recentPost(id, now - 1_000, "buy this"))
+  const spam = of("message_spam", { duplicate_threshold: 3 })
+  expect([spam(beside("buy this"), { recent }), spam(beside("hello"), { recent })]).toEqual([true, false])
+})
+
 describe("keyword", () => {
   test("whole words, in any case of letters, whatever the script", () => {
     const isBad = trips("keyword", { keywords: ["bad", "straße", "çok kötü", "@evil", "плохо", "İstanbul", "c++"] })

@@ -18,7 +18,10 @@ export type Scores = Readonly<Record<string, number>> | null
 
 /** A message that somebody sends, or is about to make of one that he sent. */
 export interface Judged {
+  /** All that it says. */
   readonly content: string
+  /** Its text alone, which is compared with others, and which nothing beside it makes better; undefined: that is all of it. */
+  readonly text?: string | undefined
   readonly channel_id: Snowflake
   /** Of the author; his membership's. */
   readonly roles: readonly Snowflake[]
@@ -91,13 +94,16 @@ export const isAbout = (rule: AutomodRule, { channel_id, roles }: Pick<Judged, "
 /** Which rules a message breaks. `rules` stand in their order; the first that is broken is the last, unless it says `check_all`. */
 export function judge(rules: readonly AutomodRule[], judged: Judged): Verdict {
   const broken: Broken[] = []
+  const { text, content } = judged
+  const alone = text === undefined || text === content ? undefined : { ...judged, content: text }
   for (const rule of rules) {
     if (!isAbout(rule, judged)) continue
     if (isUnasked(rule, judged)) {
       const others = rules.filter(other => isAbout(other, judged) && isUnasked(other, judged))
       return { broken: [], unasked: [...new Set(others.map(backendOf))] }
     }
-    const match = matcherOf(rule)(judged)
+    const matcher = matcherOf(rule)
+    const match = matcher(judged) ?? (alone && matcher(alone))
     if (!match) continue
     broken.push({ rule, ...match, ...(match.metadata && { metadata: bounded(match.metadata) }) })
     if (!rule.check_all) break

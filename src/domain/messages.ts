@@ -1,3 +1,4 @@
+import { embedTexts, type Embed } from "../contract/embeds.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import type { PollInput } from "../contract/polls.ts"
@@ -5,7 +6,7 @@ import { avatarPath } from "../contract/users.ts"
 import type { LinkTo } from "./attachments.ts"
 import { shownBadges } from "./badges.ts"
 import { secondsOf } from "./snowflake.ts"
-import { newPoll, pollObject, pollResults } from "./polls.ts"
+import { newPoll, pollObject, pollResults, textOf } from "./polls.ts"
 import { shownReactions } from "./reactions.ts"
 import type { Actor, MessageState, UploadFacts } from "./states.ts"
 
@@ -50,7 +51,7 @@ export function messageObject(
   return shown
 }
 
-function avatarOf(message: Readonly<MessageState>): string | null {
+export function avatarOf(message: Readonly<MessageState>): string | null {
   if (message.webhook_id) return message.webhook_avatar_url ?? null
   return message.author_bot ? null : avatarPath(message.author_id)
 }
@@ -99,5 +100,61 @@ export const named = ({ username, bot = false, badges }: Readonly<Actor>) => ({
   author_badges: badges,
 })
 
-/** Whether there is nothing to see in a text. */
-export const isBlank = (content: string) => content.trim() === ""
+/** A message with its author as he is called by now, as far as somebody has looked. */
+export const withAuthor = (
+  message: Readonly<MessageState>,
+  author: Readonly<Actor> | undefined,
+): Readonly<MessageState> => (author?.id === message.author_id ? { ...message, ...named(author) } : message)
+
+const isBlank = (content: string) => content.trim() === ""
+
+/** Why there would be nothing to see in a message; undefined: there is something. */
+export function nothingIn({
+  content = "",
+  attachments = [],
+  embeds = [],
+  poll,
+}: {
+  readonly content?: string | undefined
+  readonly attachments?: readonly unknown[] | undefined
+  readonly embeds?: readonly unknown[] | undefined
+  readonly poll?: unknown
+}): "empty_message" | "invalid_content" | undefined {
+  if (!isBlank(content) || attachments.length > 0 || poll || embeds.some(holdsAnything)) return undefined
+  return content === "" ? "empty_message" : "invalid_content"
+}
+
+/** Whether an embed has anything but its type and blank texts. */
+function holdsAnything(embed: unknown): boolean {
+  const open = Object.entries(embed as object).flatMap(([key, value]) => (key === "type" ? [] : [value as unknown]))
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next === "number" || (typeof next === "string" && !isBlank(next))) return true
+    if (typeof next === "object" && next !== null) for (const one of Object.values(next)) open.push(one)
+  }
+  return false
+}
+
+/** All that a message says, for those who judge texts; what leads somewhere is read, too. */
+export const wordsOf = ({
+  content,
+  embeds,
+  attachments,
+  poll,
+}: {
+  readonly content: string
+  readonly embeds?: readonly unknown[] | null | undefined
+  readonly attachments?: readonly { readonly filename: string }[] | null | undefined
+  readonly poll?: Pick<PollInput, "question" | "options"> | null | undefined
+}): string =>
+  [
+    content,
+    ...((embeds ?? []) as readonly Embed[]).flatMap(embed => [
+      ...embedTexts(embed),
+      ...[embed.url, embed.author?.url, embed.provider?.url].filter(url => url !== undefined),
+    ]),
+    ...(attachments ?? []).map(({ filename }) => filename),
+    ...(poll ? [textOf(poll)] : []),
+  ]
+    .filter(part => part !== "")
+    .join("\n")

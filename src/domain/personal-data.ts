@@ -447,12 +447,6 @@ export const personalTables: Readonly<Record<string, PersonalTable>> = {
     given: ["channel_id", "user_id", "since_id", "message_id", "visible_id", "gaps"],
     atPurge: "erased",
   },
-  message_tallies: {
-    his: ["author_id"],
-    key: { channel_id: "bigint", author_id: "bigint", upto_id: "bigint" },
-    given: ["channel_id", "author_id", "upto_id", "count"],
-    atPurge: "kept",
-  },
   direct_channels: {
     his: ["user_id", "other_id"],
     key: { id: "bigint" },
@@ -507,6 +501,10 @@ export const otherTables: Readonly<
   message_search: { why: "What messages are found by, made of them at any time; it goes with them" },
   message_search_backlog: { why: "Which messages are to be read for searches; gone within minutes" },
   message_search_rebuild: { why: "How far the making of message_search has come" },
+  message_tallies: {
+    why: "How many messages stretches of a channel hold, counted from these, which are given",
+    columns: { author_id: "Whose are counted: the messages say so themselves, and no index leads to his alone" },
+  },
   migrations: { why: "What the database looks like" },
   oauth_states: {
     why: "Sign-ins under way at a provider, of nobody known yet; gone after ten minutes",

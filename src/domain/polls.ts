@@ -29,10 +29,6 @@ export function newPoll(
 export const textOf = ({ question, options }: Pick<PollInput, "question" | "options">): string =>
   [question, ...options].join("\n")
 
-/** What a message says, with its poll. */
-export const withTextOf = (poll: PollInput | undefined, content: string): string =>
-  poll ? [content, textOf(poll)].join("\n") : content
-
 /** Whether it takes no votes any more, at a moment in Unix milliseconds. */
 export const isEnded = ({ ended_at, ends_at }: Readonly<PollState>, nowMs: number): boolean =>
   ended_at !== null || (ends_at !== null && ends_at * 1000 <= nowMs)
@@ -84,7 +80,7 @@ export function pollObject(poll: Readonly<PollState>, message_id: Snowflake, now
   }
 }
 
-/** @param votes what the reader voted for; in events, which are the same for everybody, nothing */
+/** @param votes what the reader voted for; in events, which are the same for everybody, nothing: they show what everybody may see */
 export function pollResults(
   poll: Readonly<PollState>,
   message_id: Snowflake,
@@ -94,7 +90,7 @@ export function pollResults(
   const shown = pollObject(poll, message_id, nowMs)
   const { results_visibility } = poll
   const isVisible =
-    results_visibility === "always" || shown.is_ended || (results_visibility === "after_vote" && votes.length > 0)
+    results_visibility === "always" || (results_visibility === "after_end" ? shown.is_ended : votes.length > 0)
   return {
     poll: shown,
     options: shown.options.map((option, i) => ({

@@ -7,6 +7,8 @@ test("emoji of every shape, names and custom ones are taken as they are written"
   const pictures = ["👍", "👍🏽", "❤️", "❤", "👨‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "1️⃣", "#️⃣", "👩🏽‍❤️‍💋‍👨🏿"]
   // As many write them: without a selector, with some of them, with one too many.
   pictures.push("1\u20e3", "🏳\u200d🌈", "👁\u200d🗨\ufe0f", "🕵\u200d♂", "👍\ufe0f")
+  // Or want the text, not the picture.
+  pictures.push("❤\ufe0e", "☺\ufe0e", "👁\ufe0e\u200d🗨", "1\ufe0e\u20e3")
   const names = [
     "thumbsup",
     ":thumbsup:",
@@ -40,7 +42,12 @@ test("what is no emoji is refused", () => {
     "a\u0000",
     "a\nb",
     "\u202eabc",
-    "☺\ufe0e",
+    "☺\ufe0e\ufe0e",
+    "☺\ufe0f\ufe0e",
+    "☺\ufe0e\ufe0f",
+    "👍\ufe0e",
+    "1\ufe0e",
+    "\ufe0e",
     "♔",
     "👍\u200d",
     "👍\ufe0f\ufe0f",

@@ -20,6 +20,8 @@ const name = new RegExp(`^(?::${word}:|${word})$`, "v")
 const recommended = new RegExp("^(?!\\p{Emoji_Modifier})\\p{RGI_Emoji}$", "v")
 /** Where a selector belongs: after what is drawn as text without one. */
 const textual = /(?=\p{Emoji})\P{Emoji_Presentation}(?!\p{Emoji_Modifier})/gu
+/** One that asks for the text itself belongs there, too. */
+const asText = /(?<=(?=\p{Emoji})\P{Emoji_Presentation})\ufe0e(?!\p{Emoji_Modifier})/gu
 /** A selector that selects nothing, or selects again. */
 const idle = /(?<!\p{Emoji})\ufe0f/u
 
@@ -36,7 +38,7 @@ export function givenEmoji(text: string): GivenEmoji | undefined {
 
 /** Many write an emoji without its selectors, or with one too many. */
 const isPicture = (text: string): boolean =>
-  !idle.test(text) && recommended.test(text.replaceAll("\ufe0f", "").replace(textual, "$&\ufe0f"))
+  !idle.test(text) && recommended.test(text.replace(asText, "").replaceAll("\ufe0f", "").replace(textual, "$&\ufe0f"))
 
 /** What an emoji is among those of a message, however it was written. */
 export const emojiKey = ({ id, text }: GivenEmoji): string => id ?? text

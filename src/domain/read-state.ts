@@ -72,6 +72,8 @@ export interface Readers {
   readonly byUser: Map<Snowflake, Reader>
   /** By how far they have read, and then by user. */
   readonly ordered: Reader[]
+  /** How far they have read, in order: what is searched most lies together. */
+  readonly ends: number[]
   /** Where their reading began, in order. */
   readonly beginnings: number[]
   /** Where gaps of theirs begin, in order, and where they end. A message lies in as many as have begun before it and not ended. */
@@ -103,6 +105,7 @@ export function readersOf(all: Iterable<Reader>, isCurrent = false): Readers {
   return {
     byUser,
     ordered,
+    ends: ordered.map(({ visible }) => visible),
     beginnings: ordered.map(({ since }) => since).toSorted(byPlace),
     gapBeginnings: ordered.flatMap(beginningsOf).toSorted(byPlace),
     gapEnds: ordered.flatMap(endsOf).toSorted(byPlace),
@@ -111,7 +114,10 @@ export function readersOf(all: Iterable<Reader>, isCurrent = false): Readers {
 }
 
 /** Somebody has read further, or something for the first time. */
-export function noteReader({ byUser, ordered, beginnings, gapBeginnings, gapEnds }: Readers, reader: Reader): void {
+export function noteReader(
+  { byUser, ordered, ends, beginnings, gapBeginnings, gapEnds }: Readers,
+  reader: Reader,
+): void {
   const before = byUser.get(reader.user)
   byUser.set(reader.user, reader)
   if (before)
@@ -124,6 +130,7 @@ export function noteReader({ byUser, ordered, beginnings, gapBeginnings, gapEnds
     0,
     reader,
   )
+  exchange(ends, before ? [before.visible] : [], [reader.visible])
   exchange(beginnings, before ? [before.since] : [], [reader.since])
   exchange(gapBeginnings, before ? beginningsOf(before) : [], beginningsOf(reader))
   exchange(gapEnds, before ? endsOf(before) : [], endsOf(reader))
@@ -149,7 +156,7 @@ function holds({ since, visible, gaps }: Reader, place: number): boolean {
 export function countReaders(
   readers: Readonly<{
     byUser: ReadonlyMap<Snowflake, Readonly<Reader>>
-    ordered: readonly Readonly<Reader>[]
+    ends: readonly number[]
     beginnings: readonly number[]
     gapBeginnings: readonly number[]
     gapEnds: readonly number[]
@@ -157,11 +164,11 @@ export function countReaders(
   message: Snowflake,
   author: Snowflake,
 ): number {
-  const { byUser, ordered, beginnings, gapBeginnings, gapEnds } = readers
-  if (ordered.length === 0) return 0
+  const { byUser, ends, beginnings, gapBeginnings, gapEnds } = readers
+  if (ends.length === 0) return 0
   const place = placeOf(message)
   const began = countBelow(beginnings, place)
-  const ended = first(ordered.length, i => ordered[i]!.visible < place)
+  const ended = countBelow(ends, place)
   const hidden = countBelow(gapBeginnings, place) - countBelow(gapEnds, place)
   const own = byUser.get(author)
   return began - ended - hidden - (own && holds(own, place) ? 1 : 0)
@@ -187,8 +194,15 @@ export function someReaders(
   return found
 }
 
-const countBelow = (ascending: readonly number[], value: number): number =>
-  first(ascending.length, i => ascending[i]! < value)
+function countBelow(ascending: readonly number[], value: number): number {
+  let [low, high] = [0, ascending.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (ascending[middle]! < value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
 
 /** Of so many places in order the first that is not below what is looked for. */
 function first(count: number, isBelowAt: (i: number) => boolean): number {

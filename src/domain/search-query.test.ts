@@ -26,9 +26,16 @@ test("words, phrases and what is not wanted", () => {
 test("scripts without blanks are found by pairs, and by single characters", () => {
   expect(textOf("北京烤鸭")).toBe("('北京'<1>'京烤'<1>'烤鸭')")
   expect(textOf("北京")).toBe("('北京')")
-  expect(textOf("北")).toBe("('北':*)")
+  expect(textOf("北")).toBe("('=北')")
   expect(textOf("iPhone買う")).toBe("('iphone'<1>'買う')")
   expect(tokensOf("北京 x").map(({ word }) => word)).toEqual(["北京", "京", "x"])
+})
+
+test("of a phrase the index is asked for its words, in any order", () => {
+  const looseOf = (query: string) => queryText(readQuery(query, now), { authors: null, mentioned: [] }, noStems, true)
+  expect(looseOf('one "in order" "iPhone買"')).toBe("('one')&('in'&'order')&('iphone'&'=買')")
+  expect(looseOf('one -"in order" -two')).toBe("('one')&!('two')")
+  expect(looseOf('-"in order"')).toBe(null)
 })
 
 test("operators are taken out of the words, in any case and with quotes", () => {
@@ -135,6 +142,7 @@ test("a message becomes its words with their places, and its facts", () => {
     "=embed",
   ])
     expect(text).toContain(`'${lexeme}'`)
+  expect(vectorText(source("北京"), wordsOf(source("北京")), noStems)).toContain("'=京'")
   for (const word of ["embedded", "song", "ogg", "which", "this"]) expect(text).toContain(`'${word}':`)
   expect(text).not.toContain("'=hi'")
   expect(scopeFacts({ servers: ["5"], channels: ["7"], participant: "9" })).toEqual([":s5", ":c7", ":d9"])

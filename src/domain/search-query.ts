@@ -109,7 +109,8 @@ function termText({ tokens, isExact, isExcluded }: Term, stemsOf: (word: string)
   if (needed.length === 1 && !isExact && !first!.isLast) {
     const stems = stemsOf(first!.word)
     text = any(new Set([first!.word, ...stems, ...stems.map(factOf.stem)]))
-  } else
+  } else if (needed.length === 1 && first!.isLast) text = any([factOf.character(first!.word)])
+  else
     text = `(${needed
       .map((token, i) => {
         const before = needed[i - 1]
@@ -133,14 +134,25 @@ export interface Facts {
   readonly mentioned: readonly (readonly Snowflake[])[]
 }
 
-/** As PostgreSQL reads a `tsquery`; null: whatever it is. */
+/** All that the index of words knows of a term: of a phrase its words, whatever their order. Null: it knows nothing. */
+function looseText(term: Term, stemsOf: (word: string) => readonly string[]): string | null {
+  const text = termText(term, stemsOf)
+  if (!/<\d+>/.test(text)) return text
+  if (term.isExcluded) return null
+  return text
+    .replace(/<\d+>/g, "&")
+    .replace(/'([^']+)':\*/g, (_, character: string) => quoted(factOf.character(character)))
+}
+
+/** As PostgreSQL reads a `tsquery`; null: whatever it is. @param isLoose what the index finds by itself; phrases have to be looked for in that */
 export function queryText(
   query: SearchQuery,
   { authors, mentioned }: Facts,
   stemsOf: (word: string) => readonly string[],
+  isLoose = false,
 ): string | null {
   const parts = [
-    ...query.terms.map(term => termText(term, stemsOf)),
+    ...query.terms.flatMap(term => (isLoose ? looseText : termText)(term, stemsOf) ?? []),
     ...(authors ? [any(authors.map(factOf.author))] : []),
     ...mentioned.map(ids => any(ids.map(factOf.mention))),
     ...query.has.map(what => quoted(factOf.has(what))),

@@ -1,4 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
+import { stretchesOf } from "./search-stretches.ts"
 import type { MessageState } from "./states.ts"
 
 /**
@@ -27,6 +28,8 @@ const unspaced =
   "\\p{scx=Han}\\p{scx=Hira}\\p{scx=Kana}\\p{scx=Hang}\\p{scx=Bopo}\\p{scx=Thai}\\p{scx=Laoo}\\p{scx=Khmr}\\p{scx=Mymr}"
 // Shared signs such as digits belong to every script by `scx`: only letters and marks make a run.
 const runs = new RegExp(`((?:(?=[\\p{L}\\p{M}])[${unspaced}])+)|((?:(?!(?=[\\p{L}\\p{M}])[${unspaced}])[^])+)`, "gu")
+
+const inRun = new RegExp(`^(?=[\\p{L}\\p{M}])[${unspaced}]`, "u")
 
 /** Longer words count by their beginnings. */
 const longestWord = 64
@@ -80,6 +83,8 @@ export const factOf = {
   has: (what: string) => `:h${what}`,
   pinned: ":p",
   stem: (stem: string) => `=${stem}`,
+  /** One of a run without blanks, whose words are pairs. */
+  character: (character: string) => `=${character}`,
 } as const
 
 export const searchable = ["link", "image", "file", "embed", "video", "audio", "attachment"] as const
@@ -131,7 +136,11 @@ function textsOf(message: SearchSource): string[] {
 }
 
 function factsOf(message: SearchSource): Set<string> {
-  const facts = new Set<string>([factOf.channel(message.channel_id), factOf.author(message.author_id)])
+  const facts = new Set<string>([
+    factOf.channel(message.channel_id),
+    factOf.author(message.author_id),
+    ...stretchesOf(message.id),
+  ])
   if (message.server_id !== null) facts.add(factOf.server(message.server_id))
   for (const user of message.participants ?? []) facts.add(factOf.participant(user))
   for (const [, id] of (message.content ?? "").matchAll(/<@!?([1-9]\d{0,18})>/g)) facts.add(factOf.mention(id!))
@@ -182,6 +191,7 @@ export function vectorText(
   for (const [word, places] of words) {
     placed.push(`'${word}':${places.slice(0, 255).join(",")}`)
     for (const stem of stemsOf(word)) if (stem !== word) bare.add(factOf.stem(stem))
+    if (inRun.test(word)) for (const character of word) bare.add(factOf.character(character))
   }
   return [...placed, ...[...bare].map(fact => `'${fact}'`)].join(" ")
 }
