@@ -1,11 +1,8 @@
 /**
- * The topology of a cluster: how many shards, which processes, who waits how long for whom, and every bound.
+ * The topology of a cluster: which processes, who waits how long for whom, and every bound.
  * Durations are milliseconds, sizes are bytes. All hosts of one cluster must run with the same values.
  */
 export const clusterConfig = {
-  /** An id carries its shard in ten bits, so this number never changes. */
-  shards: 1024,
-
   processes: {
     /** Web workers per host; null: one per core, at least two. `WORKERS` overrides it. */
     web: null as number | null,
@@ -119,7 +116,39 @@ export const clusterConfig = {
    * much is sent, this takes no more than a `share` of one connection's time, until the index has been behind for `mostBehind`: then as much
    * as it needs. More than `waiting` wait in the database instead of in memory.
    */
-  search: { gatherFor: 250, batch: 500, waiting: 20_000, share: 0.04, mostBehind: 600_000 },
+  search: {
+    gatherFor: 250,
+    batch: 500,
+    waiting: 20_000,
+    share: 0.04,
+    mostBehind: 600_000,
+    /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
+    few: 2_000,
+    fewOfPhrases: 8_000,
+    /** Messages that one page looks at otherwise, before the next one goes on; the same for phrases. */
+    looks: 4_000,
+    looksForPhrases: 1_500,
+    /**
+     * What matches anywhere is looked at first. If less than one in so many of it stands where the caller may read, the index is
+     * asked with his places: if they are so few with all of them at once, else for each by itself.
+     */
+    strangers: 50,
+    fewPlaces: 8,
+    /** Servers and conversations that are looked through by their own lists where only places and dates are asked for, and messages of theirs at once. */
+    places: 300,
+    step: 500,
+    /** Newest texts of a channel that are found before they are indexed; texts that are looked through before the index is asked. */
+    tail: 100,
+    texts: 2_000,
+    /** Where a pattern is too short for that index: most texts in one statement, and in all. */
+    textsAtOnce: 16_000,
+    mostTexts: 64_000,
+    /** Of one user a worker carries out one search at a time: so many more of his wait, and of all users. */
+    waitingOfOne: 3,
+    mostWaiting: 100,
+    /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeout`. */
+    within: 2_500,
+  },
 
   http: {
     bodyBytes: 256 * 1024,

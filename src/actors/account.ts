@@ -9,6 +9,7 @@ import { secondsAt } from "../domain/clock.ts"
 import { limitsOf } from "../domain/tiers.ts"
 import type { UserState } from "../domain/states.ts"
 import { privateUser, shownUser } from "../storage/users.ts"
+import type { DirectCommands } from "./direct.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import { tell, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { becoming, endedSessions } from "./sign-in.ts"
@@ -43,7 +44,12 @@ export interface AccountCommands {
   giveBadge(input: { badge: string }): { badges: string[] }
   takeBadge(input: { badge: string }): { badges: string[] }
   /** Tells these what the user looks like now (N3). */
-  announce(input: { people: readonly Snowflake[]; servers: readonly Snowflake[] }): void
+  announce(input: {
+    people: readonly Snowflake[]
+    servers: readonly Snowflake[]
+    /** Workers of the version before leave them out. */
+    directs?: readonly Snowflake[]
+  }): void
   /** Told by the home of somebody whom this user lists. */
   otherChanged(input: { other: ShownUser }): void
 }
@@ -125,7 +131,7 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
   },
 
   announce: {
-    turn({ state: user }, { people, servers }) {
+    turn({ state: user }, { people, servers, directs = [] }) {
       const shown = shownUser(user)
       return {
         publish: [
@@ -138,6 +144,12 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
           ...servers.map(server =>
             tell<unknown, unknown, ServerCommands, "memberChanged">({ kind: "server" }, server, {
               type: "memberChanged",
+              user: shown,
+            }),
+          ),
+          ...directs.map(direct =>
+            tell<unknown, unknown, DirectCommands, "participantChanged">({ kind: "direct" }, direct, {
+              type: "participantChanged",
               user: shown,
             }),
           ),

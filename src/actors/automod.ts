@@ -259,8 +259,15 @@ export interface Classified {
   readonly scores?: Readonly<Partial<Record<ClassifierBackend, Scores>>> | undefined
 }
 
-/** Instead of a message: it was refused, or nothing is decided before these have said what they think of the text. */
-export type Held = { readonly refused: Refusal } | { readonly unasked: readonly ClassifierBackend[] }
+/** Nothing is decided before these have said what they think of a text. */
+interface Unasked {
+  readonly unasked: readonly ClassifierBackend[]
+  /** The text; homes of the version before leave it out. */
+  readonly content?: string
+}
+
+/** Instead of a message: it was refused, or it waits. */
+export type Held = { readonly refused: Refusal } | Unasked
 
 /** Facts that judging a message takes. */
 export function judgingNeeds(server: Server, channel: Snowflake, author: Snowflake): readonly Need<ServerState>[] {
@@ -282,7 +289,10 @@ function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<
 interface Judged {
   readonly author: Actor
   readonly caller: Readonlied<MemberState>
+  /** All that it says. */
   readonly content: string
+  /** Its text alone, where there may be more. */
+  readonly text?: string
   /** The message that is edited. */
   readonly edited?: Snowflake
   readonly classified: Classified
@@ -321,11 +331,12 @@ interface Sanction {
 }
 
 /** What the rules make of a message; undefined: nothing. */
-function judging(subject: Judging): Sanction | { readonly unasked: readonly ClassifierBackend[] } | undefined {
-  const { server, channel, now, author, caller, content, edited, classified } = subject
+function judging(subject: Judging): Sanction | Unasked | undefined {
+  const { server, channel, now, author, caller, content, text, edited, classified } = subject
   if (server.automod.length === 0 || holds(server, caller, "server.automod")) return undefined // AM2
   const { broken, unasked } = judge(rulesOf(server), {
     content,
+    text,
     channel_id: channel,
     roles: caller.roles,
     edited,
@@ -334,7 +345,7 @@ function judging(subject: Judging): Sanction | { readonly unasked: readonly Clas
     scores: classified.scores ?? {},
     now,
   })
-  if (unasked.length > 0) return { unasked }
+  if (unasked.length > 0) return { unasked, content }
   if (broken.length === 0) return undefined
   const consequences = consequencesOf(broken, rule => spares(server, rule, caller))
   // A door that does not understand the answer is told by the refusal alone.

@@ -1,6 +1,6 @@
 import { channelCreate } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import type { PublicUser } from "../contract/users.ts"
+import type { PublicUser, ShownUser } from "../contract/users.ts"
 import { directObject, directRow, notesObject, type DirectRow } from "../domain/directs.ts"
 import type { ServerState } from "../domain/states.ts"
 import { insertDirect, newDirectState } from "../storage/directs.ts"
@@ -8,6 +8,7 @@ import { forgetPair } from "./direct-privacy.ts"
 import type { RelationshipCommands } from "./relationships.ts"
 import { defineActor, tell } from "./runtime/actor.ts"
 import { serverHome } from "./server.ts"
+import { renameInTails } from "./tails.ts"
 import { toUser } from "./viewers.ts"
 
 /**
@@ -24,6 +25,8 @@ export interface DirectCommands {
    * was taken before stands in the logs.
    */
   relationChanged(input: { isShutting?: boolean }): { heard: true }
+  /** Told by the home of one of the two: what is remembered of what he wrote bears his name. */
+  participantChanged(input: { user: ShownUser }): void
 }
 
 export const directActor = defineActor<ServerState, ServerState, DirectCommands>({
@@ -65,5 +68,13 @@ export const directActor = defineActor<ServerState, ServerState, DirectCommands>
     },
 
     relationChanged: forgetPair, // D2
+
+    participantChanged: {
+      forListeners: true,
+      turn: (_, { user }) => ({
+        remember: draft => renameInTails(draft, user.id, user.username, user.badges),
+        reply: undefined,
+      }),
+    },
   },
 })

@@ -1,6 +1,8 @@
 import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
 import { messageDelete, messageDeleteBulk } from "../contract/messages.ts"
+import { msOf } from "../domain/snowflake.ts"
 import type { ChannelState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteMessage, messageKey } from "../storage/messages.ts"
 import { mayIn, requirePermissionIn, requireViewer } from "./access.ts"
@@ -44,7 +46,7 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
           { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
         )
       return {
-        ...together(deleting([found], goneFrom(server, found)), isHis ? undefined : { write: [noted()] }),
+        ...together(deleting(channel, [found], goneFrom(server, found), now), isHis ? undefined : { write: [noted()] }),
         reply: { deleted: true },
       }
     },
@@ -52,10 +54,10 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
 
   deleteMessagesOf: {
     needs: ({ message_ids }, { id, home }) => deletionNeeds(home, id, message_ids),
-    turn({ state: channel, home: server }, { author, message_ids }) {
+    turn({ state: channel, home: server, now }, { author, message_ids }) {
       const found = those(server, channel.id, message_ids).filter(({ author_id }) => author_id === author)
       if (found.length === 0) return { reply: { deleted: 0 } }
-      return { ...deleting(found, allGone(server, channel.id, found)), reply: { deleted: found.length } }
+      return { ...deleting(channel, found, allGone(server, channel.id, found), now), reply: { deleted: found.length } }
     },
   },
 
@@ -75,7 +77,7 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
         { messages: { old: found.map(({ id }) => id), new: null } },
       )
       return {
-        ...together(deleting(found, allGone(server, channel.id, found)), { write: [noted] }),
+        ...together(deleting(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
         reply: { deleted: found.length },
       }
     },
@@ -93,14 +95,29 @@ export const deletionNeeds = (server: Server, channel: Snowflake, ids: readonly 
   ...(ids.some(id => server.messages.get(messageKey(channel, id))?.pinned_at) ? [pins(channel)] : []),
 ]
 
+/** Whether slow mode may have to know yet that its author posted then: whoever deletes what he said waits as long as before. */
+const maySlow = (channel: Readonlied<ChannelState>, { id }: Known, now: number): boolean =>
+  channel.slowmode_seconds > 0 && now - msOf(id) < limits.slowmodeSeconds * 1000
+
 /** The end of messages of one channel, whoever decides on it: all that is of them goes with them. `told`: what is said of it. */
-export const deleting = (found: readonly Known[], told: readonly Publication[]): Parts =>
+export const deleting = (
+  channel: Readonlied<ChannelState>,
+  found: readonly Known[],
+  told: readonly Publication[],
+  now: number,
+): Parts =>
   together(
     {
       apply: draft => {
         for (const one of found) forget(draft, one)
       },
-      write: found.map(({ channel_id, id, nonce }) => deleteMessage({ channel_id, id, nonce })),
+      write: found.map(one =>
+        deleteMessage({
+          channel_id: one.channel_id,
+          id: one.id,
+          isLeft: one.nonce !== null || maySlow(channel, one, now),
+        }),
+      ),
       publish: [...told, ...filesLeft(...found)],
     },
     reactorsGone(...found),

@@ -2,7 +2,7 @@ import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { messageUpdate, type Message } from "../contract/messages.ts"
 import { secondsAt } from "../domain/clock.ts"
-import { isBlank, messageObject, named } from "../domain/messages.ts"
+import { messageObject, named, nothingIn, wordsOf } from "../domain/messages.ts"
 import type { Actor, ChannelState, MessageState, ServerState } from "../domain/states.ts"
 import { messageKey, updateContent } from "../storage/messages.ts"
 import { requireFreeIn, requireViewer } from "./access.ts"
@@ -38,11 +38,22 @@ export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEd
       if (found.author_id !== user) throw fail("not_author")
       requireOpen(server)
       requireFreeIn(server, channel.id, caller, "messages.send", now)
-      if (isBlank(content)) throw fail("empty_message")
+      const nothing = nothingIn({ content })
+      if (nothing) throw fail(nothing)
+      const { embeds, attachments, poll } = found
+      const asked = poll && { ...poll, options: poll.options.map(({ text }) => text) }
+      const words = wordsOf({ content, embeds, attachments, poll: asked })
       const known = author ?? { id: user, username: found.author_username, badges: found.author_badges }
       return moderating(
         context,
-        { author: known, caller, content, edited: message_id, classified: { classifiers, scores } },
+        {
+          author: known,
+          caller,
+          content: words,
+          text: content,
+          edited: message_id,
+          classified: { classifiers, scores },
+        },
         () => {
           const edited: MessageState = {
             ...found,
@@ -63,7 +74,7 @@ export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEd
           }
         },
         // What the text became was never seen; the message goes with it.
-        () => deleting([found], goneFrom(server, found, { automod: true })),
+        () => deleting(channel, [found], goneFrom(server, found, { automod: true }), now),
       )
     },
   },

@@ -4,8 +4,7 @@ import { limits } from "../contract/limits.ts"
 import { messageCreate, type Message } from "../contract/messages.ts"
 import type { PollInput } from "../contract/polls.ts"
 import { holdsMessages, slowmodeWait } from "../domain/channels.ts"
-import { isBlank, messageObject, named, newMessage } from "../domain/messages.ts"
-import { withTextOf } from "../domain/polls.ts"
+import { messageObject, named, newMessage, nothingIn, wordsOf } from "../domain/messages.ts"
 import type { Actor, ChannelState, MemberState, MessageState, ServerState, UploadFacts } from "../domain/states.ts"
 import { insertFullMessage, insertMessage, messageKey, nonceKey } from "../storage/messages.ts"
 import { insertUploadUse } from "../storage/uploads.ts"
@@ -82,9 +81,11 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
           },
         }
       const files = requireSendable(server, channel, caller, { author, ...shown }, now)
+      const text = shown.content ?? ""
+      const words = wordsOf({ ...shown, content: text, attachments: files })
       return moderating(
         context,
-        { author, caller, content: withTextOf(shown.poll, shown.content ?? ""), classified: { classifiers, scores } },
+        { author, caller, content: words, text, classified: { classifiers, scores } },
         () => {
           const place = { channel_id: channel.id, server_id: server.participants === null ? server.id : null }
           const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // C1
@@ -111,9 +112,10 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
   },
 
   requireUpload: {
-    needs: ({ user }) => [member(user)],
+    needs: ({ user }, { home }) => [member(user), ...pair(home)],
     turn({ state: channel, home: server, now }, { user }) {
       const caller = requireViewer(server, channel.id, user)
+      requireOpen(server)
       requireFreeIn(server, channel.id, caller, "messages.attach_files", now)
       if (!holdsMessages(channel)) throw fail("not_a_text_channel")
       return { reply: { allowed: true } }
@@ -134,10 +136,8 @@ function requireSendable(
   if (!holdsMessages(channel)) throw fail("not_a_text_channel")
   if (attachments.length > limits.attachmentsPerMessage) throw fail("too_many_attachments")
   if (embeds.length > limits.embedsPerMessage) throw fail("too_many_embeds")
-  if (attachments.length + embeds.length === 0 && !poll) {
-    if (content === "") throw fail("empty_message")
-    if (isBlank(content)) throw fail("invalid_content")
-  }
+  const nothing = nothingIn({ content, attachments, embeds, poll })
+  if (nothing) throw fail(nothing)
   if (attachments.length > 0) requireFreeIn(server, channel.id, caller, "messages.attach_files", now)
   if (embeds.length > 0 && !author.bot) requireFreeIn(server, channel.id, caller, "messages.embed_links", now)
   const files = attachments.map(file => {

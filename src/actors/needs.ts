@@ -214,15 +214,13 @@ const lastPostFacts: NeedKind<ServerState, number> = {
   name: "lastPost",
   keep: 1_000,
   map: home => home.lastPosts,
-  async load(storage, _server, keys) {
+  async load(storage, _server, keys, _home, now) {
     const found = new Map<string, number>()
     // Slow mode looks back six hours at most. The database's own clock plays no part: ids carry the time.
-    const since = firstIdAt(Date.now() - limits.slowmodeSeconds * 1000)
-    for (const key of keys) {
-      const [channel, author] = key.split(":")
-      const id = await storage.messages.lastPost(channel!, author!, since)
-      if (id !== undefined) found.set(key, msOf(id))
-    }
+    const since = firstIdAt(now - limits.slowmodeSeconds * 1000)
+    for (const [channel, authors] of byChannel(keys))
+      for (const [author, id] of await storage.messages.lastPosts(channel, authors, since))
+        found.set(lastPostKey(channel, author), msOf(id))
     return found
   },
 }
@@ -233,18 +231,22 @@ const recentPostsFacts: NeedKind<ServerState, readonly RecentPost[]> = {
   name: "recentPosts",
   keep: 1_000,
   map: home => home.recentPosts,
-  async load(storage, _server, keys) {
-    const found = new Map<string, readonly RecentPost[]>()
-    const since = firstIdAt(Date.now() - limits.automod.windowSeconds * 1000)
-    for (const key of keys) {
-      const [channel, author] = key.split(":")
-      const posts = await storage.automod.recentPosts(channel!, author!, since, limits.automod.postsRemembered)
-      if (posts.length > 0)
-        found.set(
-          key,
-          posts.map(({ id, content }) => recentPost(id, msOf(id), content)),
-        )
-    }
+  async load(storage, _server, keys, _home, now) {
+    const found = new Map<string, RecentPost[]>()
+    const since = firstIdAt(now - limits.automod.windowSeconds * 1000)
+    for (const [channel, authors] of byChannel(keys))
+      for (const { author_id, id, content } of await storage.automod.recentPosts(
+        channel,
+        authors,
+        since,
+        limits.automod.postsRemembered,
+      )) {
+        const key = lastPostKey(channel, author_id)
+        const post = recentPost(id, msOf(id), content)
+        const posts = found.get(key)
+        if (posts) posts.push(post)
+        else found.set(key, [post])
+      }
     return found
   },
 }

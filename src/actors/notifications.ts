@@ -8,7 +8,7 @@ import {
   insertNotification,
   noticeKey,
   markAllNotificationsRead,
-  markNotificationRead,
+  markNotificationsRead,
 } from "../storage/notifications.ts"
 import { notificationChoices, wantsToKnow, type NotificationDefault } from "./notification-levels.ts"
 import { needOf, type ActorKind, type NeedKind } from "./runtime/actor.ts"
@@ -87,7 +87,7 @@ export const notificationCommands: ActorKind<UserState, UserState, NotificationC
         apply: draft => {
           draft.notifications.set(notification_id, { read: true })
         },
-        write: [markNotificationRead({ id: notification_id })],
+        write: [markNotificationsRead({ ids: [notification_id] })],
         publish: [notificationUpdate.to(userOnly(user.id), { id: notification_id, read: true })],
         reply: { read: true },
       }

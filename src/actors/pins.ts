@@ -2,8 +2,8 @@ import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { messageUpdate } from "../contract/messages.ts"
-import { messageObject } from "../domain/messages.ts"
-import type { ChannelState, MessageState, ServerState } from "../domain/states.ts"
+import { messageObject, withAuthor } from "../domain/messages.ts"
+import type { Actor, ChannelState, MessageState, ServerState } from "../domain/states.ts"
 import { messageKey } from "../storage/messages.ts"
 import { setPinned } from "../storage/pins.ts"
 import { requirePermissionIn, requireViewer } from "./access.ts"
@@ -20,12 +20,16 @@ import { toViewers } from "./viewers.ts"
  *   P2  Of two pins the later one has the later time.
  */
 export interface PinCommands {
-  pinMessage(input: Deed & { message_id: Snowflake }): { changed: boolean }
-  unpinMessage(input: Deed & { message_id: Snowflake }): { changed: boolean }
+  pinMessage(input: Input): { changed: boolean }
+  unpinMessage(input: Input): { changed: boolean }
 }
 
 type Context = TurnContext<ServerState, ChannelState>
-type Input = Deed & { message_id: Snowflake }
+type Input = Deed & {
+  message_id: Snowflake
+  /** Of the message, as he is called by now: of who is no member its home is not told. Workers of the version before leave it out. */
+  author?: Actor | undefined
+}
 
 export const pinCommands: ActorKind<ServerState, ChannelState, PinCommands>["commands"] = {
   pinMessage: {
@@ -68,11 +72,11 @@ function pinnable(
 
 function changed(
   { state: channel, home: server, now, newId, linkTo }: Context,
-  { user, reason, message_id }: Input,
+  { user, reason, message_id, author }: Input,
   found: Readonlied<MessageState>,
   pinned_at: number | null,
 ) {
-  const after = { ...found, pinned_at } as MessageState
+  const after = { ...withAuthor(found, author), pinned_at } as MessageState
   const isPinned = pinned_at !== null
   return {
     apply: (draft: ServerState) => keep(draft, after),

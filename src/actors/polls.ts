@@ -4,7 +4,7 @@ import { expirePoll, purgePoll } from "../contract/jobs.ts"
 import { messageUpdate } from "../contract/messages.ts"
 import type { Poll, PollInput, PollResults } from "../contract/polls.ts"
 import { secondsAt } from "../domain/clock.ts"
-import { messageObject } from "../domain/messages.ts"
+import { messageObject, nothingIn, withAuthor } from "../domain/messages.ts"
 import { chosenOptions, isEnded, newPoll, pollObject, pollResults, textOf, withVote } from "../domain/polls.ts"
 import type { Actor, ChannelState, MessageState, PollState, ServerState } from "../domain/states.ts"
 import { messageKey } from "../storage/messages.ts"
@@ -14,6 +14,7 @@ import { mayIn, mayView, requireFreeIn, requireMember } from "./access.ts"
 import { judgingNeeds, moderating, type Classified, type Held } from "./automod.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
+import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
 import { member, message, pollVote } from "./needs.ts"
 import { together } from "./parts.ts"
 import type { ActorKind, Publication, Readonlied, TurnContext } from "./runtime/actor.ts"
@@ -35,7 +36,7 @@ export interface PollCommands {
    * Ends a poll whose time is over; nothing happens to any other. `there`: whether there is such a poll; `left`: milliseconds that
    * it goes on by this home's clock.
    */
-  expirePoll(input: { message_id: Snowflake; poll_id: Snowflake }): { there: boolean; left?: number }
+  expirePoll(input: Omit<ByPoll, "user">): { there: boolean; left?: number }
 }
 
 interface ByPoll {
@@ -43,6 +44,8 @@ interface ByPoll {
   /** The poll's, as the door found it. */
   message_id: Snowflake
   poll_id: Snowflake
+  /** Of the message, as he is called by now: of who is no member its home is not told. */
+  author?: Actor | undefined
 }
 
 type Server = Readonlied<ServerState>
@@ -73,7 +76,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
         () => {
           const poll = newPoll(asked, author.id, { now, newId })
           return {
-            ...together(change(context, found, poll), pollBegins(poll, found)),
+            ...together(change(context, withAuthor(found, author), poll), pollBegins(poll, found)),
             reply: pollObject(poll, message_id, now),
           }
         },
@@ -116,27 +119,35 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
   },
 
   closePoll: {
-    needs: needsMessage,
+    needs: (input, context) => [...needsMessage(input, context), ...pair(context.home)],
     turn(context, input) {
       const { state: channel, home: server, now } = context
       const { found, poll } = visible(server, channel.id, input, now)
       if (poll.created_by !== input.user) throw fail("not_poll_creator")
+      requireOpen(server)
       if (isEnded(poll, now)) throw fail("poll_ended")
       return { ...ending(context, found, poll, secondsAt(now)), reply: ended(poll, secondsAt(now), found.id, now) }
     },
   },
 
   deletePoll: {
-    needs: needsMessage,
+    needs: (input, { id, home }) => [member(input.user), ...pair(home), ...deletionNeeds(home, id, [input.message_id])],
     turn(context, input) {
       const { state: channel, home: server, now } = context
       const { found, poll } = visible(server, channel.id, input, now)
       if (poll.created_by !== input.user) throw fail("not_poll_creator")
-      const { apply, write, publish } = change(context, found, null)
+      requireOpen(server)
+      const { content, attachments, embeds } = found
+      const isAll = nothingIn({
+        content: content ?? "",
+        attachments: attachments ?? [],
+        embeds: embeds ?? [],
+      })
       return {
-        apply,
-        write: [...write, deletePoll({ id: poll.id })],
-        publish: [...publish, purgePoll.at({ poll_id: poll.id }, { key: `purge:${poll.id}` })],
+        ...together(isAll ? deleting(channel, [found], goneFrom(server, found), now) : change(context, found, null), {
+          write: [deletePoll({ id: poll.id })],
+          publish: [purgePoll.at({ poll_id: poll.id }, { key: `purge:${poll.id}` })],
+        }),
         reply: { deleted: true },
       }
     },
@@ -144,14 +155,14 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
 
   expirePoll: {
     needs: ({ message_id }, { id }) => [message(id, message_id)],
-    turn(context, { message_id, poll_id }) {
+    turn(context, { message_id, poll_id, author }) {
       const { state: channel, home: server, now } = context
       const found = server.messages.get(messageKey(channel.id, message_id))
       const poll = found?.poll
       if (!found || poll?.id !== poll_id) return { reply: { there: false } }
       if (poll.ended_at !== null || poll.ends_at === null) return { reply: { there: true } } // PO2
       if (!isEnded(poll, now)) return { reply: { there: true, left: poll.ends_at * 1000 - now } }
-      return { ...ending(context, found, poll, poll.ends_at), reply: { there: true } }
+      return { ...ending(context, withAuthor(found, author), poll, poll.ends_at), reply: { there: true } }
     },
   },
 }
@@ -188,12 +199,12 @@ function mayRead(server: Server, channel: Snowflake, user: Snowflake, now: numbe
 function visible(
   server: Server,
   channel: Snowflake,
-  { user, message_id, poll_id }: ByPoll,
+  { user, message_id, poll_id, author }: ByPoll,
   now: number,
 ): { found: Known; poll: Readonly<PollState> } {
   const found = server.messages.get(messageKey(channel, message_id))
   if (!found || found.poll?.id !== poll_id || !mayRead(server, channel, user, now)) throw fail("poll_not_found")
-  return { found, poll: found.poll }
+  return { found: withAuthor(found, author), poll: found.poll }
 }
 
 const voteOf = (server: Server, { poll_id, user }: ByPoll): readonly Snowflake[] =>

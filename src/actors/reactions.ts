@@ -84,8 +84,9 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
   },
 
   removeReaction: {
-    needs: ({ user, message_id, emoji }, { id }) => [
+    needs: ({ user, message_id, emoji }, { id, home }) => [
       member(user),
+      ...pair(home),
       message(id, message_id),
       reactor(id, message_id, user, emojiKey(emoji)),
     ],
@@ -93,6 +94,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
       requireViewer(server, channel.id, user)
       const found = server.messages.get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
+      requireOpen(server)
       const taken = takenBack(server, found, user, emojiKey(emoji), emoji.text)
       if (!taken) return { reply: { changed: false } }
       return {

@@ -19,7 +19,7 @@ import {
 } from "../domain/read-state.ts"
 import { compareIds } from "../domain/snowflake.ts"
 import type { ChannelState, ServerState, UserState } from "../domain/states.ts"
-import { markNotificationRead } from "../storage/notifications.ts"
+import { markNotificationsRead } from "../storage/notifications.ts"
 import { putReadState, stretch, tallyMessages } from "../storage/read-state.ts"
 import type { Write } from "../storage/write.ts"
 import { mayView, requirePermissionIn, requireViewer } from "./access.ts"
@@ -58,20 +58,21 @@ export interface ReadStateCommands {
   }): { marked: number; retell?: number }
   /** Counts messages from before they were counted, some thousands at a time. */
   countMessages(input: object): void
-  /** Others are told how far somebody has read, where that waited. */
-  tellAck(input: { user: Snowflake }): { told: boolean }
+  /** Others are told how far somebody has read, where that waited; `isShown`: he still shows it. */
+  tellAck(input: { user: Snowflake; isShown: boolean }): { told: boolean }
 }
 
-/** In the order in which was asked; `by`: places in `readers`, of a message of whoever asks. */
+/** Who has read messages, in the order in which was asked. It goes with every page, so it is short. */
 export interface ReadMarks {
-  readonly marks: readonly {
-    readonly count: number
-    readonly read: boolean
-    readonly by: readonly number[]
-    /** The channel shows nobody who has read or received anything. */
-    readonly isHidden?: true
-  }[]
+  /** How many others have read each. */
+  readonly counts: readonly number[]
+  /** Whoever asks has read what is not above it, and what he wrote. */
+  readonly upTo: Snowflake
+  /** Of what he wrote, where somebody has read it: its place, and places in `readers`. */
+  readonly named: readonly (readonly [message: number, readers: readonly number[]])[]
   readonly readers: readonly Snowflake[]
+  /** The channel shows nobody who has read or received anything. */
+  readonly isHidden?: true
 }
 
 /** Others are told at most once in so many milliseconds how far somebody has read a channel. */
@@ -109,7 +110,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const forgetCount = (draft: ServerState) => void draft.ackRanges.delete(counted)
       if (compareIds(message_id, after) <= 0) return { remember: forgetCount, reply: { marked: 0 } } // E1
 
-      const isShown = isOwnShown && channel.read_receipts_enabled // E3
+      const isShown = isOwnShown && channel.read_receipts_enabled && !isShut(server) // E3
       const state = readOn(before, beginning, { message_id, isShown })
       const telling =
         marked > 0 && isShown && !isBulk && isToldToOthers(server) ? whenTold(server, key, now) : undefined
@@ -148,11 +149,12 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
 
   tellAck: {
     needs: ({ user }, { id, home }) => [member(user), ...pair(home), readState(id, user)],
-    turn({ state: channel, home: server, now }, { user }) {
+    turn({ state: channel, home: server, now }, { user, isShown }) {
       const key = readStateKey(channel.id, user)
       const waiting = server.toldAcks.get(key)?.waiting
       if (waiting === undefined) return { reply: { told: false } }
-      const isTold = channel.read_receipts_enabled && isReader(server, channel, user) && isToldToOthers(server)
+      const isTold =
+        isShown && channel.read_receipts_enabled && isReader(server, channel, user) && isToldToOthers(server)
       return {
         remember: draft => noteTold(draft, key, { at: now }),
         publish: isTold ? toOthers(server, channel.id, user, waiting) : [],
@@ -178,7 +180,7 @@ export function readMarks(
   user: Snowflake,
   messages: Unmarked,
 ): Pick<Effects<ServerState, ReadMarks>, "remember" | "reply"> {
-  const read = readUpTo(home.readStates.get(readStateKey(channel.id, user)), beginningFor(home, user)!)
+  const upTo = readUpTo(home.readStates.get(readStateKey(channel.id, user)), beginningFor(home, user)!)
   const loaded = channel.read_receipts_enabled ? home.readers.get(channel.id)! : nobody // E3
   const renewed = loaded.isCurrent ? undefined : upToDate(home, channel.id, loaded)
   const current = renewed ?? loaded
@@ -187,16 +189,12 @@ export function readMarks(
     if (!places.has(reader)) places.set(reader, places.size)
     return places.get(reader)!
   }
-  const marks = messages.map(({ id, author_id }) => {
-    const count = countReaders(current, id, author_id)
-    const isNamed = author_id === user && count > 0
-    return {
-      count,
-      read: author_id === user || compareIds(id, read) <= 0,
-      by: isNamed ? someReaders(current, id, author_id, limits.readersNamed).map(placeIn) : [],
-      ...(!channel.read_receipts_enabled && { isHidden: true as const }),
-    }
-  })
+  const counts = messages.map(({ id, author_id }) => countReaders(current, id, author_id))
+  const named = messages.flatMap(({ id, author_id }, i) =>
+    author_id === user && counts[i]! > 0
+      ? [[i, someReaders(current, id, author_id, limits.readersNamed).map(placeIn)] as const]
+      : [],
+  )
   return {
     remember: draft => {
       const kept = renewed ?? draft.readers.get(channel.id)
@@ -205,7 +203,13 @@ export function readMarks(
       draft.readers.delete(channel.id)
       draft.readers.set(channel.id, kept)
     },
-    reply: { marks, readers: [...places.keys()] },
+    reply: {
+      counts,
+      upTo,
+      named,
+      readers: [...places.keys()],
+      ...(!channel.read_receipts_enabled && { isHidden: true as const }),
+    },
   }
 }
 
@@ -294,6 +298,9 @@ export interface ReadMentionCommands {
   readMentions(input: { channel_id: Snowflake; upto: Snowflake }): void
 }
 
+/** Of more notifications that are read at once a session is told in one event. */
+const mostToldOfEach = 25
+
 const mentionsKey = (channel: Snowflake, upto: Snowflake) => `${channel}:${upto}`
 export const mentionFacts: NeedKind<UserState, readonly Snowflake[]> = {
   name: "mentions",
@@ -315,13 +322,17 @@ export const readMentionCommands: ActorKind<UserState, UserState, ReadMentionCom
     turn({ state: user }, { channel_id, upto }) {
       const key = mentionsKey(channel_id, upto)
       const unread = (user.mentions.get(key) ?? []).filter(id => !user.notifications.get(id)?.read)
+      if (unread.length === 0) return { remember: draft => void draft.mentions.delete(key), reply: undefined }
       return {
         remember: draft => void draft.mentions.delete(key),
         apply: draft => {
           for (const id of unread) draft.notifications.set(id, { read: true })
         },
-        write: unread.map(id => markNotificationRead({ id })),
-        publish: unread.map(id => notificationUpdate.to(userOnly(user.id), { id, read: true })),
+        write: [markNotificationsRead({ ids: unread })],
+        publish:
+          unread.length > mostToldOfEach
+            ? [notificationUpdate.to(userOnly(user.id), { ids: unread, read: true })]
+            : unread.map(id => notificationUpdate.to(userOnly(user.id), { id, read: true })),
         reply: undefined,
       }
     },

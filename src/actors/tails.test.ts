@@ -112,6 +112,18 @@ test("the heaviest that one person may send fills a home no further than its bou
   for (const sent of state.nonces.values()) expect(sent).not.toMatchObject({ embeds: expect.anything() as unknown })
 })
 
+test("what is remembered of somebody who has left is no older in a tail than the tail", async () => {
+  const { state, read, tail, page } = scene()
+  const sent = messageAt(begin)
+  keep(state, sent)
+  read()
+  await tail([{ ...sent, author_username: "renamed" }])
+  // As a reaction does.
+  const known = state.messages.get(messageKey(channel_id, sent.id))!
+  keep(state, { ...known, reactions: [] })
+  expect(page()!.messages.map(({ author_username }) => author_username)).toEqual(["renamed"])
+})
+
 test("what ordinary messages take has no bound but their number", () => {
   const { state, home } = scene()
   for (let i = 0; i < 2_000; i++) {

@@ -13,6 +13,7 @@ import {
   type PagePlace,
   type Tail,
 } from "../domain/tails.ts"
+import { messageKey } from "../storage/messages.ts"
 import { noteRename, readMessages } from "./renames.ts"
 import { needOf, type Moment, type NeedKind, type Readonlied } from "./runtime/actor.ts"
 
@@ -53,6 +54,7 @@ export const tailFacts: NeedKind<ServerState, Tail> = {
             else dropFromTail(tail, id)
           for (const [user, { author_username, author_badges }] of renames)
             renameInTail(tail, user, author_username, author_badges)
+          renameAsIn(tail, home)
           // Meanwhile its readers may have gone, or the channel.
           if (home.historyReads.has(channel)) home.tails.set(channel, tail)
         })
@@ -62,6 +64,16 @@ export const tailFacts: NeedKind<ServerState, Tail> = {
     }
     return new Map()
   },
+}
+
+/** What is remembered may be older than the tail, into which it comes when it changes. */
+function renameAsIn({ messages }: Readonly<Tail>, home: ServerState): void {
+  for (const { channel_id, id, author_username, author_badges, author_bot = false } of messages) {
+    const key = messageKey(channel_id, id)
+    const known = home.messages.get(key)
+    if (known && known.author_username !== author_username)
+      home.messages.set(key, { ...known, author_username, author_badges, author_bot })
+  }
 }
 
 /** What a reader's page needs: a channel that was read just now is worth its place in memory. */

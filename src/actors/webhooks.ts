@@ -7,7 +7,7 @@ import { changesOf, type Changes } from "../domain/audit.ts"
 import { viewersHolding } from "../domain/audience.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import { sameHash } from "../domain/hashes.ts"
-import { isBlank } from "../domain/messages.ts"
+import { nothingIn } from "../domain/messages.ts"
 import { secondsOf } from "../domain/snowflake.ts"
 import type { ChannelState, MessageState, ServerState, WebhookState } from "../domain/states.ts"
 import { executionObject, isPublicUrl, listedWebhook, webhookObject } from "../domain/webhooks.ts"
@@ -225,8 +225,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
       const { username = "", avatar_url = "", embeds = [] } = shown
       if (!holdsMessages(server.channels.get(channel_id)!)) throw fail("not_a_text_channel")
       if (embeds.length > limits.embedsPerMessage) throw fail("too_many_embeds")
-      if (content === "" && embeds.length === 0) throw fail("empty_message")
-      if (content !== "" && isBlank(content)) throw fail("invalid_content")
+      const nothing = nothingIn({ content, embeds })
+      if (nothing) throw fail(nothing)
       requirePublic(avatar_url)
       const message: MessageState & { webhook_id: Snowflake; webhook_name: string } = {
         id: newId(),

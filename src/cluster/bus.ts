@@ -72,7 +72,9 @@ export class Bus {
   readonly #options: BusOptions
   readonly #handlers = new Map<string, Handler>()
   readonly #notices = new Map<string, (body: never, from: string) => void>()
-  readonly #pending = new Map<string, Pending>()
+  /** By id, those who asked first come first: the same may be asked several times at once, and each time is answered. */
+  readonly #pending = new Map<string, Pending[]>()
+  #pendingCount = 0
   readonly #outgoing = new Map<string, Outgoing[]>()
   readonly #sweeper: Timer
   #ids = 0
@@ -83,7 +85,7 @@ export class Bus {
   }
 
   get pending(): number {
-    return this.#pending.size
+    return this.#pendingCount
   }
 
   newId(): string {
@@ -110,15 +112,19 @@ export class Bus {
 
   /** Asks another worker. Rejects with a `Failure`, with `Moved`, or with `Gone`. */
   request<Reply>(worker: string, kind: string, body: unknown, timeout: number, id = this.newId()): Promise<Reply> {
-    if (this.#pending.size >= this.#options.maxPending)
+    if (this.#pendingCount >= this.#options.maxPending)
       return Promise.reject(fail("unavailable", { retry_after: 1, extra: { reason: "bus full" } }))
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, {
+      const pending = {
         worker,
         expiresAt: this.#options.clock.monotonic() + timeout,
         resolve: resolve as (body: unknown) => void,
         reject,
-      })
+      }
+      const others = this.#pending.get(id)
+      if (others) others.push(pending)
+      else this.#pending.set(id, [pending])
+      this.#pendingCount++
       this.#send(worker, ["ask", id, this.#options.self, kind, timeout, body])
     })
   }
@@ -136,17 +142,18 @@ export class Bus {
 
   /** A worker was declared dead: what was asked of it will not be answered. */
   forget(worker: string): void {
-    for (const [id, pending] of this.#pending)
-      if (pending.worker === worker) {
-        this.#pending.delete(id)
-        pending.reject(new Gone(worker))
-      }
+    this.#rejectThose(
+      pending => pending.worker === worker,
+      () => new Gone(worker),
+    )
   }
 
   close(): void {
     this.#sweeper.stop()
-    for (const { worker, reject } of this.#pending.values()) reject(new Gone(worker))
-    this.#pending.clear()
+    this.#rejectThose(
+      () => true,
+      ({ worker }) => new Gone(worker),
+    )
   }
 
   #take(message: Wire): void {
@@ -169,10 +176,21 @@ export class Bus {
     }
   }
 
-  #settle(id: string): Pending | undefined {
-    const pending = this.#pending.get(id)
-    this.#pending.delete(id)
-    return pending
+  /** Whose answer it is of those who asked the same does not matter: it is the answer to what all of them asked. */
+  #settle(id: string, isMeant: (pending: Pending) => boolean = () => true): Pending | undefined {
+    const all = this.#pending.get(id)
+    const at = all ? all.findIndex(isMeant) : -1
+    if (at < 0) return undefined
+    const [settled] = all!.splice(at, 1)
+    if (all!.length === 0) this.#pending.delete(id)
+    this.#pendingCount--
+    return settled
+  }
+
+  #rejectThose(isMeant: (pending: Pending) => boolean, reason: (pending: Pending) => Error): void {
+    for (const id of this.#pending.keys())
+      for (let pending = this.#settle(id, isMeant); pending; pending = this.#settle(id, isMeant))
+        pending.reject(reason(pending))
   }
 
   async #answer(id: string, from: string, kind: string, timeout: number, body: unknown): Promise<void> {
@@ -220,17 +238,17 @@ export class Bus {
     const { clock, trouble } = this.#options
     if (cause !== undefined) trouble(cause)
     for (const { message, until } of outgoing)
-      if (message[0] === "ask") this.#settle(message[1])?.reject(new Gone(worker, { cause }))
+      if (message[0] === "ask")
+        this.#settle(message[1], pending => pending.worker === worker)?.reject(new Gone(worker, { cause }))
       else if (message[0] !== "notice" && cause !== undefined && clock.monotonic() < until)
         clock.after(resendAfter, () => this.#send(worker, message, until))
   }
 
   #sweep(): void {
     const now = this.#options.clock.monotonic()
-    for (const [id, pending] of this.#pending)
-      if (pending.expiresAt <= now) {
-        this.#pending.delete(id)
-        pending.reject(fail("unavailable", { retry_after: 1, extra: { reason: "no answer in time" } }))
-      }
+    this.#rejectThose(
+      ({ expiresAt }) => expiresAt <= now,
+      () => fail("unavailable", { retry_after: 1, extra: { reason: "no answer in time" } }),
+    )
   }
 }

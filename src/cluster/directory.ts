@@ -14,6 +14,7 @@ export interface ShardOwner {
  */
 export class Directory {
   readonly #owners = new Map<number, ShardOwner>()
+  #numbers: readonly number[] = []
   readonly #load: (shards?: readonly number[]) => Promise<readonly ShardOwner[]>
   readonly #clock: Clock
   readonly #refresh: (shard: number) => Promise<void>
@@ -28,9 +29,14 @@ export class Directory {
     this.#clock = clock
   }
 
-  /** All that are known. */
-  get shards(): IterableIterator<number> {
-    return this.#owners.keys()
+  /** All that there are, once all were read. */
+  get shards(): readonly number[] {
+    return this.#numbers
+  }
+
+  /** Whether there is none of that number: ids have room for more than a cluster need have. */
+  lacks(shard: number): boolean {
+    return this.#numbers.length > 0 && !this.#owners.has(shard)
   }
 
   ownerOf(shard: number): string | null | undefined {
@@ -52,6 +58,7 @@ export class Directory {
   async loadAll(): Promise<readonly ShardOwner[]> {
     const rows = await this.#load()
     this.learn(rows)
+    this.#numbers = rows.map(({ shard }) => shard)
     return rows
   }
 

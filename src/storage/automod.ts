@@ -109,16 +109,19 @@ export const automodStorage = (sql: Sql) => ({
         ${roles.includes(server) ? sql`` : sql`AND roles && ${[...roles]}::bigint[]`} LIMIT ${limit})`
   },
 
-  /** An author's latest in a channel since `since`, the oldest first. */
+  /** The latest of authors in a channel since `since`, so many of each, the oldest first. */
   async recentPosts(
     channel: Snowflake,
-    author: Snowflake,
+    authors: readonly Snowflake[],
     since: Snowflake,
     limit: number,
-  ): Promise<{ id: Snowflake; content: string }[]> {
-    const rows = await sql<{ id: Snowflake; content: string }[]>`
-      SELECT id, content FROM messages WHERE channel_id = ${channel} AND id > ${since} AND author_id = ${author} AND content IS NOT NULL
-      ORDER BY id DESC LIMIT ${limit}`
+  ): Promise<{ author_id: Snowflake; id: Snowflake; content: string }[]> {
+    const rows = await sql<{ author_id: Snowflake; id: Snowflake; content: string }[]>`
+      SELECT t.author_id, posted.id, posted.content FROM unnest(${[...authors]}::bigint[]) AS t (author_id), LATERAL (
+        SELECT m.id, m.content FROM messages m
+        WHERE m.channel_id = ${channel} AND m.id > ${since} AND m.author_id = t.author_id AND m.content IS NOT NULL
+        ORDER BY m.id DESC LIMIT ${limit}) AS posted
+      ORDER BY posted.id DESC`
     return rows.toReversed()
   },
 

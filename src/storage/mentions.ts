@@ -89,6 +89,19 @@ export const mentionsStorage = (sql: Sql) => ({
       WHERE message_id > ${after} AND message_id < ${before} ORDER BY message_id LIMIT ${limit}`
   },
 
+  /**
+   * Deletes some of what people were notified of with a message that is gone; of one that is being deleted it waits for that.
+   * @returns how many rows
+   */
+  async purgeGone(channel: Snowflake, message: Snowflake, limit: number): Promise<number> {
+    const { count } = await sql`
+      WITH there AS MATERIALIZED (
+        SELECT FROM messages WHERE channel_id = ${channel} AND id = ${message} AND NOT deleted FOR SHARE)
+      DELETE FROM notifications WHERE NOT EXISTS (SELECT FROM there) AND id = ANY(ARRAY(
+        SELECT id FROM notifications WHERE channel_id = ${channel} AND message_id = ${message} LIMIT ${limit}))`
+    return count
+  },
+
   /** Whoever it mentions is notified. */
   async end(channel: Snowflake, message: Snowflake): Promise<void> {
     await sql`DELETE FROM message_mentions WHERE channel_id = ${channel} AND message_id = ${message}`

@@ -37,9 +37,9 @@ export const insertNotification = defineWrite<NotificationRow>(
   { notifications_message: "again" },
 )
 
-export const markNotificationRead = defineWrite<{ id: Snowflake }>(
-  "markNotificationRead",
-  (sql, rows) => sql`UPDATE notifications SET read = true WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+export const markNotificationsRead = defineWrite<{ ids: readonly Snowflake[] }>(
+  "markNotificationsRead",
+  (sql, rows) => sql`UPDATE notifications SET read = true WHERE id = ANY(${rows.flatMap(({ ids }) => ids)}::bigint[])`,
 )
 
 export const markAllNotificationsRead = defineWrite<{ user_id: Snowflake }>(
@@ -71,7 +71,7 @@ export const notificationsStorage = (sql: Sql) => ({
   async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
     const { count } = await sql`
       DELETE FROM notifications WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM notifications WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit}))`
+        SELECT ctid FROM notifications WHERE channel_id = ANY(${[...channels]}::bigint[]) AND message_id IS NOT NULL LIMIT ${limit}))`
     return count
   },
 

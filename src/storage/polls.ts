@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { shardOf } from "../domain/snowflake.ts"
-import type { PollState } from "../domain/states.ts"
+import type { Actor, PollState } from "../domain/states.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
 
@@ -61,11 +61,19 @@ export const putPollVote = defineWrite<{ poll_id: Snowflake; user_id: Snowflake;
 export const voteKey = (poll: Snowflake, user: Snowflake) => `${poll}:${user}`
 
 export const pollsStorage = (sql: Sql) => ({
-  /** Where a poll is. */
-  async find(id: Snowflake): Promise<{ channel_id: Snowflake; message_id: Snowflake } | undefined> {
-    const [row] = await sql<{ channel_id: Snowflake; message_id: Snowflake }[]>`
-      SELECT channel_id, message_id FROM polls WHERE id = ${id} AND NOT gone`
-    return row
+  /** Where a poll is, and whom its message is by as he is called by now. */
+  async find(
+    id: Snowflake,
+  ): Promise<{ channel_id: Snowflake; message_id: Snowflake; author: Actor | undefined } | undefined> {
+    const [row] = await sql<{ channel_id: Snowflake; message_id: Snowflake; author: Actor | null }[]>`
+      SELECT p.channel_id, p.message_id,
+        CASE WHEN u.id IS NOT NULL
+          THEN json_build_object('id', u.id::text, 'username', u.username, 'bot', u.bot, 'badges', u.badges) END AS author
+      FROM polls p
+      LEFT JOIN messages m ON m.channel_id = p.channel_id AND m.id = p.message_id
+      LEFT JOIN users u ON u.id = m.author_id
+      WHERE p.id = ${id} AND NOT p.gone`
+    return row && { ...row, author: row.author ?? undefined }
   },
 
   /**

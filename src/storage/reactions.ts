@@ -29,7 +29,7 @@ export const putReaction = defineWrite<ReactionRow>("putReaction", (sql, rows) =
         AND r.channel_id = t.channel_id AND r.message_id = t.message_id AND r.emoji = t.emoji AND r.user_id = t.user_id),
     come AS (
       INSERT INTO reactors (channel_id, message_id, emoji, user_id, reacted_at) SELECT * FROM t WHERE reacted_at IS NOT NULL
-      ON CONFLICT DO NOTHING)
+      ON CONFLICT (channel_id, message_id, emoji, user_id) DO UPDATE SET reacted_at = excluded.reacted_at)
     UPDATE messages SET reactions = m.reactions::json
     FROM unnest(${column(messages, "channel_id")}::bigint[], ${column(messages, "message_id")}::bigint[],
       ${messages.map(row => (row.reactions.length === 0 ? null : JSON.stringify(row.reactions))) as string[]}::text[]) AS m (channel_id, id, reactions)
@@ -56,7 +56,6 @@ type ReactionUse = ReactionPlace & Pick<ReactionRow, "user_id">
 export type MessagePlace = Pick<ReactionRow, "channel_id" | "message_id">
 
 export const reactionsStorage = (sql: Sql) => ({
-  /** When a user used an emoji on a message, in Unix seconds. */
   /** Those of these reactions that are there. */
   async among(uses: readonly ReactionUse[]): Promise<ReactionUse[]> {
     return sql<ReactionUse[]>`

@@ -48,6 +48,13 @@ interface Wanted extends IdSpan {
   readonly limit: number
 }
 
+/** What was found from the newest back, as far as was looked. */
+export interface Found {
+  readonly found: MessagePlace[]
+  /** Ids from it on were looked at; null: all were. */
+  readonly edge: Snowflake | null
+}
+
 const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
   sql`unnest(${column(keys, "channel_id")}::bigint[], ${column(keys, "message_id")}::bigint[])`
 
@@ -55,6 +62,9 @@ const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
 const stands = (sql: Sql, pinned: boolean | null): Statement => sql`
   (SELECT NOT m.deleted ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
   AND (c.home_id = c.channel_id OR EXISTS (SELECT FROM channels WHERE id = c.channel_id))`
+
+/** Conversations of somebody in which his newest message is looked for. */
+const latest = 100
 
 /** Messages of a place by which it is told how fast it fills. */
 const sampled = 8
@@ -139,18 +149,16 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * The newest messages of some places, as far as all places together are whole, and which of them match. How far that is follows
-   * from how fast the places fill: by the last few of each, so that about `looks` messages are looked at, whoever wrote most of them.
-   * @returns `edge`: ids from it on were looked at; "0": all were. `total`: about how many messages there are anywhere
+   * The newest messages of some places, as far as all places together are whole. How far that is follows from how fast the places
+   * fill: by the last few of each, so that about `looks` messages are looked at, whoever wrote most of them.
    */
   async walk(
-    words: string | null,
     { homes, hidden, channels }: Places,
     { from, below, pinned, limit }: Wanted,
     looks: number,
-  ): Promise<{ found: MessagePlace[]; edge: Snowflake; total: number }> {
+  ): Promise<Found> {
     const isOne = homes.length + channels.length === 1
-    const most = isOne ? looks : looks / 4
+    const most = isOne ? looks : Math.ceil(looks / 4)
     const newest = (column: "home_id" | "channel_id", least: Statement, end: Statement) => sql`
       SELECT home_id, channel_id, message_id FROM message_search
       WHERE ${sql(column)} = place AND message_id < ${below} AND message_id >= ${least} ORDER BY message_id DESC ${end}`
@@ -164,9 +172,7 @@ export const searchStorage = (sql: Sql) => ({
               UNION ALL
               SELECT place, false, s.message_id FROM unnest(${[...channels]}::bigint[]) AS place, LATERAL (${newest("channel_id", sql`${from}`, sql`LIMIT ${sampled}`)}) AS s) AS samples
             GROUP BY place, of_home HAVING count(*) >= ${sampled}) AS ends) AS paces), ${from}::bigint) AS cut`
-    const rows = await sql<
-      { edge: Snowflake | number; total: number; channel_id: Snowflake | null; message_id: Snowflake }[]
-    >`
+    const rows = await sql<{ edge: Snowflake | number; channel_id: Snowflake | null; message_id: Snowflake }[]>`
       WITH reach AS MATERIALIZED (${cut}),
       seen AS MATERIALIZED (
         SELECT place, true AS of_home, s.* FROM reach, unnest(${[...homes]}::bigint[]) AS place, LATERAL (${newest("home_id", sql`cut`, sql`LIMIT ${most}`)}) AS s
@@ -176,35 +182,86 @@ export const searchStorage = (sql: Sql) => ({
         SELECT greatest((SELECT max(last) FROM (
             SELECT min(message_id) AS last FROM seen GROUP BY place, of_home HAVING count(*) >= ${most}) AS ends),
           CASE WHEN cut > ${from}::bigint THEN cut ELSE 0 END) AS edge FROM reach)
-      SELECT w.edge, (SELECT reltuples FROM pg_class WHERE oid = 'message_search'::regclass) AS total, found.channel_id, found.message_id FROM whole w LEFT JOIN LATERAL (
+      SELECT w.edge, found.channel_id, found.message_id FROM whole w LEFT JOIN LATERAL (
         SELECT c.channel_id, c.message_id
         FROM (SELECT * FROM seen WHERE message_id >= w.edge AND NOT (of_home AND channel_id = ANY(${[...hidden]}::bigint[]))
           ORDER BY message_id DESC OFFSET 0) AS c
-        WHERE CASE WHEN ${
-          words === null
-            ? sql`true`
-            : sql`(SELECT s.words @@ ${words}::text::tsquery FROM message_search s WHERE s.channel_id = c.channel_id AND s.message_id = c.message_id)`
-        } THEN ${stands(sql, pinned)} END
+        WHERE ${stands(sql, pinned)}
         ORDER BY c.message_id DESC LIMIT ${limit}) AS found ON true
       ORDER BY found.message_id DESC`
     const found = rows.filter((row): row is typeof row & MessagePlace => row.channel_id !== null)
-    const { edge, total } = rows[0]!
-    return { found, edge: String(edge), total }
+    const { edge } = rows[0]!
+    return { found, edge: edge === 0 ? null : String(edge) }
   },
 
-  /** All that match something rare, the newest first, through the index of words: they are few, wherever they are. */
-  async matchingAnywhere(
-    words: string,
-    { homes, hidden, channels }: Places,
+  /** About how many messages of everybody match, by what PostgreSQL knows of how frequent words are. */
+  async expected(words: string): Promise<number> {
+    // As a literal: of a parameter nothing is expected.
+    const text = words.replaceAll("'", "''")
+    const [row] = await sql.unsafe<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }[]>(
+      `EXPLAIN (FORMAT JSON) SELECT FROM message_search WHERE words @@ '${text}'::tsquery`,
+    )
+    return row!["QUERY PLAN"][0].Plan["Plan Rows"]
+  },
+
+  /** About the newest message below an id in some places and a participant's latest conversations: where it makes sense to begin. */
+  async newestIn(
+    { homes, channels }: Pick<Places, "homes" | "channels">,
+    participant: Snowflake | null,
+    below: Snowflake,
+  ): Promise<Snowflake | null> {
+    const last = (column: "home_id" | "channel_id") => sql`
+      SELECT message_id FROM message_search WHERE ${sql(column)} = place AND message_id < ${below} ORDER BY message_id DESC LIMIT 1`
+    const [row] = await sql<{ newest: Snowflake | null }[]>`
+      SELECT max(message_id)::text AS newest FROM (
+        SELECT s.message_id FROM unnest(${[...homes]}::bigint[]) AS place, LATERAL (${last("home_id")}) AS s
+        UNION ALL SELECT s.message_id FROM unnest(${[...channels]}::bigint[]) AS place, LATERAL (${last("channel_id")}) AS s
+        UNION ALL SELECT s.message_id FROM (
+          SELECT id AS place FROM direct_channels WHERE user_id = ${participant}::bigint OR other_id = ${participant}::bigint ORDER BY id DESC LIMIT ${latest}
+        ) AS direct, LATERAL (${last("home_id")}) AS s) AS ends`
+    return row!.newest
+  },
+
+  /**
+   * What matches, from the newest back, through the index of words. `pieces` are taken one after the other, and only until enough is found
+   * or so much looked at: the statement is carried out as it is read.
+   * @param pieces as PostgreSQL reads a `tsquery`, each of a stretch of time before the last one's
+   * @param exact what beside them has to be so of a message's words; null: nothing
+   * @param places null: the pieces say where
+   * @returns `own`: how many of what was looked at stood in the places
+   */
+  async newest(
+    pieces: readonly string[],
+    exact: string | null,
+    places: (Pick<Places, "homes" | "channels"> & { fact: string | null }) | null,
+    hidden: readonly Snowflake[],
     { from, below, pinned, limit }: Wanted,
-  ): Promise<MessagePlace[]> {
-    return sql<MessagePlace[]>`
-      SELECT c.channel_id, c.message_id FROM (
-        SELECT home_id, channel_id, message_id FROM message_search
-        WHERE words @@ ${words}::text::tsquery AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
-          AND (home_id + 0 = ANY(${[...homes]}::bigint[]) OR channel_id + 0 = ANY(${[...channels]}::bigint[])) AND channel_id + 0 <> ALL(${[...hidden]}::bigint[])
-        ORDER BY message_id DESC OFFSET 0) AS c
-      WHERE ${stands(sql, pinned)} ORDER BY c.message_id DESC LIMIT ${limit}`
+    looks: number,
+  ): Promise<Found & { own: number }> {
+    const isHit = exact === null ? sql`true` : sql`words @@ ${exact}::text::tsquery`
+    const isHere =
+      places === null
+        ? sql`true`
+        : sql`(home_id = ANY(${[...places.homes]}::bigint[]) OR channel_id = ANY(${[...places.channels]}::bigint[])
+            OR ${places.fact === null ? sql`false` : sql`words @@ ${`'${places.fact}'`}::text::tsquery`})`
+    const rows = await sql<(MessagePlace & { at: number; own: number; is_found: boolean })[]>`
+      SELECT channel_id, message_id, at, own, is_found FROM (
+        SELECT c.*, CASE WHEN c.is_here AND c.is_hit THEN ${stands(sql, pinned)} ELSE false END AS is_found
+        FROM (
+          SELECT s.*, row_number() OVER so_far AS at, count(*) FILTER (WHERE is_here) OVER so_far AS own
+          FROM unnest(${[...pieces]}::text[]) AS piece, LATERAL (
+            SELECT home_id, channel_id, message_id, channel_id <> ALL(${[...hidden]}::bigint[]) AND ${isHere} AS is_here, ${isHit} AS is_hit
+            FROM message_search
+            -- The index of ids is not wanted.
+            WHERE words @@ piece::tsquery AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
+            ORDER BY message_id DESC OFFSET 0) AS s
+          WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
+          LIMIT ${looks}) AS c
+        OFFSET 0) AS seen
+      WHERE is_found OR at = ${looks} LIMIT ${limit}`
+    const found = rows.filter(row => row.is_found)
+    const last = rows.at(-1)
+    return { found, edge: last?.at === looks ? last.message_id : null, own: last?.own ?? 0 }
   },
 
   /**
@@ -263,7 +320,7 @@ export const searchStorage = (sql: Sql) => ({
     const like = `%${escaped(pattern)}%`
     const rows = await sql<{ message_id: Snowflake }[]>`
       SELECT message_id FROM (
-        SELECT message_id FROM message_search WHERE folded LIKE ${like} AND channel_id = ${channel} AND message_id < ${below} OFFSET 0) AS c
+        SELECT message_id FROM message_search WHERE ARRAY[channel_id] @> ARRAY[${channel}::bigint] AND folded LIKE ${like} AND message_id + 0 < ${below}::bigint OFFSET 0) AS c
       ORDER BY message_id DESC LIMIT ${limit}`
     return rows.map(({ message_id }) => message_id)
   },
@@ -365,7 +422,8 @@ export const searchIndexStorage = (sql: Sql) => ({
     await sql`
       DELETE FROM message_search s USING ${pairs(sql, keys)} AS t (channel_id, message_id)
       WHERE s.channel_id = t.channel_id AND s.message_id = t.message_id
-        AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted)`
+        AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted
+          AND coalesce(m.edited_at, 0) <= s.edited_at)`
   },
 
   async putBack(keys: readonly MessagePlace[]): Promise<void> {

@@ -52,8 +52,10 @@ export type StorageOptions = Omit<PoolOptions, "connections"> & {
 }
 
 /** Statements of searches at once, and the milliseconds that one may take. */
-const searchConnections = 2
+export const searchConnections = 2
 const searchTimeout = 1_500
+/** PostgreSQL ends them first: nothing goes on for nobody. */
+const slack = 250
 
 /** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
 export function openStorage(options: StorageOptions) {
@@ -115,7 +117,7 @@ export function openStorage(options: StorageOptions) {
     accessTokens: asked(accessTokensStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
-    search: bounded(searchStorage(searching), searchTimeout, observe),
+    search: bounded(searchStorage(searching), searchTimeout + slack, observe),
     /** What keeps the search index, on one connection. */
     openSearchIndex() {
       const indexing = openPool({ ...pool, connections: 1, name: `${pool.name} index`, settings: searchSettings })

@@ -85,8 +85,12 @@ export const uploadsStorage = (sql: Sql) => ({
     return rows.map(({ channel_id }) => channel_id)
   },
 
+  /** A message does that whose channel is still there: what was in one that is gone is cleared up later. */
   async isShown(file: string): Promise<boolean> {
-    return (await sql`SELECT FROM upload_uses WHERE file = ${file} LIMIT 1`).length > 0
+    const rows = await sql`
+      SELECT FROM upload_uses u WHERE u.file = ${file}
+        AND (EXISTS (SELECT FROM channels WHERE id = u.channel_id) OR EXISTS (SELECT FROM direct_channels WHERE id = u.channel_id)) LIMIT 1`
+    return rows.length > 0
   },
 
   /**

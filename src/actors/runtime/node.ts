@@ -15,7 +15,7 @@ import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
 import type { PresenceChange } from "../../domain/presences.ts"
 import { mintedUpTo, type MintedUpTo } from "../../domain/minted.ts"
-import { epochMs, idOf, shardCount, shardOf } from "../../domain/snowflake.ts"
+import { epochMs, idOf, shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { fail, unavailable } from "../../contract/errors.ts"
@@ -250,7 +250,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     directory,
     self: self.id,
     askTimeout: topology.bus.askTimeout,
-    newShard: options.newShard ?? (() => randomInt(shardCount)),
+    newShard: options.newShard ?? (() => directory.shards[randomInt(directory.shards.length)]!),
     isDead: worker => membership.isDead(worker),
     wasSeen: tell => storage.tells.wasSeen(tell),
     clock,

@@ -208,8 +208,8 @@ export class Presences {
 
   /** The same, as far as it can be known in time. */
   async lookUp(users: readonly Snowflake[]): Promise<{ seen: Map<Snowflake, Seen>; unknown: ReadonlySet<Snowflake> }> {
-    const { clock, timing } = this.#options
-    const found: Found = { seen: new Map(), unknown: new Set(users) }
+    const { clock, timing, directory } = this.#options
+    const found: Found = { seen: new Map(), unknown: new Set(users.filter(user => !directory.lacks(shardOf(user)))) }
     let timer: Timer | undefined
     const tooLate = new Promise<void>(resolve => {
       timer = clock.after(timing.askTimeout, resolve)

@@ -1,4 +1,4 @@
-import { unavailable } from "../../contract/errors.ts"
+import { fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { Gone, Moved, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
@@ -64,12 +64,12 @@ export class Router {
     this.#sweeper.stop()
   }
 
-  readonly ask: Ask = (actor, id, { type, ...input }, options) =>
-    this.#perform(
-      shardOf(id),
-      { actor: (actor as ActorKind<unknown, unknown, object>).kind, id, shard: shardOf(id), command: type, input },
-      options,
-    ) as never
+  readonly ask: Ask = (actor, id, { type, ...input }, options) => {
+    const shard = shardOf(id)
+    const { kind, missing } = actor as ActorKind<unknown, unknown, object>
+    if (this.#options.directory.lacks(shard)) return Promise.reject(fail(missing)) as never
+    return this.#perform(shard, { actor: kind, id, shard, command: type, input }, options) as never
+  }
 
   readonly create: Create = (actor, { type, ...input }, options) => {
     const shard = this.#options.newShard()
@@ -138,6 +138,7 @@ export class Router {
 
   /** The workers that take a home's events: of a user, those that hold his gateway sessions. */
   workersOf(home: Snowflake, timeout = this.#options.askTimeout): Promise<string[]> {
+    if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
     return this.#bounded(timeout, deadline =>
       this.#atOwner(shardOf(home), deadline, {
         here: async () => this.#options.host.workersOf(home),

@@ -40,6 +40,7 @@ export class SearchIndex {
   readonly #storage: SearchIndexStorage
   readonly #bounds: SearchIndexBounds
   readonly #languages: readonly string[]
+  readonly #adds: boolean
   readonly #clock: Clock
   readonly #log: Log
   readonly #waiting = new Map<string, Waiting>()
@@ -59,12 +60,15 @@ export class SearchIndex {
     storage: SearchIndexStorage
     bounds: SearchIndexBounds
     languages: readonly string[]
+    /** False: nothing is searched, and what is kept for later only loses what is not so any more. */
+    adds?: boolean
     clock: Clock
     log: Log
   }) {
     this.#storage = options.storage
     this.#bounds = options.bounds
     this.#languages = options.languages
+    this.#adds = options.adds ?? true
     this.#clock = options.clock
     this.#log = options.log
   }
@@ -211,6 +215,7 @@ export class SearchIndex {
 
   /** Brings the index to what these messages say now; those that are gone go from it. */
   async index(keys: readonly MessagePlace[]): Promise<void> {
+    if (!this.#adds) return this.#storage.remove(keys)
     const sources = await this.#storage.sources(keys)
     const there = new Set(sources.map(({ channel_id, id }) => keyOf({ channel_id, message_id: id })))
     const gone = keys.filter(key => !there.has(keyOf(key)))

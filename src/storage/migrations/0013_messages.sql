@@ -9,7 +9,8 @@ CREATE TABLE direct_channels (
   user_id bigint NOT NULL,
   -- Of a DM the higher id; of notes null.
   other_id bigint,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  CHECK (channel_type = 'dm' AND other_id IS NOT NULL AND user_id < other_id OR channel_type = 'notes' AND other_id IS NULL)
 );
 -- One per pair and one per person, whoever asks at the same time.
 CREATE UNIQUE INDEX direct_channels_pair ON direct_channels (user_id, coalesce(other_id, 0));
@@ -81,7 +82,10 @@ CREATE TABLE polls (
   gone boolean NOT NULL DEFAULT false
 );
 CREATE INDEX polls_gone ON polls (id) WHERE gone;
-CREATE INDEX polls_message ON polls (channel_id, message_id);
+-- A message has one. Who takes it away may give it another before the sweep comes.
+CREATE UNIQUE INDEX polls_message ON polls (channel_id, message_id) WHERE NOT gone;
+-- Polls whose time is over and that nobody has closed are found among those.
+CREATE INDEX polls_due ON polls (ends_at) WHERE ends_at IS NOT NULL;
 
 CREATE TABLE poll_votes (
   poll_id bigint NOT NULL,
@@ -103,8 +107,8 @@ CREATE TABLE message_mentions (
   here boolean NOT NULL,
   PRIMARY KEY (channel_id, message_id)
 );
--- Polls whose time is over and that nobody has closed are found among those.
-CREATE INDEX polls_due ON polls (ends_at) WHERE ends_at IS NOT NULL;
+-- The oldest are looked at first, wherever they are.
+CREATE INDEX message_mentions_age ON message_mentions (message_id);
 
 -- How far somebody has read a channel; see docs/read-state.md. There is a row once he has said so.
 CREATE TABLE read_states (
@@ -142,8 +146,11 @@ CREATE TABLE message_tallies (
   count integer NOT NULL,
   PRIMARY KEY (channel_id, author_id, upto_id) INCLUDE (count)
 ) WITH (fillfactor = 90);
--- Whatever statement of whichever version deletes a message, it is counted and pinned no longer from the same commit on.
+-- Whatever statement of whichever version deletes a message, it is counted and pinned no longer from the same commit on, and its text
+-- stands nowhere: neither among what is searched nor in what people were notified of.
 CREATE FUNCTION leave_message() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  told integer;
 BEGIN
   IF OLD.pinned_at IS NOT NULL THEN
     DELETE FROM pins WHERE channel_id = OLD.channel_id AND message_id = OLD.id;
@@ -151,6 +158,15 @@ BEGIN
   UPDATE message_tallies SET count = count - 1
   WHERE channel_id = OLD.channel_id AND author_id IN (0, OLD.author_id) AND upto_id = (
     SELECT upto_id FROM message_tallies WHERE channel_id = OLD.channel_id AND author_id = 0 AND upto_id >= OLD.id ORDER BY upto_id LIMIT 1);
+  DELETE FROM message_search WHERE channel_id = OLD.channel_id AND message_id = OLD.id;
+  DELETE FROM notifications WHERE id = ANY(ARRAY(
+    SELECT id FROM notifications WHERE channel_id = OLD.channel_id AND message_id = OLD.id LIMIT 1000));
+  GET DIAGNOSTICS told = ROW_COUNT;
+  -- A crowd was told of it: nobody waits for all of that, so the rest goes when its mentions are next looked for.
+  IF told = 1000 THEN
+    INSERT INTO message_mentions (channel_id, message_id, server_id, users, roles, everyone, here)
+    VALUES (OLD.channel_id, OLD.id, OLD.server_id, '{}', '{}', false, false) ON CONFLICT DO NOTHING;
+  END IF;
   RETURN NULL;
 END $$;
 
@@ -172,7 +188,8 @@ CREATE TABLE message_search (
 );
 CREATE INDEX message_search_home ON message_search (home_id, message_id);
 CREATE INDEX message_search_words ON message_search USING gin (words);
-CREATE INDEX message_search_folded ON message_search USING gin (folded gin_trgm_ops);
+-- By channel and text together: what is frequent elsewhere costs nothing in a channel where it is rare.
+CREATE INDEX message_search_folded ON message_search USING gin ((ARRAY[channel_id]), folded gin_trgm_ops);
 -- Messages that are to be read for it, when there were too many to wait in memory.
 CREATE TABLE message_search_backlog (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -186,17 +203,19 @@ CREATE TABLE message_search_rebuild (
   message_id bigint NOT NULL DEFAULT 0,
   done bigint NOT NULL DEFAULT 0
 );
+-- Servers are not changed while these two are built; they are read.
 CREATE INDEX servers_public_name ON servers (lower(name) text_pattern_ops) WHERE public;
 CREATE INDEX servers_public_text ON servers USING gin (lower(name || ' ' || coalesce(description, '')) gin_trgm_ops) WHERE public;
 
--- Tables that everybody reads and writes come last, so that they are locked for a moment only.
+-- Tables that everybody reads and writes come last. From here to the end nobody else reads or writes notifications: for as long as it takes to
+-- read them through twice, since the new indexes hold none of those that there are. Members and messages are locked for a moment only.
 -- What a notification is about: the mentions in a channel are counted from them, and of one message each is told once.
 ALTER TABLE notifications
   ADD COLUMN channel_id bigint,
   ADD COLUMN message_id bigint;
-CREATE UNIQUE INDEX notifications_message ON notifications (user_id, channel_id, message_id);
--- What is about a channel goes with it.
-CREATE INDEX notifications_channel ON notifications (channel_id) WHERE channel_id IS NOT NULL;
+CREATE UNIQUE INDEX notifications_message ON notifications (user_id, channel_id, message_id) WHERE message_id IS NOT NULL;
+-- What is about a message goes with it, or with its channel.
+CREATE INDEX notifications_channel ON notifications (channel_id, message_id) WHERE message_id IS NOT NULL;
 
 -- The id that was minted as somebody joined: what is below it was there before him.
 ALTER TABLE members ADD COLUMN since_id bigint;

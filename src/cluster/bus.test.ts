@@ -1,0 +1,91 @@
+import { expect, test } from "vitest"
+import { fail } from "../contract/errors.ts"
+import type { Clock } from "../domain/clock.ts"
+import { Bus, Gone } from "./bus.ts"
+import { redisKeys } from "./keys.ts"
+import type { Redis } from "./redis.ts"
+
+/** Two workers whose inboxes are read when somebody says so. */
+function pair() {
+  let now = 0
+  const ticks: (() => void)[] = []
+  const clock = {
+    monotonic: () => now,
+    soon: action => action(),
+    after: () => ({ stop: () => {} }),
+    every: (_, action) => {
+      ticks.push(action)
+      return { stop: () => {} }
+    },
+  } as Pick<Clock, "monotonic" | "soon" | "after" | "every"> as Clock
+  const keys = redisKeys("test:")
+  const inboxes = new Map<string, string[][]>()
+  const redis = {
+    async xadd(inbox: string, ...[, , ...fields]: string[]) {
+      inboxes.set(inbox, [...(inboxes.get(inbox) ?? []), fields])
+      return "1-0"
+    },
+  } as unknown as Redis
+  const busOf = (self: string) =>
+    new Bus({ redis, keys, self, clock, maxPending: 3, trouble: () => {}, refusalOf: () => fail("internal") })
+  const [here, there] = [busOf("here"), busOf("there")]
+  /** Everything that has been sent to a worker by now. */
+  const deliver = async (self: string, bus: Bus) => {
+    const inbox = keys.inbox(self, "")
+    for (const fields of (inboxes.get(inbox) ?? []).splice(0)) bus.receive(fields)
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  return {
+    here,
+    there,
+    toHere: () => deliver("here", here),
+    toThere: () => deliver("there", there),
+    pass(milliseconds: number) {
+      now += milliseconds
+      for (const tick of ticks) tick()
+    },
+  }
+}
+
+test("the same request asked twice at once is answered twice", async () => {
+  const { here, there, toHere, toThere } = pair()
+  const seen: string[] = []
+  there.handle<string, string>("greet", async (name, _from, id) => {
+    seen.push(id)
+    return `hello ${name}`
+  })
+  const asked = [1, 2].map(() => here.request("there", "greet", "Ada", 1_000, "one"))
+  expect(here.pending).toBe(2)
+  await toThere()
+  await toHere()
+  expect(await Promise.all(asked)).toEqual(["hello Ada", "hello Ada"])
+  expect(seen).toEqual(["one", "one"])
+  expect(here.pending).toBe(0)
+})
+
+test("of the same request each asker waits as long as he said, and has what is refused or gone said to him", async () => {
+  const { here, there, toHere, toThere, pass } = pair()
+  there.handle("greet", async () => {
+    throw fail("slowmode")
+  })
+  const outcomes: string[] = []
+  const ask = (timeout: number, worker = "there") =>
+    here.request(worker, "greet", "Ada", timeout, "one").catch((error: Error) => {
+      outcomes.push(`${timeout} ${error instanceof Gone ? "gone" : (error as unknown as { code: string }).code}`)
+    })
+  const all = [ask(100), ask(1_000), ask(10_000, "elsewhere")]
+  await expect(here.request("there", "greet", "Ada", 50, "two")).rejects.toMatchObject({ code: "unavailable" })
+  pass(500)
+  await all[0]
+  expect(here.pending).toBe(2)
+  here.forget("elsewhere")
+  await toThere()
+  await toHere()
+  await Promise.all(all)
+  expect(outcomes).toEqual(["100 unavailable", "10000 gone", "1000 slowmode"])
+  expect(here.pending).toBe(0)
+  await expect(
+    Promise.race([here.request("there", "greet", "Ada", 50, "one"), Promise.resolve("waits")]),
+  ).resolves.toBe("waits")
+  here.close()
+})
