@@ -116,6 +116,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     storage: indexing,
     bounds: topology.search,
     languages: config.policy.search_languages,
+    adds: config.policy.search_enabled,
     clock,
     log,
   })
@@ -140,7 +141,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     signedPath,
     revoke: sessions => tokens.revoke(sessions),
     renew: sessions => tokens.invalidate(sessions),
-    index: messages => (config.policy.search_enabled ? searchIndex.add(messages) : Promise.resolve()),
+    index: messages => searchIndex.add(messages),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
     onItems: items => doors.gateway?.takeItems(items),
@@ -253,6 +254,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       within: topology.http.hashesWithin,
     }),
     policy: config.policy,
+    searchReach: topology.search,
     iceServers,
     publicUrl: config.publicUrl,
     trustedProxies: config.trustedProxies,
@@ -289,7 +291,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   door.register(app)
 
   await node.start()
-  if (config.policy.search_enabled) searchIndex.start()
+  searchIndex.start()
   gateway.begin(node.streams.position)
   const port = await new Promise<number>((resolve, reject) => {
     app.listen(options.host, options.port, socket => {

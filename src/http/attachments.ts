@@ -140,9 +140,10 @@ export const attachments = (http: Http): Handlers<typeof routes> => {
       if (!isUploadName(filename)) throw fail("invalid_filename")
       const found = (await storage.uploads.find([filename])).get(filename)
       if (!found) throw fail("file_not_found")
-      // What was never shown is its uploader's for a while; what no message shows any longer is about to go.
-      const isOver = found.keep_until !== null && (caller === undefined || found.keep_until <= secondsAt(clock()))
-      if (isOver && !(await storage.uploads.isShown(filename))) throw fail("file_not_found")
+      // What was never shown is its uploader's for a while; what no message shows any longer is about to go. A link asks nobody
+      // whether he may read a message, so there has to be one.
+      const isKept = found.keep_until === null || found.keep_until > secondsAt(clock())
+      if ((caller === undefined || !isKept) && !(await storage.uploads.isShown(filename))) throw fail("file_not_found")
       if (caller && !(await mayRead(found, caller.user_id))) throw fail("file_access_denied")
 
       const etag = `"${found.file}-${found.size}"`
@@ -150,7 +151,7 @@ export const attachments = (http: Http): Handlers<typeof routes> => {
       const part = isWhole ? undefined : partOf(range, found.size)
       if (part === null) throw fail("range_not_satisfiable", { headers: { "Content-Range": `bytes */${found.size}` } })
       const { from, length } = part ?? { from: 0, length: found.size }
-      const isSaved = query.download === "1" || query.download === "true" || !isShown(found.content_type)
+      const isSaved = query.download === true || !isShown(found.content_type)
       return {
         contentType: servedType(found.content_type),
         ...(part && { status: 206 }),

@@ -12,9 +12,17 @@ export interface DeliveredOptions {
   readonly maxBytes?: number
 }
 
+type Asked = readonly { readonly id: Snowflake; readonly author_id: Snowflake }[]
+
+interface Found {
+  readonly receivers: Receivers | undefined
+  /** What was counted with them: newest pages are the same ones time and again. */
+  readonly counted: WeakMap<Asked, readonly number[]>
+}
+
 interface Kept {
   /** What was found last; absent: nothing yet, or it had no more room. */
-  found: { readonly receivers: Receivers | undefined } | undefined
+  found: Found | undefined
   looking: Promise<void> | undefined
   /** Monotonic: when it was found, up to when that is as good as new, and up to when it is given while it is looked up anew. */
   foundAt: number
@@ -37,6 +45,7 @@ const share = 25
 /** Fewer than these are looked up whenever somebody asks, and that often. */
 const many = 1_000
 const mostChannels = 1_000
+const nothing: Found = { receivers: undefined, counted: new WeakMap() }
 /** Nobody waits longer for a count: history is there without it. */
 const patience = 500
 
@@ -64,11 +73,7 @@ export class Delivered {
    * Messages of one channel, which is in one server or in none. It never fails: what cannot be had in time is what it was last.
    * @returns a count for each; 0 where none is known
    */
-  async counts(
-    channel: Snowflake,
-    server: Snowflake | null,
-    messages: readonly { readonly id: Snowflake; readonly author_id: Snowflake }[],
-  ): Promise<number[]> {
+  async counts(channel: Snowflake, server: Snowflake | null, messages: Asked): Promise<readonly number[]> {
     if (messages.length === 0) return []
     const kept = this.#use(channel)
     const now = this.#options.clock.monotonic()
@@ -76,8 +81,10 @@ export class Delivered {
       const looked = this.#renew(channel, server, kept)
       if ((!kept.found || kept.staleUntil <= now) && this.#isSoon(kept, now)) await this.#within(looked)
     }
-    const receivers = kept.found?.receivers
-    return messages.map(message => receivers?.countOf(message) ?? 0)
+    const { receivers, counted } = kept.found ?? nothing
+    let counts = counted.get(messages)
+    if (!counts) counted.set(messages, (counts = messages.map(message => receivers?.countOf(message) ?? 0)))
+    return counts
   }
 
   /** Whether it is worth waiting for: it is under way, or the next in turn and that not late. */
@@ -144,7 +151,7 @@ export class Delivered {
     let now = startedAt
     try {
       const receivers = await this.#load(channel, server)
-      kept.found = { receivers }
+      kept.found = { receivers, counted: new WeakMap() }
       kept.areMany = (receivers?.count ?? 0) >= many
     } finally {
       now = clock.monotonic()

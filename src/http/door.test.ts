@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { connect } from "node:net"
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest"
 import uWS from "uWebSockets.js"
+import { clusterConfig } from "../../cluster.config.ts"
 import type { Ask, Create } from "../actors/runtime/actor.ts"
 import { createAdmission } from "../cluster/admission.ts"
 import { redisKeys } from "../cluster/keys.ts"
@@ -137,6 +138,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     later: () => {},
     presences: { of: async () => new Map(), lookUp: async () => ({ seen: new Map(), unknown: new Set() }) },
     iceServers: () => [],
+    searchReach: clusterConfig.search,
     accessTokens: () => new AccessTokens([]),
     hashing: createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 3_000 }),
     secrets: createSecrets("ab".repeat(32)),

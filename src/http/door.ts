@@ -35,7 +35,7 @@ import { directs } from "./directs.ts"
 import { Exchange, longestPiece, type ExchangeSurroundings } from "./exchange.ts"
 import { emojis } from "./emojis.ts"
 import { exports } from "./exports.ts"
-import { failureReply, isBug, toFailure } from "./failures.ts"
+import { failureReply, isBug, toFailure, waitMessage } from "./failures.ts"
 import { besideFile, FormStream } from "./form-stream.ts"
 import { Encoded, type Call, type Handlers, type Http } from "./handlers.ts"
 import { icons } from "./icons.ts"
@@ -301,7 +301,11 @@ export function createHttpDoor(options: HttpDoorOptions) {
       case "limited": {
         const { scope, resetAfter } = admitted.figures
         metrics.http.refused.of(scope).inc()
-        throw fail("rate_limited", { retry_after: resetAfter, extra: { global: scope === "global", scope } })
+        throw fail("rate_limited", {
+          retry_after: resetAfter,
+          extra: { global: scope === "global", scope },
+          ...(prepared?.route.tag === "Reactions" && { message: waitMessage(resetAfter) }),
+        })
       }
       case "failed":
         metrics.http.refused.of("failed_tokens").inc()
@@ -435,7 +439,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
       ifRange: exchange.ifRange,
     } as Call
     const reply = await prepared.handler(call)
-    if (reply instanceof Encoded) return exchange.reply(200, json, reply.bytes)
+    if (reply instanceof Encoded) return exchange.reply(200, json, reply.json)
     if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
     return sendContent(exchange, reply as Content)
   }

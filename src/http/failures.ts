@@ -29,6 +29,10 @@ export function failureReply(failure: Failure, requestId: string): FailureReply 
 const besides = (failure: Failure, { message, retry_after, global, scope }: Record<string, unknown>) =>
   failure.code === "rate_limited" ? { message, retry_after, global, scope } : undefined
 
+/** For those who read the wait in the message itself. */
+export const waitMessage = (seconds: number): string =>
+  `${errors.rate_limited.message}. Try again in ${waitSeconds("rate_limited", seconds)} s`
+
 const waitSeconds = (code: ErrorCode, seconds: number) =>
   errors[code].status === 429 ? Math.floor(seconds) + 1 : Math.max(1, Math.ceil(seconds))
 

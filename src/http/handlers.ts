@@ -21,6 +21,7 @@ import type { Classifiers } from "./classifier.ts"
 import type { Delivered } from "./delivered.ts"
 import type { FormStream } from "./form-stream.ts"
 import type { Hashing } from "./hashing.ts"
+import type { SearchReach } from "./search.ts"
 import type { Secrets } from "./secrets.ts"
 
 /** What the operator decides about the REST door. The names are those of the configuration. */
@@ -117,6 +118,8 @@ export interface Http {
   /** What `/status` says of the service; `uptime_seconds` and `version` are the door's own. */
   readonly status: () => Omit<ReplyOf<typeof getStatus>, "version" | "uptime_seconds">
   readonly iceServers: IceServersFor
+  /** How far one search looks. */
+  readonly searchReach: SearchReach
   /** What applications present, where an operator asks for that. */
   readonly accessTokens: () => AccessTokens
   readonly policy: HttpPolicy
@@ -153,12 +156,12 @@ export interface Call<R extends Route = Route> {
 /** Undefined: the link was signed. */
 type CallerOf<A extends Auth> = A extends "public" ? undefined : A extends "signed" ? Caller | undefined : Caller
 
-/** An answer that is JSON already, in UTF-8. */
+/** An answer that is JSON already: text, or its UTF-8. */
 export class Encoded<Reply> {
   declare readonly reply: Reply
-  readonly bytes: Uint8Array
-  constructor(bytes: Uint8Array) {
-    this.bytes = bytes
+  readonly json: string | Uint8Array
+  constructor(json: string | Uint8Array) {
+    this.json = json
   }
 }
 

@@ -51,3 +51,20 @@ test("pages without messages are bounded by their number", () => {
   const kept = Array.from({ length: 100 }, (_, i) => i).filter(i => pages.find(`${i}`, { limit: 50 }))
   expect(kept).toEqual(Array.from({ length: 10 }, (_, i) => 90 + i))
 })
+
+test("answers count, too, and of a page the latest few are kept", () => {
+  const pages = new HotPages(100_000)
+  const page = pages.keep("1", { limit: 50 }, known(messageOf()))!
+  const before = pages.bytes
+  const text = "x".repeat(10_000)
+  for (let i = 0; i < 6; i++) expect(page.keepBody([`${i}`], text).toString()).toBe(text)
+  expect(pages.bytes).toBe(before + 4 * text.length)
+  const found = Array.from({ length: 6 }, (_, i) => page.bodyWith([`${i}`]) !== undefined)
+  expect(found).toEqual([false, false, true, true, true, true])
+
+  // What is forgotten weighs nothing, whoever still has it.
+  page.keepBody(["large"], "x".repeat(100_000))
+  expect([pages.find("1", { limit: 50 }), pages.bytes]).toEqual([undefined, 0])
+  page.keepBody(["late"], text)
+  expect(pages.bytes).toBe(0)
+})

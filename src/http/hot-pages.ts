@@ -1,20 +1,43 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { bytesOf, charactersOf } from "../domain/message-sizes.ts"
+import { bytesOf } from "../domain/message-sizes.ts"
 import type { MessageState } from "../domain/states.ts"
 import type { PagePlace } from "../domain/tails.ts"
 
 type Messages = readonly Readonly<MessageState>[]
 
-export interface KnownPage {
-  /** What the channel's home calls the state that it is from. */
-  readonly version: string
-  readonly messages: Messages
-}
-
 /** Bytes that a page takes beside its messages, and a message beside what is counted of it, roughly. */
 const beside = 2_000
-/** Those of one message as it is put into words once. */
-const wordsOf = (message: Readonly<MessageState>) => 3 * charactersOf(message)
+/** Answers that are kept of a page: most of its readers are shown the same one. */
+const mostBodies = 4
+
+/** A newest page as its channel's home has told it. */
+export class HotPage {
+  /** What the home calls the state that it is from. */
+  readonly version: string
+  readonly messages: Messages
+  /** The latest is last. */
+  readonly #bodies: { readonly ends: readonly string[]; readonly body: Buffer }[] = []
+  readonly #grow: (page: HotPage, bytes: number) => void
+
+  constructor(version: string, messages: Messages, grow: (page: HotPage, bytes: number) => void) {
+    this.version = version
+    this.messages = messages
+    this.#grow = grow
+  }
+
+  /** An answer: what is the same for all readers of a message, with these endings, which are not. */
+  bodyWith(ends: readonly string[]): Buffer | undefined {
+    return this.#bodies.find(body => body.ends.every((end, i) => end === ends[i]))?.body
+  }
+
+  keepBody(ends: readonly string[], text: string): Buffer {
+    const body = Buffer.from(text)
+    const gone = this.#bodies.length < mostBodies ? undefined : this.#bodies.shift()
+    this.#bodies.push({ ends, body })
+    this.#grow(this, body.length - (gone?.body.length ?? 0))
+    return body
+  }
+}
 
 /**
  * Newest pages as homes have told them, so that none is told again that has not changed. A home is asked for every page anyway: it
@@ -24,7 +47,7 @@ export class HotPages {
   readonly #maxBytes: number
   readonly #maxPages: number
   /** The one used longest ago is first. */
-  readonly #pages = new Map<string, KnownPage & { readonly bytes: number }>()
+  readonly #pages = new Map<string, { readonly page: HotPage; bytes: number }>()
   #bytes = 0
 
   constructor(maxBytes = 64 * 1024 * 1024, maxPages = 10_000) {
@@ -36,21 +59,38 @@ export class HotPages {
     return this.#bytes
   }
 
-  find(channel: Snowflake, place: PagePlace): KnownPage | undefined {
+  find(channel: Snowflake, place: PagePlace): HotPage | undefined {
     const key = keyOf(channel, place)
     const known = key && this.#pages.get(key)
     if (!known) return undefined
     this.#pages.delete(key)
     this.#pages.set(key, known)
-    return known
+    return known.page
   }
 
-  keep(channel: Snowflake, place: PagePlace, { version, messages }: KnownPage): void {
+  keep(
+    channel: Snowflake,
+    place: PagePlace,
+    { version, messages }: { readonly version: string; readonly messages: Messages },
+  ): HotPage | undefined {
     const key = keyOf(channel, place)
-    if (!key) return
+    if (!key) return undefined
     this.#forget(key)
-    const bytes = messages.reduce((sum, message) => sum + beside + bytesOf(message) + wordsOf(message), beside)
-    this.#pages.set(key, { version, messages, bytes })
+    const page = new HotPage(version, messages, (grown, bytes) => this.#weigh(key, grown, bytes))
+    this.#pages.set(key, { page, bytes: 0 })
+    this.#weigh(
+      key,
+      page,
+      messages.reduce((sum, message) => sum + beside + bytesOf(message), beside),
+    )
+    return page
+  }
+
+  /** A page takes so much more. It may have been forgotten meanwhile. */
+  #weigh(key: string, page: HotPage, bytes: number): void {
+    const known = this.#pages.get(key)
+    if (known?.page !== page) return
+    known.bytes += bytes
     this.#bytes += bytes
     for (const oldest of this.#pages.keys()) {
       if (this.#bytes <= this.#maxBytes && this.#pages.size <= this.#maxPages) break

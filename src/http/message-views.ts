@@ -2,12 +2,14 @@ import type { ReadMarks } from "../actors/read-state.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import type { MessageState } from "../domain/states.ts"
+import { endOf, headOf, isPlain, type ReadBy } from "../domain/message-text.ts"
 import { messageObject } from "../domain/messages.ts"
 import { pollResults } from "../domain/polls.ts"
 import { shownReactions, tallyKey } from "../domain/reactions.ts"
 import { voteKey } from "../storage/polls.ts"
 import { Encoded, type Http } from "./handlers.ts"
-import { addReceipt, receiptsIn, receiptsOf, type Receipt } from "./receipts.ts"
+import type { HotPage } from "./hot-pages.ts"
+import { addReceipt, isRead, receiptsIn, receiptsOf, type Receipt } from "./receipts.ts"
 
 /** Messages of one channel as a reader sees them: with what is his alone. */
 export async function seenBy(
@@ -19,35 +21,33 @@ export async function seenBy(
   return messages.map((message, i) => view.whole(message, i))
 }
 
-/** The same of messages that stay in memory: what everybody sees of one is put into words once, as long as it does not change. */
-export async function hotPage(
+/** A page of one channel as its reader sees it, whom its home has let in; `hot`: which newest page it is. */
+export async function pageSeenBy(
   http: Pick<Http, "ask" | "linkTo" | "clock" | "storage" | "delivered">,
   reader: Snowflake,
   messages: readonly Readonly<MessageState>[],
-  { marks, readers }: ReadMarks,
+  marks: ReadMarks,
+  hot: HotPage | undefined,
 ): Promise<Encoded<Message[]>> {
-  const isUsual = (i: number) => isPlain(messages[i]!) && marks[i]!.by.length === 0
-  const view = messages.every((_, i) => isUsual(i))
-    ? undefined
-    : await viewOf(http, reader, messages, receiptsIn(http.storage, [{ asked: messages, marks, readers }]))
-  const delivered = view?.delivered ?? (await deliveredOf(http.delivered, messages))
-  const pieces: Buffer[] = []
-  for (const [i, message] of messages.entries())
-    if (isUsual(i)) pieces.push(headOf(message, http), usualEnd(marks[i]!, delivered[i]!))
-    else pieces.push(Buffer.from(`,${JSON.stringify(view!.whole(message, i))}`))
-  let length = 1
-  for (const piece of pieces) length += piece.length
-  const bytes = Buffer.allocUnsafe(Math.max(2, length))
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
+  const named = new Set(marks.named.map(([place]) => place))
+  const isUsual = (message: Readonly<MessageState>, i: number) => isPlain(message) && !named.has(i)
+  if (messages.every(isUsual)) {
+    const seen = { reader, marks, delivered: await deliveredOf(http.delivered, messages) }
+    const ends = messages.map((message, i) => usualEnd(message, i, seen))
+    const known = hot?.bodyWith(ends)
+    if (known) return new Encoded(known)
+    const text = arrayOf(messages.map((message, i) => headOf(message) + ends[i]!))
+    return new Encoded(hot ? hot.keepBody(ends, text) : text)
   }
-  // Each begins with a comma.
-  bytes[0] = 0x5b
-  bytes[Math.max(1, at)] = 0x5d
-  return new Encoded(bytes)
+  const view = await viewOf(http, reader, messages, receiptsIn(http.storage, reader, [{ asked: messages, marks }]))
+  const seen = { reader, marks, delivered: view.delivered }
+  const shown = messages.map((message, i) =>
+    isUsual(message, i) ? headOf(message) + usualEnd(message, i, seen) : JSON.stringify(view.whole(message, i)),
+  )
+  return new Encoded(arrayOf(shown))
 }
+
+const arrayOf = (values: readonly string[]): string => `[${values.join(",")}]`
 
 /** What is one reader's alone, looked up for all of them at once. */
 async function viewOf(
@@ -77,44 +77,27 @@ async function viewOf(
   }
 }
 
-/** What a message is to those who were sent it. */
-type ReadBy = Pick<Message, "status" | "delivery_count" | "read_count" | "read" | "read_by">
-
-/** Nothing in it depends on who reads it when, but what `ReadBy` has. */
-const isPlain = ({ attachments, reactions, poll }: Readonly<MessageState>): boolean =>
-  !attachments?.length && !reactions?.length && !poll
-
-/** By message as it stands: a changed one is another object, and what is said of one goes with it. */
-const heads = new WeakMap<Readonly<MessageState>, Buffer>()
-
-/** A comma, and a plain message as JSON, but for its end. */
-function headOf(message: Readonly<MessageState>, { linkTo, clock }: Pick<Http, "linkTo" | "clock">): Buffer {
-  let head = heads.get(message)
-  if (!head) {
-    const all = messageObject(message, { reader: null, linkTo, now: clock() })
-    const { status: _, delivery_count: _d, read_count: _c, read: _r, read_by: _b, ...shown } = all
-    head = Buffer.from(`,${JSON.stringify(shown).slice(0, -1)},`)
-    heads.set(message, head)
-  }
-  return head
-}
-
 /** By how often a message was delivered and read, and whether the reader has: on a page most are the same. */
-const ends = new Map<number, Buffer>()
+const ends = new Map<number, string>()
 const mostEnds = 1_000
 const mostReaders = 2 ** 20
 
-/** The rest of what `headOf` begins, where no reader is named. */
-function usualEnd({ count, read, isHidden: hidden }: ReadMarks["marks"][number], delivered: number): Buffer {
-  const isHidden = hidden ?? false
-  const key = ((isHidden ? 0 : delivered) * mostReaders + count) * 2 + (read ? 1 : 0)
+/** What closes a `headOf`, where no reader is named. */
+function usualEnd(
+  message: Readonly<MessageState>,
+  i: number,
+  seen: { readonly reader: Snowflake; readonly marks: ReadMarks; readonly delivered: readonly number[] },
+): string {
+  const { isHidden = false, counts } = seen.marks
+  const [count, delivered] = [counts[i]!, isHidden ? 0 : seen.delivered[i]!]
+  const read = isRead(message, seen.reader, seen.marks)
+  const key = (delivered * mostReaders + count) * 2 + (read ? 1 : 0)
   let end = ends.get(key)
   if (!end) {
     const shown: ReadBy = { status: "sent", delivery_count: 0, read_count: 0, read, read_by: [] }
     addReceipt(shown, { read_count: count, read, read_by: [], isHidden })
-    addDelivered(shown, isHidden ? 0 : delivered)
-    const { status, delivery_count, read_count } = shown
-    end = Buffer.from(JSON.stringify({ status, delivery_count, read_count, read, read_by: [] }).slice(1))
+    addDelivered(shown, delivered)
+    end = endOf(shown)
     if (ends.size >= mostEnds) ends.clear()
     ends.set(key, end)
   }

@@ -5,15 +5,17 @@ import { fail } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { Message, routes } from "../contract/messages.ts"
-import { withTextOf } from "../domain/polls.ts"
+import type { PagePlace } from "../domain/tails.ts"
 import { ownUploads } from "./attachments.ts"
+import { DeepReaders } from "./deep-readers.ts"
 import { actorOf, type Handlers, type Http } from "./handlers.ts"
 import { HotPages } from "./hot-pages.ts"
-import { hotPage, seenBy } from "./message-views.ts"
+import { pageSeenBy, seenBy } from "./message-views.ts"
 
 export const messages = (http: Http): Handlers<typeof routes> => {
   const { ask, storage, classifiers } = http
   const hotPages = new HotPages()
+  const deepReaders = new DeepReaders()
 
   /** A message as it is by now, if it is there. */
   async function looked(channel: Snowflake, id: Snowflake, reader: Snowflake): Promise<Message | undefined> {
@@ -21,24 +23,39 @@ export const messages = (http: Http): Handlers<typeof routes> => {
     return (await seenBy(http, reader, [...found.values()]))[0]
   }
 
+  /** A page from the database. Only then the home is asked: it says whether he may read it, and who has read what is on it. */
+  async function deepPage(user: Snowflake, channel: Snowflake, asked: PagePlace, before: Snowflake | undefined) {
+    const messages = await storage.messages.page(channel, asked)
+    try {
+      const { marks } = await ask(channelActor, channel, {
+        type: "requireRead",
+        user,
+        messages: messages.map(({ id, author_id }) => ({ id, author_id })),
+      })
+      if (before !== undefined) deepReaders.note(user, channel, before)
+      // Homes of the version before do not say.
+      return await (marks ? pageSeenBy(http, user, messages, marks, undefined) : seenBy(http, user, messages))
+    } catch (error) {
+      deepReaders.forget(user, channel)
+      throw error
+    }
+  }
+
   return {
     async createMessage({ params, body, caller, idempotencyKey }) {
       const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
-      const { repeats, ...message } = await judged<CreatedMessage>(
-        classifiers,
-        withTextOf(body.poll, body.content ?? ""),
-        classified =>
-          ask(channelActor, params.channel_id, {
-            type: "createMessage",
-            author: actorOf(caller),
-            content: body.content,
-            reply_to_id: body.reply_to_id,
-            attachments,
-            embeds: body.embeds,
-            poll: body.poll,
-            nonce: body.nonce ?? idempotencyKey,
-            ...classified,
-          }),
+      const { repeats, ...message } = await judged<CreatedMessage>(classifiers, body.content ?? "", classified =>
+        ask(channelActor, params.channel_id, {
+          type: "createMessage",
+          author: actorOf(caller),
+          content: body.content,
+          reply_to_id: body.reply_to_id,
+          attachments,
+          embeds: body.embeds,
+          poll: body.poll,
+          nonce: body.nonce ?? idempotencyKey,
+          ...classified,
+        }),
       )
       // A repeated one may have been read, reacted to or deleted since.
       return repeats ? ((await looked(params.channel_id, message.id, caller.user_id)) ?? message) : message
@@ -49,16 +66,18 @@ export const messages = (http: Http): Handlers<typeof routes> => {
       const asked = { limit, ...place }
       const user = caller.user_id
       const channel = params.channel_id
+      const before = place.around === undefined ? place.before : undefined
+      if (before !== undefined && deepReaders.isDeep(user, channel, before))
+        return deepPage(user, channel, asked, before)
       const known = hotPages.find(channel, asked)
       const { page, marks } = await ask(channelActor, channel, {
         type: "requireRead",
         user,
         page: { ...asked, known: known?.version },
       })
-      if (!page || !marks) return seenBy(http, user, await storage.messages.page(channel, asked))
-      const messages = page.messages ?? known!.messages
-      if (page.messages) hotPages.keep(channel, asked, { version: page.version, messages })
-      return hotPage(http, user, messages, marks)
+      if (!page || !marks) return deepPage(user, channel, asked, before)
+      const hot = page.messages ? hotPages.keep(channel, asked, { ...page, messages: page.messages }) : known
+      return pageSeenBy(http, user, page.messages ?? known!.messages, marks, hot)
     },
 
     async getMessage({ params, caller }) {
@@ -108,7 +127,7 @@ export const messages = (http: Http): Handlers<typeof routes> => {
 
 /**
  * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation. Where a rule wants to know what a classifier
- * thinks, it is asked here, and the channel once more: a turn waits for nobody.
+ * thinks, it is asked here, and the channel once more: a turn waits for nobody. `content`: asked about where the channel does not say of what.
  */
 export async function judged<T extends object>(
   { backends, scores }: Http["classifiers"],
@@ -118,7 +137,7 @@ export async function judged<T extends object>(
   const first = await send({ classifiers: backends })
   // What was not asked by then is not asked any more: the rules may have changed meanwhile.
   const answer = isUnasked(first)
-    ? await send({ classifiers: [], scores: await scores(first.unasked, content) })
+    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content ?? content) })
     : first
   if (isRefused(answer)) throw blocked(answer.refused)
   if (isUnasked(answer)) throw new Error("asked for scores that it cannot have")

@@ -2,24 +2,37 @@ import { channelActor } from "../actors/channel.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/pins.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Call, Handlers, Http } from "./handlers.ts"
 import { seenBy } from "./message-views.ts"
 
-export const pins = (http: Http): Handlers<typeof routes> => ({
-  async listPins({ params, caller }) {
-    await http.ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
-    return seenBy(http, caller.user_id, await http.storage.messages.pinned(params.channel_id, limits.pinsPerChannel))
-  },
+export function pins(http: Http): Handlers<typeof routes> {
+  const { ask, storage } = http
 
-  async pinMessage({ params, caller, reason }) {
+  /** What a pin or its end is about, with whom the message is by as he is called by now. */
+  async function deedOf({
+    params,
+    caller,
+    reason,
+  }: Pick<Call<typeof routes.pinMessage>, "params" | "caller" | "reason">) {
     const { channel_id, message_id } = params
-    await http.ask(channelActor, channel_id, { type: "pinMessage", user: caller.user_id, reason, message_id })
-    return success
-  },
+    const author = await storage.messages.authorOf(channel_id, message_id)
+    return { user: caller.user_id, reason, message_id, author }
+  }
 
-  async unpinMessage({ params, caller, reason }) {
-    const { channel_id, message_id } = params
-    await http.ask(channelActor, channel_id, { type: "unpinMessage", user: caller.user_id, reason, message_id })
-    return success
-  },
-})
+  return {
+    async listPins({ params, caller }) {
+      await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
+      return seenBy(http, caller.user_id, await storage.messages.pinned(params.channel_id, limits.pinsPerChannel))
+    },
+
+    async pinMessage(call) {
+      await ask(channelActor, call.params.channel_id, { type: "pinMessage", ...(await deedOf(call)) })
+      return success
+    },
+
+    async unpinMessage(call) {
+      await ask(channelActor, call.params.channel_id, { type: "unpinMessage", ...(await deedOf(call)) })
+      return success
+    },
+  }
+}

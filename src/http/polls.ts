@@ -23,15 +23,16 @@ export function polls({ ask, storage, classifiers }: Http): Handlers<typeof rout
     }
   }
 
-  async function place(poll_id: Snowflake): Promise<{ channel: Snowflake; message_id: Snowflake }> {
+  async function find(poll_id: Snowflake) {
     const found = await storage.polls.find(poll_id)
     if (!found) throw fail("poll_not_found")
-    return { channel: found.channel_id, message_id: found.message_id }
+    const { channel_id: channel, message_id, author } = found
+    return { channel, place: { message_id, poll_id, author } }
   }
 
   async function read(poll_id: Snowflake, user: Snowflake) {
-    const { channel, message_id } = await place(poll_id)
-    return askIn(channel, "poll_not_found", { type: "readPoll", user, message_id, poll_id })
+    const { channel, place } = await find(poll_id)
+    return askIn(channel, "poll_not_found", { type: "readPoll", user, ...place })
   }
 
   return {
@@ -54,19 +55,19 @@ export function polls({ ask, storage, classifiers }: Http): Handlers<typeof rout
     getPollResults: ({ params: { poll_id }, caller }) => read(poll_id, caller.user_id),
 
     async votePoll({ params: { poll_id }, body: { option_ids }, caller }) {
-      const { channel, message_id } = await place(poll_id)
-      const vote = { type: "votePoll", user: caller.user_id, message_id, poll_id, option_ids } as const
+      const { channel, place } = await find(poll_id)
+      const vote = { type: "votePoll", user: caller.user_id, ...place, option_ids } as const
       return askIn(channel, "poll_not_found", vote)
     },
 
     async closePoll({ params: { poll_id }, caller }) {
-      const { channel, message_id } = await place(poll_id)
-      return askIn(channel, "poll_not_found", { type: "closePoll", user: caller.user_id, message_id, poll_id })
+      const { channel, place } = await find(poll_id)
+      return askIn(channel, "poll_not_found", { type: "closePoll", user: caller.user_id, ...place })
     },
 
     async deletePoll({ params: { poll_id }, caller }) {
-      const { channel, message_id } = await place(poll_id)
-      await askIn(channel, "poll_not_found", { type: "deletePoll", user: caller.user_id, message_id, poll_id })
+      const { channel, place } = await find(poll_id)
+      await askIn(channel, "poll_not_found", { type: "deletePoll", user: caller.user_id, ...place })
       return success
     },
   }

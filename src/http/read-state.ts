@@ -33,8 +33,14 @@ export const readState = (http: Http): Handlers<typeof routes> => {
       isShown: caller.read_receipts === true,
       isBulk,
     })
-    if (retell !== undefined) later(retell, () => ask(channelActor, channel, { type: "tellAck", user }))
+    if (retell !== undefined) later(retell, () => tellAck(channel, user))
     return marked
+  }
+
+  /** He may have changed his mind since. */
+  async function tellAck(channel: Snowflake, user: Snowflake): Promise<void> {
+    const choice = await storage.messagingSettings.find(user)
+    await ask(channelActor, channel, { type: "tellAck", user, isShown: choice?.read_receipts_enabled ?? true })
   }
 
   return {

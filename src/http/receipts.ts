@@ -3,6 +3,7 @@ import type { ReadMarks } from "../actors/read-state.ts"
 import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
+import { compareIds } from "../domain/snowflake.ts"
 import type { Http } from "./handlers.ts"
 
 /** Who has read a message, as one of its readers sees it. */
@@ -34,39 +35,49 @@ export async function receiptsOf(
       const about = asked.map(({ id, author_id }) => ({ id, author_id }))
       try {
         const { marks } = await ask(channelActor, channel, { type: "requireRead", user, messages: about })
-        // Homes of the version before do not say.
-        return { asked, marks: marks?.marks ?? [], readers: marks?.readers ?? [] }
+        return { asked, marks }
       } catch (error) {
-        if (error instanceof Failure && error.code !== "unavailable") return { asked, marks: [], readers: [] }
+        if (error instanceof Failure && error.code !== "unavailable") return { asked, marks: undefined }
         throw error
       }
     }),
   )
-  return receiptsIn(storage, marked)
+  return receiptsIn(storage, user, marked)
 }
 
-/** The same, of what has been asked already. */
+/** The same, of what has been asked already; homes of the version before do not say. */
 export async function receiptsIn(
   storage: Http["storage"],
+  user: Snowflake,
   marked: readonly {
-    readonly asked: readonly Pick<Asked, "id">[]
-    marks: ReadMarks["marks"]
-    readers: ReadMarks["readers"]
+    readonly asked: readonly Pick<Asked, "id" | "author_id">[]
+    readonly marks: ReadMarks | undefined
   }[],
 ): Promise<ReadonlyMap<Snowflake, Receipt>> {
-  const named = [...new Set(marked.flatMap(({ readers }) => readers))]
-  const names = named.length === 0 ? new Map<Snowflake, string>() : await storage.users.namesOf(named)
+  const ids = [...new Set(marked.flatMap(({ marks }) => marks?.readers ?? []))]
+  const names = ids.length === 0 ? new Map<Snowflake, string>() : await storage.users.namesOf(ids)
   const receipts = new Map<Snowflake, Receipt>()
-  for (const { asked, marks, readers } of marked)
-    for (const [i, { count, read, by, isHidden = false }] of marks.entries())
-      receipts.set(asked[i]!.id, {
-        read_count: count,
-        read,
-        read_by: by.flatMap(place => names.get(readers[place]!) ?? []),
+  for (const { asked, marks } of marked) {
+    if (!marks) continue
+    const { counts, named, readers, isHidden = false } = marks
+    const by = new Map(named)
+    for (const [i, message] of asked.entries())
+      receipts.set(message.id, {
+        read_count: counts[i]!,
+        read: isRead(message, user, marks),
+        read_by: (by.get(i) ?? []).flatMap(place => names.get(readers[place]!) ?? []),
         isHidden,
       })
+  }
   return receipts
 }
+
+/** Whether whoever asked has read a message. */
+export const isRead = (
+  { id, author_id }: Pick<Asked, "id" | "author_id">,
+  user: Snowflake,
+  { upTo }: ReadMarks,
+): boolean => author_id === user || compareIds(id, upTo) <= 0
 
 /** Whoever has read a message has got it, too. */
 export function addReceipt(

@@ -7,28 +7,45 @@ import type { Message } from "../contract/messages.ts"
 import type { routes } from "../contract/search.ts"
 import { holdsIn } from "../domain/permissions.ts"
 import { queryText, readQuery, scopeFacts, stemmable, type SearchQuery } from "../domain/search-query.ts"
-import { foldedText } from "../domain/search-text.ts"
+import { factOf, foldedText } from "../domain/search-text.ts"
+import { stretchesBack } from "../domain/search-stretches.ts"
 import { compareIds, firstIdAt } from "../domain/snowflake.ts"
 import type { MessageState } from "../domain/states.ts"
 import { isStoppedStatement } from "../storage/database.ts"
-import type { MemberOutline, MessagePlace, Places, ServerHitPlace } from "../storage/search.ts"
+import type { Found, MemberOutline, MessagePlace, Places, ServerHitPlace } from "../storage/search.ts"
+import { searchConnections } from "../storage/storage.ts"
 import { shownUser } from "../storage/users.ts"
 import type { Handlers, Http } from "./handlers.ts"
 import { seenBy } from "./message-views.ts"
+import { searchTurns } from "./search-turns.ts"
 import { isId } from "./validation.ts"
 
 const beyondIds = "9223372036854775807"
-/** Messages whose words are looked at before the index is asked: what is frequent is found among them. */
-const looks = 2_000
-/** Servers and conversations that are looked through in this way; whoever has more asks the index at once. */
-const mostPlaces = 300
-/** What may be among so many messages of everybody is looked up once, rather than in each of more than a few places. */
-const mostAnywhere = 20_000
-const fewPlaces = 4
+/** How much further a page goes back each time, for as much as it came; of phrases most of what has their words has to be read. */
+const growth = { usual: 2, phrases: 1 }
 /** Seconds after which it makes sense to ask again for what an operator has switched off. */
 const switchedOff = 3_600
-/** Newest texts of a channel that are found before they are indexed. */
-const tail = 100
+
+/** How far one search looks; see `cluster.config.ts`. */
+export interface SearchReach {
+  readonly few: number
+  readonly fewOfPhrases: number
+  readonly looks: number
+  readonly looksForPhrases: number
+  readonly strangers: number
+  readonly fewPlaces: number
+  readonly places: number
+  readonly step: number
+  readonly tail: number
+  readonly texts: number
+  readonly textsAtOnce: number
+  readonly mostTexts: number
+  readonly waitingOfOne: number
+  readonly mostWaiting: number
+  readonly within: number
+}
+
+type Index = Http["storage"]["search"]
 
 /** Where the caller may look. */
 interface Scope extends Places {
@@ -38,14 +55,25 @@ interface Scope extends Places {
 const nowhere: Scope = { homes: [], hidden: [], channels: [], participant: null }
 
 export function search(http: Http): Handlers<typeof routes> {
-  const { ask, storage, policy } = http
-  const { search: index } = storage
+  const { ask, storage, policy, searchReach: reach } = http
+  const now = () => performance.now()
+  const inTurn = searchTurns(
+    {
+      // No statement waits for a connection, so none is begun after it was given up.
+      atOnce: searchConnections,
+      waitingOfOne: reach.waitingOfOne,
+      waiting: reach.mostWaiting,
+      within: reach.within,
+    },
+    now,
+  )
 
   /** What takes too long is refused rather than waited for. */
-  async function timely<T>(search: () => Promise<T>): Promise<T> {
+  async function timely<T>(user: Snowflake, search: (index: Index) => Promise<T>): Promise<T> {
     if (!policy.search_enabled) throw unavailable("search is switched off", switchedOff)
+    const due = now() + reach.within
     try {
-      return await search()
+      return await inTurn(user, () => search(whileWanted(storage.search, () => now() < due)))
     } catch (error) {
       throw isStoppedStatement(error) ? unavailable("search", 5, { cause: error }) : error
     }
@@ -55,25 +83,37 @@ export function search(http: Http): Handlers<typeof routes> {
   const readable = async (user: Snowflake, channel: Snowflake): Promise<Snowflake> =>
     (await ask(channelActor, channel, { type: "requireRead", user })).server_id
 
-  async function scopeOf(user: Snowflake, { conversation_id, server_id, channel_id }: Asked): Promise<Scope> {
+  /** Channels that a search names and the caller may read; null: it names none. */
+  async function channelsAsked(
+    user: Snowflake,
+    { conversation_id, server_id, channel_id }: Asked,
+  ): Promise<Snowflake[] | null> {
     if (server_id !== undefined && !(await storage.servers.find(server_id))) throw fail("server_not_found")
     const channels = [...new Set([conversation_id, channel_id].filter(id => id !== undefined))]
-    if (channels.length > 0) {
-      for (const channel of channels) {
-        const home = await readable(user, channel)
-        if (channel === conversation_id && home !== channel) throw fail("channel_not_found")
-        if (server_id !== undefined && home !== server_id) throw fail("channel_not_found")
-      }
-      // No message is in two.
-      return channels.length === 1 ? { ...nowhere, channels } : nowhere
+    for (const channel of channels) {
+      const home = await readable(user, channel)
+      if (channel === conversation_id && home !== channel) throw fail("channel_not_found")
+      if (server_id !== undefined && home !== server_id) throw fail("channel_not_found")
     }
-    const outlines = await index.outlinesFor(user, server_id ?? null)
-    if (server_id !== undefined && outlines.length === 0) throw fail("access_denied")
-    return { ...readableIn(user, outlines), participant: server_id === undefined ? user : null }
+    return channels.length === 0 ? null : channels
+  }
+
+  async function scopeOf(
+    index: Index,
+    user: Snowflake,
+    channels: readonly Snowflake[] | null,
+    server: Snowflake | undefined,
+  ): Promise<Scope> {
+    // No message is in two.
+    if (channels) return channels.length === 1 ? { ...nowhere, channels } : nowhere
+    const outlines = await index.outlinesFor(user, server ?? null)
+    if (server !== undefined && outlines.length === 0) throw fail("access_denied")
+    return { ...readableIn(user, outlines), participant: server === undefined ? user : null }
   }
 
   /** The part of a scope that `in:` names. */
   async function within(
+    index: Index,
     user: Snowflake,
     scope: Scope,
     names: readonly string[],
@@ -94,12 +134,16 @@ export function search(http: Http): Handlers<typeof routes> {
     return { ...nowhere, channels }
   }
 
+  const stemsIn = async (index: Index, words: readonly string[]) =>
+    words.length === 0 ? new Map<string, string[]>() : index.stems(words, policy.search_languages)
+
   async function find(
+    index: Index,
     scope: Scope,
     query: SearchQuery,
     author: Snowflake | undefined,
     span: Span,
-  ): Promise<MessagePlace[]> {
+  ): Promise<Found> {
     const people = [...query.from, ...query.mentions]
     const named = people.length === 0 ? new Map<string, Snowflake>() : await index.usersNamed(people)
     const idsOf = (who: string): Snowflake[] => [
@@ -109,33 +153,62 @@ export function search(http: Http): Handlers<typeof routes> {
     if (author !== undefined) authors = authors === null || authors.includes(author) ? [author] : []
     const mentioned = query.mentions.map(idsOf)
     // Who is not there wrote nothing and was never mentioned.
-    if (authors?.length === 0 || mentioned.some(ids => ids.length === 0)) return []
+    if (authors?.length === 0 || mentioned.some(ids => ids.length === 0)) return { found: [], edge: null }
 
-    const stemmed = stemmable(query)
-    const stems =
-      stemmed.length === 0 ? new Map<string, string[]>() : await index.stems(stemmed, policy.search_languages)
-    const words = queryText(query, { authors, mentioned }, word => stems.get(word) ?? [])
+    const stems = await stemsIn(index, stemmable(query))
+    const stemsOf = (word: string) => stems.get(word) ?? []
+    const words = queryText(query, { authors, mentioned }, stemsOf)
+    const loose = queryText(query, { authors, mentioned }, stemsOf, true)
 
-    const { participant } = scope
-    const directs = participant === null ? [] : await index.directsOf(participant, mostPlaces + 1)
-    const places: Places = { ...scope, channels: [...scope.channels, ...directs] }
-    const count = places.homes.length + places.channels.length
-    if (count === 0) return []
+    const facts = scopeFacts({ servers: scope.homes, channels: scope.channels, participant: scope.participant })
+    if (facts.length === 0) return { found: [], edge: null }
     const wanted = { ...span, pinned: query.pinned }
-    let found: MessagePlace[] = []
-    let rest = { ...wanted, limit: span.limit }
-    if (count <= mostPlaces) {
-      const newest = await index.walk(words, places, wanted, looks)
-      if (newest.found.length >= span.limit || newest.edge === "0") return newest.found
-      found = newest.found
-      rest = { ...wanted, below: newest.edge, limit: span.limit - found.length }
-      // As many as among the newest there may be among all, and one more.
-      const expected = ((found.length + 1) / looks) * newest.total
-      if (words !== null && count > fewPlaces && expected <= mostAnywhere)
-        return [...found, ...(await index.matchingAnywhere(words, places, rest))]
+    if (words === null) {
+      const places = await listed(index, scope)
+      if (places) return walked(index, places, wanted)
     }
-    const where = scopeFacts({ servers: scope.homes, channels: scope.channels, participant })
-    return [...found, ...(await index.matching(words, where, scope, rest))]
+    const exact = words === loose ? null : words
+    const [few, looks, further] =
+      exact === null
+        ? [reach.few, reach.looks, growth.usual]
+        : [reach.fewOfPhrases, reach.looksForPhrases, growth.phrases]
+    const isRare = loose !== null && (await index.expected(loose)) <= few
+    const start = isRare ? null : await index.newestIn(scope, scope.participant, span.below)
+    const pieces = isRare ? [null] : stretchesBack(span.from, span.below, start ?? firstIdAt(http.clock()), further)
+    const all = (...parts: (string | null)[]) => parts.filter(part => part !== null).join("&")
+    const here = { ...scope, fact: scope.participant === null ? null : factOf.participant(scope.participant) }
+    const anywhere = pieces.map(piece => all(loose, piece))
+    const newest = await index.newest(anywhere, exact, here, scope.hidden, wanted, isRare ? 2 * few : looks)
+    const { found, edge, own } = newest
+    if (words === null || edge === null || found.length >= span.limit || own > looks / reach.strangers) return newest
+    const rest = { ...wanted, below: edge, limit: span.limit - found.length }
+    if (facts.length > reach.fewPlaces)
+      return { found: [...found, ...(await index.matching(words, facts, scope, rest))], edge: null }
+    const where = `(${facts.map(fact => `'${fact}'`).join("|")})`
+    const before = stretchesBack(span.from, edge, edge, further).map(piece => all(loose, piece, where))
+    const more = await index.newest(before, exact, null, scope.hidden, rest, looks)
+    return { found: [...found, ...more.found], edge: more.edge }
+  }
+
+  /** The places of a scope one by one; null: they are too many. */
+  async function listed(index: Index, scope: Scope): Promise<Places | null> {
+    const { participant, homes, channels } = scope
+    const directs = participant === null ? [] : await index.directsOf(participant, reach.places + 1)
+    const places = { ...scope, channels: [...channels, ...directs] }
+    return homes.length + places.channels.length > reach.places ? null : places
+  }
+
+  /** Whatever is in some places, the newest first. */
+  async function walked(index: Index, places: Places, wanted: Span & { pinned: boolean | null }): Promise<Found> {
+    const found: MessagePlace[] = []
+    let { below } = wanted
+    for (let looked = 0; looked < reach.looks; looked += reach.step) {
+      const next = await index.walk(places, { ...wanted, below, limit: wanted.limit - found.length }, reach.step)
+      found.push(...next.found)
+      if (found.length >= wanted.limit || next.edge === null) return { found, edge: null }
+      below = next.edge
+    }
+    return { found, edge: below }
   }
 
   /** Newest first, as the caller sees them: messages of one channel together, put back in order. */
@@ -158,7 +231,7 @@ export function search(http: Http): Handlers<typeof routes> {
     }) {
       await readable(user_id, channel_id)
       const pattern = foldedText(content)
-      const ids = await timely(() => substring(index, channel_id, pattern, limit))
+      const ids = await timely(user_id, index => substring(index, reach, channel_id, pattern, limit))
       const found = await storage.messages.find(channel_id, ids)
       // What was edited or deleted since it was indexed is looked at as it is.
       const states = ids
@@ -180,21 +253,26 @@ export function search(http: Http): Handlers<typeof routes> {
       const last = cursor === undefined ? undefined : readCursor(cursor, key)
       if (last !== undefined && !isId(last)) throw fail("invalid_cursor")
       const query = readQuery(asked.query, http.clock())
-      return timely(async () => {
-        let scope = await scopeOf(user_id, asked)
-        if (isEmpty(query)) return { results: [], next_cursor: null }
-        if (query.in.length > 0) scope = await within(user_id, scope, query.in, server_id)
+      const channels = await channelsAsked(user_id, asked)
+      const { states, end } = await timely(user_id, async index => {
+        let scope = await scopeOf(index, user_id, channels, server_id)
+        if (isEmpty(query)) return { states: [], end: null }
+        if (query.in.length > 0) scope = await within(index, user_id, scope, query.in, server_id)
         const until = query.before === null ? beyondIds : idAt(query.before)
         const below = last !== undefined && compareIds(last, until) < 0 ? last : until
         const from = query.after === null ? "0" : idAt(query.after)
-        const found = await find(scope, query, author_id, { from, below, limit: limit + 1 })
+        const { found, edge } = await find(index, scope, query, author_id, { from, below, limit: limit + 1 })
         const page = found.slice(0, limit)
-        const states = page.length === 0 ? [] : await index.messages(page)
         return {
-          results: await shown(user_id, states),
-          next_cursor: found.length > limit ? writeCursor(page.at(-1)!.message_id, key) : null,
+          states: page.length === 0 ? [] : await index.messages(page),
+          // Where it was looked no further the next page goes on, whatever this one found.
+          end: found.length > limit ? page.at(-1)!.message_id : edge,
         }
       })
+      return {
+        results: await shown(user_id, states),
+        next_cursor: end === null ? null : writeCursor(end, key),
+      }
     },
 
     async searchUsers({ query: asked, caller: { user_id } }) {
@@ -208,7 +286,7 @@ export function search(http: Http): Handlers<typeof routes> {
         if ((await storage.servers.members(server_id, [user_id])).size === 0) throw fail("access_denied")
       }
       const most = Math.min(limit, limits.usersFound - skip)
-      const found = await timely(() =>
+      const found = await timely(user_id, index =>
         index.usersBeginning(query, { user: user_id, server: server_id ?? null, skip, limit: most + 1 }),
       )
       const next = skip + most
@@ -226,7 +304,7 @@ export function search(http: Http): Handlers<typeof routes> {
       const { query, category, limit = limits.searchPage, cursor } = asked
       const key = keyOf("servers", user_id, asked, ["query", "category"])
       const after = cursor === undefined ? null : placeIn(readCursor(cursor, key))
-      const found = await timely(() =>
+      const found = await timely(user_id, index =>
         index.publicServers(query, { category: category ?? null, after, limit: limit + 1 }),
       )
       const page = found.slice(0, limit)
@@ -263,6 +341,18 @@ function requireIds(asked: Asked): void {
     const id = asked[name]
     if (id !== undefined && !isId(id)) throw fail(code)
   }
+}
+
+/** The same statements, none of which is begun once nobody waits for it any longer. */
+function whileWanted(index: Index, isWanted: () => boolean): Index {
+  const entries = Object.entries(index) as [string, (...args: unknown[]) => Promise<unknown>][]
+  const begin =
+    (ask: (...args: unknown[]) => Promise<unknown>) =>
+    async (...args: unknown[]) => {
+      if (!isWanted()) throw unavailable("search", 5)
+      return ask(...args)
+    }
+  return Object.fromEntries(entries.map(([name, ask]) => [name, begin(ask)])) as unknown as Index
 }
 
 const mayRead = (outline: MemberOutline, user: Snowflake, channel: Snowflake | null): boolean => {
@@ -322,10 +412,11 @@ function placeIn(text: string): ServerHitPlace {
 /**
  * Messages of a channel whose text holds a pattern, the newest first. The newest texts are looked at as they are: they may not be
  * indexed yet. Then those that are, newest first; what is rare among them comes from the index of three characters each, which
- * knows nothing of shorter patterns: for those all is looked at.
+ * knows nothing of shorter patterns: for those as much is looked at as may be, and what is not whole then is refused.
  */
 async function substring(
-  index: Http["storage"]["search"],
+  index: Index,
+  { tail, texts, textsAtOnce, mostTexts }: SearchReach,
   channel: Snowflake,
   pattern: string,
   limit: number,
@@ -336,11 +427,13 @@ async function substring(
   if (newest.length < tail) return found
   let below = newest.at(-1)!.id
   const isIndexed = /[\p{L}\p{N}]{3}/u.test(pattern)
-  for (let count = looks; ; count *= 4) {
-    const walked = await index.walkTexts(channel, pattern, below, limit - found.length, count)
+  let count = texts
+  for (let left = mostTexts; left > 0; left -= count, count = Math.min(4 * count, textsAtOnce)) {
+    const walked = await index.walkTexts(channel, pattern, below, limit - found.length, Math.min(count, left))
     found.push(...walked.found)
     if (found.length >= limit || walked.edge === "0") return found
     below = walked.edge
     if (isIndexed) return [...found, ...(await index.matchingTexts(channel, pattern, below, limit - found.length))]
   }
+  throw fail("search_too_short")
 }

@@ -1,4 +1,5 @@
 import { userActor } from "../actors/user.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 
 /** As many as a home tells in one turn. */
@@ -6,10 +7,11 @@ const chunk = 500
 
 /** Who they are is asked after the change was committed: whoever came later has read it as it is now. */
 export const announceUser: Processor<"announceUser"> = async ({ ask, storage, signal }, { user_id }) => {
-  const { people, servers } = await storage.users.onlookers(user_id)
-  for (let at = 0; at < Math.max(people.length, servers.length); at += chunk) {
+  const { people, servers, directs } = await storage.users.onlookers(user_id)
+  for (let at = 0; at < Math.max(people.length, servers.length, directs.length); at += chunk) {
     signal.throwIfAborted()
-    const some = { people: people.slice(at, at + chunk), servers: servers.slice(at, at + chunk) }
-    await unlessGone("user_not_found", ask(userActor, user_id, { type: "announce", ...some }))
+    const some = (ids: readonly Snowflake[]) => ids.slice(at, at + chunk)
+    const told = { people: some(people), servers: some(servers), directs: some(directs) }
+    await unlessGone("user_not_found", ask(userActor, user_id, { type: "announce", ...told }))
   }
 }

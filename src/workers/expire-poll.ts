@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { channelActor } from "../actors/channel.ts"
 import { Failure, unavailable } from "../contract/errors.ts"
+import type { Actor } from "../domain/states.ts"
 import type { JobTools, Processor } from "./processor.ts"
 
 /** Milliseconds for which a job waits that came early by the clock of the poll's home; one that is earlier is tried again. */
@@ -8,7 +9,8 @@ const patience = 5_000
 
 export const expirePoll: Processor<"expirePoll"> = async (tools, { poll_id, channel_id, message_id }) => {
   for (;;) {
-    const { there, left = 0 } = await expired(tools, channel_id, { poll_id, message_id })
+    const author = (await tools.storage.polls.find(poll_id))?.author
+    const { there, left = 0 } = await expired(tools, channel_id, { poll_id, message_id, author })
     // Its channel took it along before the row could say so.
     if (!there) return tools.storage.polls.setGone(poll_id)
     if (left === 0) return
@@ -20,7 +22,7 @@ export const expirePoll: Processor<"expirePoll"> = async (tools, { poll_id, chan
 async function expired(
   { ask }: JobTools,
   channel: string,
-  poll: { poll_id: string; message_id: string },
+  poll: { poll_id: string; message_id: string; author: Actor | undefined },
 ): Promise<{ there: boolean; left?: number }> {
   try {
     return await ask(channelActor, channel, { type: "expirePoll", ...poll })

@@ -16,6 +16,8 @@ const page = 1_000
 const atOnce = 8
 /** Jobs that call many at a time, of a process: of each server one. The others find room. */
 const crowdsAtOnce = 4
+/** One statement deletes so many: short enough for its time-out. */
+const chunk = 5_000
 /** Homes that may refuse before the job stops: no single one keeps the others from being told. */
 const mostRefusals = 50
 
@@ -81,6 +83,8 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
     after = looked.length < size ? undefined : looked.at(-1)!.user_id
   }
   if (refusals.length > 0) throw refusals[0]
+  // Who was told while it was deleted, or was one of too many then, holds its text no longer than this.
+  while ((await storage.mentions.purgeGone(channel_id, message_id, chunk)) === chunk) signal.throwIfAborted()
   await storage.mentions.end(channel_id, message_id)
 }
 

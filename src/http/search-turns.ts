@@ -1,0 +1,60 @@
+import { unavailable } from "../contract/errors.ts"
+
+export interface SearchBounds {
+  /** Searches under way. */
+  readonly atOnce: number
+  /** Of one user that wait while one of his is under way. */
+  readonly waitingOfOne: number
+  readonly waiting: number
+  /** Who has waited for so many milliseconds is told to come back: his search would be for nobody. */
+  readonly within: number
+}
+
+interface Waiting {
+  readonly user: string
+  readonly since: number
+  begin(): void
+  refuse(): void
+}
+
+const busy = () => unavailable("search is busy", 1)
+
+/**
+ * Whose search is next: whoever asks for many at once waits for his own and keeps nobody else waiting, and what nobody waits
+ * for any longer is not begun.
+ * @param now Milliseconds
+ */
+export function searchTurns({ atOnce, waitingOfOne, waiting: most, within }: SearchBounds, now: () => number) {
+  const underWay = new Set<string>()
+  let waiting: Waiting[] = []
+
+  function next(): void {
+    const late = now() - within
+    const over = waiting.filter(({ since }) => since <= late)
+    if (over.length > 0) waiting = waiting.filter(({ since }) => since > late)
+    for (const one of over) one.refuse()
+    while (underWay.size < atOnce) {
+      const at = waiting.findIndex(({ user }) => !underWay.has(user))
+      if (at < 0) return
+      const [one] = waiting.splice(at, 1)
+      underWay.add(one!.user)
+      one!.begin()
+    }
+  }
+
+  return async <Result>(user: string, search: () => Promise<Result>): Promise<Result> => {
+    // Who is over makes room.
+    next()
+    if (waiting.length >= most || waiting.filter(one => one.user === user).length >= waitingOfOne) throw busy()
+    await new Promise<void>((begin, reject) => {
+      waiting.push({ user, since: now(), begin, refuse: () => reject(busy()) })
+      next()
+    })
+    try {
+      return await search()
+    } finally {
+      underWay.delete(user)
+      next()
+    }
+  }
+}
