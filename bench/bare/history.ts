@@ -1,7 +1,7 @@
-/** The floor of a page of history: the server's own statement through postgres.js, and nothing done with its rows. */
+/** The floor of a page of history: one statement for what a message shows, as one writes it, through postgres.js; nothing is done with its rows. */
 import uWS from "uWebSockets.js"
 import { openPool } from "../../src/storage/database.ts"
-import { messagesStorage } from "../../src/storage/messages.ts"
+import { messageFields } from "../../src/storage/messages.ts"
 import { reply, serve } from "./serve.ts"
 
 const sql = openPool({
@@ -11,7 +11,9 @@ const sql = openPool({
   connectTimeout: 10_000,
   name: "bare history",
 })
-const { page } = messagesStorage(sql)
+const page = (channel: string, { limit, before }: { limit: number; before: string | undefined }) => sql`
+  SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+  WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit}`
 const app = uWS.App()
 
 app.get("/channels/:channel/messages", (res, req) => {

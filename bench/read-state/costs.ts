@@ -1,4 +1,5 @@
 /** What an acknowledgement, a count of what is unread and a page with receipts cost, by stored messages and by readers; the sizes take turns. */
+import { limits } from "../../src/contract/limits.ts"
 import type { Laboratory, Starling } from "../laboratory.ts"
 import type { Crowd } from "../load/crowd.ts"
 import type { Wanted } from "../load/crowd-process.ts"
@@ -7,7 +8,7 @@ import { cpuSince, readCpu } from "../processes.ts"
 import type { LatencySummary } from "../statistics.ts"
 import { compare, pause, sum } from "../trials.ts"
 import type { Comparison } from "../trials.ts"
-import { messageAt, type Readings, type Size } from "./plant.ts"
+import { authors, messageAt, type Readings, type Size } from "./plant.ts"
 
 const inFlight = 4
 
@@ -64,13 +65,18 @@ const nothingRead: Work = ({ readings: { community }, extent }, { channel }) =>
     token: community.people.at(-1)!.token,
   }))
 
-/** Of people who have read nearly everything, once they have said so. */
-const pages: Work = ({ readings: { community }, extent }, { channel, messages }) =>
-  times(extent.count, i => ({
-    method: "GET",
-    path: `/channels/${channel}/messages?limit=50&before=${messageAt(channel, messages - (i % 100))}`,
-    token: community.people[i % community.people.length]!.token,
-  }))
+const pagesOf =
+  (isOwn: boolean): Work =>
+  ({ readings: { community }, extent }, { channel, messages }) => {
+    const people = isOwn ? community.people.slice(0, authors) : community.people.slice(authors)
+    return times(extent.count, i => ({
+      method: "GET",
+      path: `/channels/${channel}/messages?limit=50&before=${messageAt(channel, messages - (i % 100))}`,
+      token: people[i % people.length]!.token,
+    }))
+  }
+
+const [othersPages, ownPages] = [pagesOf(false), pagesOf(true)]
 
 export async function benchCosts(
   laboratory: Laboratory,
@@ -85,14 +91,19 @@ export async function benchCosts(
     const idle = await idleCpu(starling.parts, extent.idleSeconds)
     const setting = { starling, crowd, readings, extent, idle }
     const cases: CostCase[] = []
-    for (const [work, wanted] of [
-      ["unread, of one who has read nothing", nothingRead],
-      ["acknowledgement", acks],
-      ["page of 50 with receipts", pages],
+    const growing = ["messages", "readers"] as const
+    for (const [work, wanted, ways] of [
+      ["unread, of one who has read nothing", nothingRead, growing],
+      ["acknowledgement", acks, growing],
+      ["page of 50 of others' messages, with receipts", othersPages, growing],
+      ["page of 50 with one's own among them, with names", ownPages, ["readers"]],
     ] as const)
-      for (const by of ["messages", "readers"] as const) {
+      for (const by of ways) {
         say(`${work}, by ${by}`)
-        cases.push(await measure(setting, work, by, wanted))
+        const sizes = by === "messages" ? readings.byMessages : readings.byReaders
+        // Of fewer readers there are fewer names than may be.
+        const named = sizes.filter(({ readers }) => readers >= limits.readersNamed)
+        cases.push(await measure(setting, { work, by, wanted, sizes: wanted === ownPages ? named : sizes }))
       }
     return cases
   } finally {
@@ -129,9 +140,11 @@ export async function benchUnread(
   }
 }
 
-async function measure(setting: Setting, work: string, by: CostCase["by"], wanted: Work): Promise<CostCase> {
-  const { readings, extent } = setting
-  const list = by === "messages" ? readings.byMessages : readings.byReaders
+async function measure(
+  setting: Setting,
+  { work, by, wanted, sizes: list }: Pick<CostCase, "work" | "by"> & { wanted: Work; sizes: readonly Size[] },
+): Promise<CostCase> {
+  const { extent } = setting
   const runs = list.map((): CostRun[] => [])
   // A first round is not counted: code gets compiled, homes wake.
   for (let run = -1; run < extent.runs; run++) {

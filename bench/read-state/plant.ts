@@ -28,7 +28,9 @@ export interface Extents {
 }
 
 const usual = { messages: 10_000, readers: 1_000 }
-/** Messages are a second apart, and younger than everybody's joining. */
+/** So many of the people write in turn; they are the first of them. */
+export const authors = 64
+/** Messages are a moment apart, and younger than everybody's joining. */
 const messagesMs = epochMs + 80 * 86_400_000
 const stepMs = 10
 
@@ -65,14 +67,14 @@ export async function plantReadings(databaseUrl: string, { messages, readers, se
   }
 }
 
-/** Every member writes in his turn. Readers have read up to somewhere in the last hundred messages. */
+/** Authors write in turn. Readers have read up to somewhere in the last hundred messages. */
 async function fill(sql: postgres.Sql, { id }: Community, { channel, messages, readers }: Size): Promise<void> {
   const base = messageAt(channel, 0)
   const step = BigInt(stepMs) << 22n
   await sql`
-    WITH authors AS (SELECT array_agg(user_id ORDER BY user_id) AS list FROM (SELECT user_id FROM members WHERE server_id = ${id} ORDER BY user_id LIMIT 64) AS m)
+    WITH authors AS (SELECT array_agg(user_id ORDER BY user_id) AS list FROM (SELECT user_id FROM members WHERE server_id = ${id} ORDER BY user_id LIMIT ${authors}) AS m)
     INSERT INTO messages (channel_id, id, server_id, author_id, content)
-    SELECT ${channel}, ${base}::bigint + i * ${step.toString()}::bigint, ${id}, authors.list[1 + i % 64], 'the quick brown fox jumps over the lazy dog'
+    SELECT ${channel}, ${base}::bigint + i * ${step.toString()}::bigint, ${id}, authors.list[1 + i % ${authors}::int], 'the quick brown fox jumps over the lazy dog'
     FROM generate_series(1, ${messages}::int) AS i, authors`
   const { kind, row } = tallyMessages({ channel_id: channel })
   for (let done = 0; done < messages; done += stretch * 16) await kind.statement(sql, [row])

@@ -44,14 +44,14 @@ export async function benchReadState(
   const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const only = readParts(parts, values.only, usage)
   const extents: Extents = isQuick
-    ? { messages: [1_000, 20_000], readers: [10, 1_000], servers: 10, channelsOfEach: 10 }
+    ? { messages: [1_000, 20_000], readers: [10, 100, 1_000], servers: 10, channelsOfEach: 10 }
     : {
         messages: [1_000, 10_000, 100_000, 1_000_000],
         readers: [10, 100, 1_000, 10_000],
         servers: 200,
         channelsOfEach: 50,
       }
-  const extent = { runs, count: isQuick ? 64 : 512, idleSeconds: isQuick ? 1 : 4, settleSeconds: 0.3 }
+  const extent = { runs, count: isQuick ? 64 : 256, idleSeconds: isQuick ? 1 : 4, settleSeconds: 0.3 }
   const results = await record(
     { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
     async (laboratory, about) => {

@@ -45,11 +45,13 @@ export function summarize({ sending, fill, queries }: SearchResults): Line[] {
 
 function sendingLines({ inFlight, runs }: SendingResult): Line[] {
   const of = (value: (run: SendingRun) => number) => compare(runs, value, value)
-  const [p50, p99, cpu, after, rate] = [
+  const [p50, p99, cpu, after, all, postgres, rate] = [
     of(run => run.latency.p50),
     of(run => run.latency.p99),
     of(run => run.cpu),
     of(run => run.cpuAfter),
+    of(run => run.cpu + run.cpuAfter),
+    of(run => run.cpuOfPostgres),
     of(run => run.postsPerSecond),
   ]
   return [
@@ -66,6 +68,13 @@ function sendingLines({ inFlight, runs }: SendingResult): Line[] {
       starling: microseconds(cpu.starling),
       ...ratio(cpu),
     },
-    { work: "… CPU after", bare: microseconds(after.bare), starling: microseconds(after.starling) },
+    { work: "… CPU in the 17 s after", bare: microseconds(after.bare), starling: microseconds(after.starling) },
+    { work: "… CPU together", bare: microseconds(all.bare), starling: microseconds(all.starling), ...ratio(all) },
+    {
+      work: "… of it PostgreSQL's",
+      bare: microseconds(postgres.bare),
+      starling: microseconds(postgres.starling),
+      ...ratio(postgres),
+    },
   ]
 }

@@ -11,6 +11,8 @@ export interface SendingRun {
   /** Microseconds per post of all server processes while it was sent, and with what came after. */
   readonly cpu: number
   readonly cpuAfter: number
+  /** The same of PostgreSQL alone, together. */
+  readonly cpuOfPostgres: number
 }
 export interface SendingResult {
   readonly inFlight: number
@@ -48,11 +50,13 @@ export async function benchSending(
     await pause(2)
     const before = readCpu(starling.parts)
     const { posts, seconds, latency } = await load(extent.seconds)
-    const cpu = sum(scale(cpuSince(starling.parts, before), 1 / posts))
-    const cpuAfter = sum(scale(await deferredWork(starling.parts, idle), 1 / posts))
+    const used = scale(cpuSince(starling.parts, before), 1 / posts)
+    const deferred = scale(await deferredWork(starling.parts, idle), 1 / posts)
+    const [cpu, cpuAfter] = [sum(used), sum(deferred)]
+    const cpuOfPostgres = used.postgres + deferred["postgres"]!
     await clients.stop()
     await starling.stop()
-    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfter }
+    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfter, cpuOfPostgres }
     say(
       `${isIndexed ? "with" : "without"}: ${run.postsPerSecond.toFixed(0)}/s, p50 ${latency.p50.toFixed(1)} ms, p99 ${latency.p99.toFixed(1)} ms, ${cpu.toFixed(0)} + ${cpuAfter.toFixed(0)} µs`,
     )
