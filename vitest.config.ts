@@ -6,8 +6,8 @@ const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts"]
 export default defineConfig({
   test: {
     pool: "forks", // uWebSockets.js and sharp are native modules
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
     sequence: { sequencer: EvenLoad },
     projects: [
       {
@@ -17,7 +17,7 @@ export default defineConfig({
           include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
           exclude: chaos,
           globalSetup: "tests/kit/global-setup.ts",
-          maxWorkers: 4,
+          maxWorkers: 5,
           // Files of one worker share what they import: loading it anew for each would cost more than most of them do.
           isolate: false,
           sequence: { groupOrder: 0 },

@@ -31,14 +31,10 @@ const refusedAtHome = (answer: Promise<unknown>) =>
   )
 
 const isPurged = (cluster: Cluster, id: string) =>
-  until(
-    "the account is purged",
-    async () => {
-      const { deletion_status, deletion_at } = await standing(cluster, id)
-      return deletion_status === "purged" && deletion_at !== null
-    },
-    { patience: 20_000 },
-  )
+  until("the account is purged", async () => {
+    const { deletion_status, deletion_at } = await standing(cluster, id)
+    return deletion_status === "purged" && deletion_at !== null
+  })
 
 test("a deleted account is frozen at once, with its sessions and bots, and an operator can take that back", async ({
   shared,

@@ -18,7 +18,7 @@ import { dmBetween, plantServer, sharedServer } from "./kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const test = testWith({ topology: { http: { bodyTimeout: 1_000, downloadTimeout: 4_000 } } })
+const test = testWith({ topology: { http: { bodyTimeout: 3_000, downloadTimeout: 8_000 } } })
 
 const note = (content: string | Uint8Array, filename = "note.txt", type = "text/plain") =>
   fileOf(Buffer.from(content as string), filename, type)
@@ -80,10 +80,12 @@ test("a file comes back byte for byte, on every worker, with harmless headers, a
     const head = await send(place, upload.url, { method: "HEAD", token: lin.token })
     expect([head.status, head.headers.get("content-length"), head.text]).toEqual([200, `${bytes.length}`, ""])
   }
-  const saved = await send(shared.east, `${upload.url}?download=1`, { token: ada.token })
-  expect(saved.headers.get("content-disposition")).toBe(
-    `attachment; filename="Bild _1_ __.png"; filename*=UTF-8''Bild%20%C2%AB1%C2%BB%20%E7%85%A7%E7%89%87.png`,
-  )
+  for (const yes of ["1", "Yes"]) {
+    const saved = await send(shared.east, `${upload.url}?download=${yes}`, { token: ada.token })
+    expect(saved.headers.get("content-disposition")).toBe(
+      `attachment; filename="Bild _1_ __.png"; filename*=UTF-8''Bild%20%C2%AB1%C2%BB%20%E7%85%A7%E7%89%87.png`,
+    )
+  }
 })
 
 test("what a browser would run is saved, never shown, and is called a row of bytes", async ({ shared }) => {
@@ -308,6 +310,25 @@ test("a file is its uploader's and of those who can read a message with it; a si
   )
 })
 
+test("with its channel, or its server, a file's links end at once, whoever clears up later", async ({ shared }) => {
+  const { ada, server_id, channel_id, rest } = await scene(shared)
+  const channels = [await rest.createChannel({ server_id, name: "short" }), { id: channel_id }]
+  const get = async (path: string) => (await send(shared.west, path, { route: routes.getAttachment })).status
+  const upload = await rest.uploadAttachment({ channel_id, file: note("hello") })
+  const urls: string[] = []
+  for (const { id } of channels) {
+    const { attachments } = await rest.createMessage({ channel_id: id, attachments: [upload] })
+    urls.push(attachments[0]!.url, (await shown(shared, { ada, channel_id: id }, note("x"))).url)
+  }
+  const all = async () => [await get(urls[0]!), await get(urls[1]!), await get(urls[2]!), await get(urls[3]!)]
+  expect(await all()).toEqual([200, 200, 200, 200])
+  await rest.deleteChannel({ channel_id: channels[0]!.id })
+  // The first is shown elsewhere as well.
+  expect(await all()).toEqual([200, 404, 200, 200])
+  await rest.deleteServer({ server_id })
+  expect(await all()).toEqual([404, 404, 404, 404])
+})
+
 test("a file in a DM is for the two alone", async ({ shared }) => {
   const { ada, lin, rest } = await scene(shared)
   const eve = await shared.person("eve")
@@ -324,7 +345,10 @@ test("a file in a DM is for the two alone", async ({ shared }) => {
     "between us",
     "file_access_denied",
   ])
-  expect(await refusal(eve.on(shared.east).uploadAttachment({ channel_id, file: note("x") }))).toBe("channel_not_found")
+  const upload = (who: Person) => refusal(who.on(shared.east).uploadAttachment({ channel_id, file: note("x") }))
+  expect(await upload(eve)).toBe("channel_not_found")
+  await ada.on(shared.west).blockUser({ user_id: lin.id })
+  expect(await Promise.all([ada, lin].map(upload))).toEqual(["cannot_message", "cannot_message"])
 })
 
 test("no path leads out of the folder, and what is not there is not there", async ({ shared }) => {

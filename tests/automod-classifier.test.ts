@@ -109,6 +109,19 @@ test("a classifier is asked once about a message; what it calls grave is refused
   expect(asked, "nobody asks about the owner").toHaveLength(4)
 })
 
+test("a classifier is asked about everything that a message says", async ({ shared }) => {
+  const { member, channel_id, edit } = await classified(shared, {})
+  const embeds = [{ title: "a tree", footer: { text: "and a leaf" } }]
+  const { id } = await member.createMessage({ channel_id, content: "a flower", embeds })
+  await edit(id, "two flowers")
+  expect(asked.map(({ body }) => body["content"])).toEqual([
+    "a flower\na tree\nand a leaf",
+    "two flowers\na tree\nand a leaf",
+  ])
+  const bomb = { channel_id, content: "a flower", embeds: [{ title: "a bomb" }] }
+  expect(await refusal(member.createMessage(bomb))).toBe("message_blocked")
+})
+
 test("nobody is asked about what another rule refuses, or where the rule does not hold", async ({ shared }) => {
   const { owner, server_id, channel_id, say } = await classified(shared, {})
   await owner.createAutomodRule({

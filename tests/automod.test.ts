@@ -5,6 +5,7 @@ import type { Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
 import { botOf } from "./kit/everything.ts"
 import { clientAt, type Starling } from "./kit/person.ts"
+import { apng, fileOf } from "./kit/pictures.ts"
 import { plantedId, sharedServer } from "./kit/seeds.ts"
 import { expect, test, type SharedCluster } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
@@ -558,6 +559,32 @@ test("bots are judged like people, webhooks are not", async ({ shared }) => {
   expect((await violations()).map(({ user_id }) => user_id)).toEqual([bot.id])
 })
 
+test("what stands beside a text is judged with it: embeds, names of files, polls", async ({ shared }) => {
+  const { member, channel_id, violations, owner, server_id, rules } = await moderated(shared, noBadWords())
+  const name = "badword"
+  const beside: object[] = [
+    { title: name },
+    { description: name },
+    { author: { name } },
+    { footer: { text: name } },
+    { provider: { name } },
+    { fields: [{ name, value: "x" }] },
+    { fields: [{ name: "x", value: name }] },
+  ]
+  for (const embed of beside)
+    expect(await refusal(member.createMessage({ channel_id, content: "x", embeds: [{ title: "x" }, embed] }))).toBe(
+      "message_blocked",
+    )
+  const file = await member.uploadAttachment({ channel_id, file: fileOf(apng(), "badword.png") })
+  expect(await refusal(member.createMessage({ channel_id, attachments: [{ id: file.id }] }))).toBe("message_blocked")
+  expect(await violations()).toHaveLength(beside.length + 1)
+  // An edit is judged with what it leaves.
+  await owner.editAutomodRule({ server_id, rule_id: rules[0]!.id, enabled: false })
+  const { id: message_id } = await member.createMessage({ channel_id, content: "x", embeds: [{ title: name }] })
+  await owner.editAutomodRule({ server_id, rule_id: rules[0]!.id, enabled: true })
+  expect(await refusal(member.editMessage({ channel_id, message_id, content: "y" }))).toBe("message_blocked")
+})
+
 test("violations: by user, page by page, and none of another server", async ({ shared }) => {
   const { lin, owner, server_id, channel_id, say } = await moderated(shared, noBadWords())
   const other = await moderated(shared, noBadWords())
@@ -594,11 +621,14 @@ test("what was noted long ago is forgotten, and so is all but the newest of a se
   const { clusterConfig } = await import("../cluster.config.ts")
   const storage = openStorage({ ...clusterConfig.storage, url: shared.databaseUrl, name: "test" })
   try {
-    expect(await storage.automod.forgetOld(now - 90 * 86_400, 2)).toBe(2)
-    expect(await storage.automod.forgetOld(now - 90 * 86_400, 2)).toBe(1)
+    // The sweep of this file's job worker may have been there before.
+    for (let i = 0; i < 2; i++) expect(await storage.automod.forgetOld(now - 90 * 86_400, 2)).toBeLessThanOrEqual(2)
   } finally {
     await storage.close()
   }
+  expect(
+    await shared.sql`SELECT FROM automod_violations WHERE server_id = ${server_id} AND created_at < ${now - 90 * 86_400}`,
+  ).toEqual([])
   const count = async () => {
     const [row] = await shared.sql`SELECT count(*)::int AS count FROM automod_violations WHERE server_id = ${server_id}`
     return Number(row!["count"])

@@ -145,7 +145,7 @@ test("a worker that starts knows what is blocked before its first request", asyn
 })
 
 test("while PostgreSQL says nothing, what was blocked stays blocked, and nobody waits for it", async ({ cluster }) => {
-  const [worker] = await cluster.boot(1, { config, topology: attentive })
+  const [worker] = await cluster.boot(1, { config, topology: { ...attentive, storage: { statementTimeout: 1_000 } } })
   const operator = operatorOf(cluster)
   const bad = newAddress()
   await operator.block(bad)
@@ -156,8 +156,9 @@ test("while PostgreSQL says nothing, what was blocked stays blocked, and nobody 
   // One look after another is given up.
   for (let given = 0; given < 2; given++) {
     const waiting = async () =>
+      // Within its transaction the one that holds the lock would always see the same.
       (
-        await held<{ pid: number }[]>`
+        await cluster.sql<{ pid: number }[]>`
           SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM service%'`
       ).length
     await until("a look waits", async () => (await waiting()) > 0)

@@ -284,18 +284,23 @@ test("half a character and NUL are refused wherever text is, and change nothing"
   expect((await pagesOf(lin, shared, channel_id)).map(({ content }) => content)).toEqual(["whole", "😀"])
 })
 
-/** Real text to run on: lines of JSON with `text`. All of it where it is named, some of it where it lies beside the project. */
+/** Lines of JSON with `text`: a few hundred of made-up ones, some of a larger collection where one lies beside the project, all that is named. */
 const named = process.env["STARLING_CONVERSATIONS"]
-const conversations = named ?? fileURLToPath(new URL("../../shared/data/conversations.jsonl.gz", import.meta.url))
+const beside = fileURLToPath(new URL("../../shared/data/conversations.jsonl.gz", import.meta.url))
+const made = fileURLToPath(new URL("fixtures/conversations.jsonl", import.meta.url))
+
+function spokenIn(file: string): string[] {
+  const bytes = readFileSync(file)
+  const lines = (file.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("utf8").trim().split("\n")
+  return lines.map(line => (JSON.parse(line) as { text: string }).text)
+}
 
 test(
   "conversations that people had come back as they were",
   { timeout: named ? 900_000 : 60_000 },
-  async ({ shared, skip }) => {
-    if (!existsSync(conversations)) skip(`there is no ${conversations}; STARLING_CONVERSATIONS names another`)
-    const lines = gunzipSync(readFileSync(conversations)).toString("utf8").trim().split("\n")
-    const spoken = lines.map(line => (JSON.parse(line) as { text: string }).text)
-    const chosen = named ? spoken : varied(spoken, 1_000)
+  async ({ shared }) => {
+    const others = named ? spokenIn(named) : existsSync(beside) ? varied(spokenIn(beside), 700) : []
+    const chosen = [...spokenIn(made), ...others]
     const { channel, ada, lin } = await shared.seed(sharedServer)
     const channel_id = channel.id
     const inbox = await lin.listen(shared.west)

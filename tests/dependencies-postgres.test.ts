@@ -1,4 +1,4 @@
-/** P11: PostgreSQL stopped, killed, paused, slow, full, out of connections or read-only. */
+/** P11: PostgreSQL killed, paused, slow, full, out of connections or read-only. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, beforeAll } from "vitest"
 import { end, hangsAfter, start, suffer, type Fault, type World } from "./kit/dependencies.ts"
@@ -7,7 +7,6 @@ import { expect, test } from "./kit/test.ts"
 
 let freeDisk: (() => Promise<void>) | undefined
 const faults: Fault[] = [
-  { name: "PostgreSQL stopped", begin: ({ postgres }) => postgres.stop(), end: ({ postgres }) => postgres.start() },
   { name: "PostgreSQL killed", begin: ({ postgres }) => postgres.kill(), end: ({ postgres }) => postgres.start() },
   { name: "PostgreSQL paused", begin: ({ postgres }) => postgres.pause(), end: ({ postgres }) => postgres.resume() },
   {

@@ -1,10 +1,9 @@
-/** P11: Redis stopped, killed, paused, slow, out of memory, a replica, or empty. */
+/** P11: Redis killed, paused, slow, out of memory, a replica, or empty. */
 import { afterAll, beforeAll } from "vitest"
 import { end, start, suffer, type Fault, type World } from "./kit/dependencies.ts"
 import { test } from "./kit/test.ts"
 
 const faults: Fault[] = [
-  { name: "Redis stopped", begin: ({ redis }) => redis.stop(), end: ({ redis }) => redis.start() },
   { name: "Redis killed", begin: ({ redis }) => redis.kill(), end: ({ redis }) => redis.start() },
   { name: "Redis paused", begin: ({ redis }) => redis.pause(), end: ({ redis }) => redis.resume() },
   {

@@ -6,6 +6,9 @@ import { bitOf } from "../src/contract/intents.ts"
 import { limits } from "../src/contract/limits.ts"
 import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import { openStorage } from "../src/storage/storage.ts"
+import { usersStorage } from "../src/storage/users.ts"
+import { announceUser } from "../src/workers/announce-user.ts"
+import type { JobTools } from "../src/workers/processor.ts"
 import { refusal } from "./kit/conformance.ts"
 import { botOf } from "./kit/everything.ts"
 import { clientAt, usualIntents, type Listener, type Person } from "./kit/person.ts"
@@ -457,13 +460,18 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
     const pin = { channel_id, message_id: first.id }
     const vote = { poll_id: poll.id, option_ids: [poll.options[0]!.id] }
     await hers.pinMessage(pin)
+    const reaction = { channel_id, message_id: second.id, emoji: "👋" }
+    for (const rest of [hers, his]) await rest.addReaction(reaction)
     await hers.blockUser({ user_id: lin.id })
     const [inbox, own] = [await ada.listen(west), await lin.listen(east)]
     for (const rest of [hers, his]) {
       expect(await refusal(rest.pinMessage({ channel_id, message_id: second.id }))).toBe("cannot_message")
       expect(await refusal(rest.unpinMessage(pin))).toBe("cannot_message")
       expect(await refusal(rest.votePoll(vote))).toBe("cannot_message")
+      expect(await refusal(rest.removeReaction(reaction))).toBe("cannot_message")
     }
+    for (const call of [hers.closePoll, hers.deletePoll])
+      expect(await refusal(call({ poll_id: poll.id }))).toBe("cannot_message")
     expect(await his.ackMessages({ channel_id, message_id: first.id })).toMatchObject({ messages_marked: 1 })
     expect(await own.next("MESSAGE_ACK")).toMatchObject({ user_id: lin.id, message_id: first.id })
     await shared.settle()
@@ -471,12 +479,14 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
     expect((await hers.listPins({ channel_id })).map(({ id }) => id)).toEqual([first.id])
 
     await hers.deleteRelationship({ user_id: lin.id })
+    await his.removeReaction(reaction)
     await his.votePoll(vote)
     await his.pinMessage({ channel_id, message_id: second.id })
     await his.unpinMessage(pin)
     await his.ackMessages({ channel_id })
     await shared.settle()
     expect(toldOf(inbox, channel_id).map(([name]) => name)).toEqual([
+      "MESSAGE_REACTION_REMOVE",
       "MESSAGE_UPDATE",
       "MESSAGE_UPDATE",
       "MESSAGE_UPDATE",
@@ -601,6 +611,47 @@ test("a DM with somebody who is renamed or gone shows him as he is called by now
   expect(await ada.on(east).getChannel({ channel_id: id })).toMatchObject({ name: username, recipient: { username } })
 })
 
+test("what becomes of a message in a DM is told under its author's name by now, and shown under it", async ({
+  shared,
+}) => {
+  const { east, west } = shared
+  const [ada, lin] = await two(shared)
+  const channel_id = await dmBetween(ada, lin, east)
+  const [hers, his] = [ada.on(east), lin.on(west)]
+  const [{ id: message_id }, last, { poll }] = [
+    await his.createMessage({ channel_id, content: "mine" }),
+    await his.createMessage({ channel_id, content: "mine, too" }),
+    await his.createMessage({ channel_id, poll: { question: "Why?", options: ["This", "That"] } }),
+  ]
+  for (let i = 0; i < 3; i++) await hers.listMessages({ channel_id })
+  const username = shared.newName("renamed")
+  await his.editMe({ username })
+  const inbox = await ada.listen(west)
+  await hers.pinMessage({ channel_id, message_id })
+  await hers.unpinMessage({ channel_id, message_id })
+  await hers.votePoll({ poll_id: poll!.id, option_ids: [poll!.options[0]!.id] })
+  await his.closePoll({ poll_id: poll!.id })
+  const told = []
+  for (let i = 0; i < 4; i++) told.push((await inbox.next("MESSAGE_UPDATE")).author_username)
+  expect(told).toEqual([username, username, username, username])
+
+  // The page is in memory: what the DM remembers of him is in it.
+  const tools = {
+    ask: east.node.ask,
+    storage: { users: usersStorage(shared.sql) },
+    signal: new AbortController().signal,
+  }
+  await announceUser(tools as unknown as JobTools, { user_id: lin.id })
+  const reaction = { channel_id, message_id: last.id, emoji: "👋" }
+  const isKnown = async () => {
+    await hers.addReaction(reaction)
+    const page = await hers.listMessages({ channel_id })
+    await hers.removeReaction(reaction)
+    return page.every(({ author_username }) => author_username === username)
+  }
+  await until("the DM knows his name", isKnown, { patience: 5_000 })
+})
+
 test("messages of DMs are not taken for those of channels that are gone", async ({ shared }) => {
   const [ada, lin] = await two(shared)
   const channel_id = await dmBetween(ada, lin, shared.east)
@@ -619,4 +670,23 @@ test("messages of DMs are not taken for those of channels that are gone", async 
   } finally {
     await storage.close()
   }
+})
+
+test("the table itself knows what a conversation is: two in the order of their ids, or one alone", async ({
+  shared,
+}) => {
+  const [low, high] = [plantedId(), plantedId()].toSorted(compareIds) as [string, string]
+  const insert = (type: string, user: string, other: string | null) => shared.sql`
+    INSERT INTO direct_channels (id, channel_type, user_id, other_id, created_at) VALUES (${plantedId()}, ${type}, ${user}, ${other}, 1704153600)`
+  const wrong = [
+    ["dm", high, low],
+    ["dm", low, low],
+    ["dm", low, null],
+    ["notes", low, high],
+    ["group", low, high],
+  ] as const
+  for (const [type, user, other] of wrong)
+    await expect(insert(type, user, other), type).rejects.toThrow("direct_channels_check")
+  await insert("dm", low, high)
+  await insert("notes", low, null)
 })

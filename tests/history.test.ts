@@ -1,8 +1,10 @@
 import { randomInt } from "node:crypto"
+import { clusterConfig } from "../cluster.config.ts"
 import type { Message } from "../src/contract/messages.ts"
-import { shardOf } from "../src/domain/snowflake.ts"
+import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import type { MessageState } from "../src/domain/states.ts"
 import type { PagePlace } from "../src/domain/tails.ts"
+import { openPool } from "../src/storage/database.ts"
 import { messagesStorage } from "../src/storage/messages.ts"
 import type { Person } from "./kit/person.ts"
 import { plantServer, plantedId, sharedServer } from "./kit/seeds.ts"
@@ -83,6 +85,75 @@ test("history is for those who see the channel", async ({ shared }) => {
   expect(await refusal(lin.on(shared.west).listMessages({ channel_id: "1" }))).toBe("channel_not_found")
   expect(await refusal(lin.on(shared.west).listMessages({ channel_id: "x" }))).toBe("invalid_channel_id")
   expect(await ada.on(shared.west).listMessages({ channel_id: secret.channel_id })).toEqual([])
+})
+
+test("a page has of each message what the message has by itself", async ({ shared }) => {
+  const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
+  const [gone, ...ids] = Array.from({ length: 12 }, () => plantedId(shardOf(server_id)))
+  const rare = {
+    edited_at: 1_700_000_000,
+    webhook_id: plantedId(shardOf(server_id)),
+    webhook_name: 'hook, {"line"}\n',
+    webhook_avatar_url: "https://a.example/ ,",
+    embeds: [{ title: "a", number: 1e300, none: null, text: "\u0001 \u2028 \ud83e\uddea" }],
+    attachments: [{ id: "7", file: "f", filename: "n", content_type: "t", size: 1, hash: "h" }],
+    reactions: [{ emoji: "🧪", count: 2, url: null, custom_emoji_id: null }],
+    poll: { id: "8", question: "q", options: [] },
+    pinned_at: 1_700_000_000_000,
+  }
+  const rows = [
+    { content: " leading, trailing \t\n", reply_to_id: gone, nonce: 'a b",\\' },
+    { content: null, author_id: gone },
+    { content: "", author_id: gone, webhook_name: "named" },
+    ...Object.entries(rare).map(([column, value]) => ({ content: column, [column]: value })),
+    { content: "all", ...rare },
+  ]
+  for (const [i, row] of rows.slice(0, ids.length).entries())
+    await shared.sql`INSERT INTO messages ${shared.sql({ channel_id, id: ids[i]!, server_id, author_id: ada.id, ...row } as never)}`
+  await shared.sql`UPDATE users SET bot = true, badges = ARRAY['staff', 'a "b", c'] WHERE id = ${ada.id}`
+  const sql = openPool({ ...clusterConfig.storage, url: shared.databaseUrl, connections: 1, name: "test" })
+  try {
+    const { page, find } = messagesStorage(sql)
+    const each = [...(await find(channel_id, ids)).values()].toSorted((a, b) => compareIds(b.id, a.id))
+    expect(each).toHaveLength(ids.length)
+    expect(await page(channel_id, { limit: 50 })).toEqual(each)
+    expect(await page(channel_id, { limit: 50, after: "0" })).toEqual(each.toReversed())
+    expect(await page(channel_id, { limit: 50, around: ids[3]! })).toEqual(each)
+    expect(await page("1", { limit: 50 })).toEqual([])
+  } finally {
+    await sql.end()
+  }
+})
+
+test("deep in a channel a page says of its messages what each says by itself, to whoever may read it then", async ({
+  shared,
+}) => {
+  const [ada, lin, eve] = await Promise.all([shared.person("ada"), shared.person("lin"), shared.person("eve")])
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
+  const here = lin.on(shared.east)
+  const sent: Message[] = []
+  for (let i = 0; i < 6; i++)
+    sent.push(await (i % 2 ? here : ada.on(shared.west)).createMessage({ channel_id, content: `“${i}”\n` }))
+  await here.addReaction({ channel_id, message_id: sent[2]!.id, emoji: "👍" })
+  await ada.on(shared.west).ackMessages({ channel_id, message_id: sent[5]!.id })
+  const before = sent[5]!.id
+  for (const place of [shared.east, shared.west, shared.east]) {
+    const page = await lin.on(place).listMessages({ channel_id, before })
+    const each = await Promise.all(page.map(({ id }) => here.getMessage({ channel_id, message_id: id })))
+    expect(page.map(({ id }) => id)).toEqual(
+      sent
+        .slice(0, 5)
+        .map(({ id }) => id)
+        .reverse(),
+    )
+    expect(page).toEqual(each)
+    expect(page.map(({ read_by }) => read_by.length)).toEqual([0, 1, 0, 1, 0])
+    expect(await refusal(eve.on(place).listMessages({ channel_id, before }))).toBe("access_denied")
+  }
+  await here.leaveServer({ server_id })
+  for (const place of [shared.east, shared.west])
+    expect(await refusal(lin.on(place).listMessages({ channel_id, before }))).toBe("access_denied")
 })
 
 test("P4: what was acknowledged is on the first page of any worker at once", async ({ shared }) => {

@@ -9,6 +9,7 @@ import { Cluster } from "./kit/cluster.ts"
 import { check, impatient, load, machineBounds, rooms } from "./kit/load.ts"
 import type { Listener } from "./kit/person.ts"
 import type { Processes } from "./kit/processes.ts"
+import { testShards } from "./kit/seeds.ts"
 import { expect, test as plain } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -61,7 +62,7 @@ const ownedBy = async ({ sql }: Cluster): Promise<Map<string, number>> => {
 /** Every shard is served, by so many hosts. */
 const isShared = (cluster: Cluster, hosts: number) => async () => {
   const owned = await ownedBy(cluster)
-  return owned.size === hosts && [...owned.values()].reduce((sum, n) => sum + n, 0) === 1_024
+  return owned.size === hosts && [...owned.values()].reduce((sum, n) => sum + n, 0) === testShards.length
 }
 
 /** The primary and all that it has forked, in one go, as when the power fails. */

@@ -5,13 +5,14 @@ import { isDataError, openPool } from "../src/storage/database.ts"
 import { Fenced, type Batch, type Lane } from "../src/storage/lanes.ts"
 import { deleteMessage, insertMessage, updateContent } from "../src/storage/messages.ts"
 import { openStorage, type Storage } from "../src/storage/storage.ts"
-import { cloneDatabase, type TestDatabase } from "./kit/database.ts"
+import { addEveryShard, cloneDatabase, type TestDatabase } from "./kit/database.ts"
 import { until } from "./kit/until.ts"
 
 let database: TestDatabase
 let storage: Storage
 beforeAll(async () => {
   database = await cloneDatabase()
+  await addEveryShard(database.sql)
   storage = openStorage({
     url: database.url,
     name: "w",
@@ -310,7 +311,7 @@ test("a batch that PostgreSQL takes back because it and another wait for each ot
         home: channel,
         writes: [
           updateContent({ channel_id: channel, id: edited.id, content: "edited", edited_at: 5 }),
-          deleteMessage({ channel_id: channel, id: deleted.id, nonce: null }),
+          deleteMessage({ channel_id: channel, id: deleted.id, isLeft: false }),
         ],
       },
     ],
@@ -341,7 +342,9 @@ test("C3: a deleted message's nonce is kept, and found without its content", asy
   const one = message({ nonce: "kept" })
   await lane.commit(batchOf([one]))
   await lane.commit({
-    turns: [{ home: channel, writes: [deleteMessage({ channel_id: channel, id: one.id, nonce: one.nonce })] }],
+    turns: [
+      { home: channel, writes: [deleteMessage({ channel_id: channel, id: one.id, isLeft: one.nonce !== null })] },
+    ],
     outbox: [{ shard: 5, number: ++rows, last_id: one.id, body: "{}" }],
   })
   const found = await storage.messages.byNonces([{ channel, author: "7", nonce: "kept" }])

@@ -56,8 +56,9 @@ test("P12: an IDENTIFY whose token was good when it began gets no session when t
   await until(
     "READY stands still",
     async () =>
-      (await held`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-        .length > 0,
+      (
+        await cluster.sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      ).length > 0,
   )
   await lin.on(worker!).logout()
   await held`COMMIT`

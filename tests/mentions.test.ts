@@ -7,6 +7,7 @@ import { firstIdAt } from "../src/domain/snowflake.ts"
 import { silentLog } from "../src/observability/log.ts"
 import { createMetrics } from "../src/observability/metrics.ts"
 import { mentionsStorage } from "../src/storage/mentions.ts"
+import { exportsStorage } from "../src/storage/exports.ts"
 import { messagesStorage } from "../src/storage/messages.ts"
 import { notificationsStorage } from "../src/storage/notifications.ts"
 import { readStateStorage } from "../src/storage/read-state.ts"
@@ -444,6 +445,38 @@ test("nobody is shown what he was told of a message that is gone", async ({ shar
   const counts = await readStateStorage(shared.sql).unreadIn(lin.id, channel_id, server_id)
   expect(counts.mention_count).toBe(1)
   expect(await notificationsStorage(shared.sql).states(lin.id, [notification_id])).toEqual(new Map())
+  // Nor is it kept, for him or for his export.
+  const kept = await shared.sql<{ content_preview: string }[]>`
+    SELECT content_preview FROM notifications WHERE channel_id = ${channel_id}`
+  expect(kept.map(one => one.content_preview)).toEqual(["stays"])
+  const { rows } = await exportsStorage(shared.sql).rows("notifications", lin.id, [], undefined, 100)
+  expect(rows).toMatchObject([{ content_preview: "stays" }])
+})
+
+test("of a message that called a crowd nothing is kept once it is deleted, nor of whoever is told meanwhile", async ({
+  shared,
+}) => {
+  const { east } = shared
+  const { ada, members, channel_id } = await crowdOf(shared, 1_010)
+  const rest = ada.on(east)
+  const tell = (message_id: string, whom: readonly string[]) => shared.sql`
+    INSERT INTO notifications (id, user_id, type, title, content, content_preview, created_at, channel_id, message_id)
+    SELECT id + 1, id, 'mention', 't', 'c', 'a secret', 1704153600, ${channel_id}, ${message_id} FROM unnest(${[...whom]}::bigint[]) AS id`
+  const left = async () => (await shared.sql`SELECT FROM notifications WHERE channel_id = ${channel_id}`).length
+  const called = () => shared.sql<{ message_id: string }[]>`
+    SELECT message_id::text FROM message_mentions WHERE channel_id = ${channel_id}`
+  const sent = await rest.createMessage({ channel_id, content: "a secret" })
+  await tell(sent.id, members)
+  await rest.deleteMessage({ channel_id, message_id: sent.id })
+  expect([await left(), await called()]).toEqual([10, [{ message_id: sent.id }]])
+  // As whoever was told while it was deleted.
+  await notifyMentioned(toolsOf(shared, east), callOf(sent))
+  expect([await left(), await called()]).toEqual([0, []])
+
+  const stays = await rest.createMessage({ channel_id, content: "a secret" })
+  await tell(stays.id, members.slice(0, 1))
+  await notifyMentioned(toolsOf(shared, east), callOf(stays))
+  expect(await left()).toBe(1)
 })
 
 /** A server with so many members, of whom nobody ever signs in, in the order in which they are told. */
@@ -465,11 +498,13 @@ test("a message that is deleted, or hidden from people, while they are notified 
   const { ada, members, server_id, channel_id } = await crowdOf(shared, 12)
   const rest = ada.on(west)
   const call = { everyone: true }
+  const asked: string[] = []
   const during = (act: () => Promise<unknown>) => {
     let acted: Promise<unknown> | undefined
     return toolsOf(shared, east, {
       async ask(...args: Parameters<Worker["node"]["ask"]>) {
         await (acted ??= act())
+        asked.push(args[1])
         return east.node.ask(...args)
       },
     })
@@ -480,7 +515,9 @@ test("a message that is deleted, or hidden from people, while they are notified 
     callOf(gone, call),
     5,
   )
-  expect(await toldOf(shared, gone.id)).toEqual(members.slice(0, 5))
+  expect(asked.splice(0).toSorted()).toEqual(members.slice(0, 5).toSorted())
+  // What they were told went with the message.
+  expect(await toldOf(shared, gone.id)).toEqual([])
   const hidden = await rest.createMessage({ channel_id, content: "hidden" })
   const hide = { channel_id, target_id: server_id, type: "role" as const, allow: [], deny: ["channels.view" as const] }
   await notifyMentioned(

@@ -1,4 +1,5 @@
 import { permissionNames } from "../src/contract/permissions.ts"
+import { idOf, shardOf } from "../src/domain/snowflake.ts"
 import { refusal } from "./kit/conformance.ts"
 import { botOf } from "./kit/everything.ts"
 import { clientAt } from "./kit/person.ts"
@@ -104,8 +105,12 @@ test("a text has at most 4000 code points and something to see", async ({ shared
     expect(await refusal(createMessage({ channel_id, ...facts }))).toBe("empty_message")
   for (const content of [" ", "\n\t", "\u00a0\u2003\u3000"]) {
     expect(await refusal(createMessage({ channel_id, content }))).toBe("invalid_content")
-    expect(await refusal(editMessage({ channel_id, message_id, content }))).toBe("empty_message")
+    expect(await refusal(editMessage({ channel_id, message_id, content }))).toBe("invalid_content")
+    expect(await refusal(createMessage({ channel_id, content, embeds: [{ title: content }] }))).toBe("invalid_content")
   }
+  for (const embed of [{}, { type: "image" }, { description: " ", fields: [] }])
+    expect(await refusal(createMessage({ channel_id, embeds: [embed] }))).toBe("empty_message")
+  expect(await createMessage({ channel_id, embeds: [{}, { color: 1 }] })).toMatchObject({ content: null })
   expect(await refusal(editMessage({ channel_id, message_id, content: "" }))).toBe("empty_message")
   expect(await refusal(editMessage({ channel_id, message_id, content: null as never }))).toBe("validation_failed")
 })
@@ -198,7 +203,9 @@ test("P2: after a take-over, too, a repeat is the first message, whatever would 
   expect(await eva.on(second!).listAutomodViolations({ server_id: ruled.id })).toHaveLength(1)
 })
 
-test("the body's nonce beats the header, and both have 1 to 64 characters", async ({ shared }) => {
+test("the body's nonce beats the header, and both have at most 64 characters; an empty one is none", async ({
+  shared,
+}) => {
   const { channel, ada } = await shared.seed(sharedServer)
   const { createMessage } = ada.on(shared.east)
   const channel_id = channel.id
@@ -209,7 +216,10 @@ test("the body's nonce beats the header, and both have 1 to 64 characters", asyn
   const wide = await createMessage({ channel_id, content: "wide", nonce: widest })
   expect(wide.nonce).toBe(widest)
   expect((await createMessage({ channel_id, content: "again", nonce: widest })).id).toBe(wide.id)
-  for (const nonce of ["", "x".repeat(65), "🐦".repeat(65)])
+  const empty = { channel_id, content: "none", nonce: "" }
+  expect((await createMessage(empty)).nonce).toBeNull()
+  expect((await createMessage(empty, { idempotencyKey: "other" })).nonce).toBe("other")
+  for (const nonce of ["x".repeat(65), "🐦".repeat(65)])
     expect(await refusal(createMessage({ channel_id, content: "x", nonce }))).toBe("validation_failed")
   expect(await refusal(createMessage({ channel_id, content: "x" }, { idempotencyKey: "x".repeat(65) }))).toBe(
     "validation_failed",
@@ -404,6 +414,30 @@ test("slow mode makes members wait, per author and channel, but not those who lo
   expect(await refusal(next)).toBe("slowmode")
   const { retryAfter } = (await next.catch((error: unknown) => error)) as { retryAfter: number }
   expect(retryAfter).toBeGreaterThanOrEqual(60 - (Date.now() - before) / 1000)
+})
+
+test("slow mode counts what was deleted, also where only PostgreSQL knows of it", async ({ shared }) => {
+  const [ada, lin, sam] = await Promise.all(["ada", "lin", "sam"].map(name => shared.person(name)))
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada!, members: [lin!, sam!], slowmode: 600 })
+  for (const [author, ago] of [
+    [lin!, 60_000],
+    // Long enough ago.
+    [sam!, 700_000],
+  ] as const) {
+    // As if its home had been loaded since: nobody has asked it yet who posted when.
+    const id = idOf(shardOf(channel_id), { ms: Date.now() - ago, sequence: 1 })
+    await shared.sql`
+      INSERT INTO messages (channel_id, id, server_id, author_id, content) VALUES (${channel_id}, ${id}, ${server_id}, ${author.id}, 'x')`
+    await author.on(shared.west).deleteMessage({ channel_id, message_id: id })
+    expect(await refusal(author.on(shared.west).getMessage({ channel_id, message_id: id }))).toBe("message_not_found")
+  }
+  const again = lin!.on(shared.east).createMessage({ channel_id, content: "again" })
+  expect(await refusal(again)).toBe("slowmode")
+  const { retryAfter } = (await again.catch((error: unknown) => error)) as { retryAfter: number }
+  expect(retryAfter).toBeGreaterThan(500)
+  expect(retryAfter).toBeLessThanOrEqual(540)
+  const sent = await sam!.on(shared.east).createMessage({ channel_id, content: "again" })
+  expect(await lin!.on(shared.east).listMessages({ channel_id })).toMatchObject([{ id: sent.id }])
 })
 
 test("P3: ids of a channel rise in the order of its history, whoever sends from wherever", async ({ shared }) => {

@@ -255,7 +255,7 @@ test("the new owner's tier bounds what he may own", async ({ shared }) => {
   const { lin, handOver, server_id } = await owned(shared)
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
-    SELECT ${plantedId()}::bigint + 4096 * n, 'One of many', ${lin.id}, 1, 0 FROM generate_series(1, 100) AS n`
+    SELECT ${plantedId()}::bigint + 4194304 * n, 'One of many', ${lin.id}, 1, 0 FROM generate_series(1, 100) AS n`
   expect(await refusal(handOver(lin))).toBe("server_limit")
   await shared.sql`
     DELETE FROM servers WHERE id = (SELECT max(id) FROM servers WHERE owner_id = ${lin.id} AND id <> ${server_id})`
@@ -266,7 +266,7 @@ test("who asks for servers at once gets no more than his tier allows, and not on
   const ada = await shared.person("ada")
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
-    SELECT ${plantedId()}::bigint + 4096 * n, 'One of many', ${ada.id}, 1, 0 FROM generate_series(1, 97) AS n`
+    SELECT ${plantedId()}::bigint + 4194304 * n, 'One of many', ${ada.id}, 1, 0 FROM generate_series(1, 97) AS n`
   const made = await Promise.allSettled(
     Array.from({ length: 7 }, (_, i) =>
       ada.on(i % 2 === 0 ? shared.east : shared.west).createServer({ name: `At once ${i}` }),
@@ -286,7 +286,7 @@ test("nobody is in more than two hundred servers, however he comes into them, an
   await shared.sql`
     WITH planted AS (
       INSERT INTO servers (id, name, owner_id, member_count, created_at)
-      SELECT ${plantedId()}::bigint + 4096 * n, 'One of many', ${ada.id}, 1, 0 FROM generate_series(1, 199) AS n RETURNING id)
+      SELECT ${plantedId()}::bigint + 4194304 * n, 'One of many', ${ada.id}, 1, 0 FROM generate_series(1, 199) AS n RETURNING id)
     INSERT INTO members (server_id, user_id, joined_at) SELECT id, ${lin.id}, 0 FROM planted`
   const hosts = await Promise.all([1, 2, 3].map(() => plantServer(shared, { owner: ada })))
   const codes: string[] = []

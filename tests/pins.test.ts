@@ -88,6 +88,28 @@ test("a message is pinned and unpinned by whoever manages messages; every viewer
   ])
 })
 
+test("a message of somebody who has left and is called something else is told under that name", async ({ shared }) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const channel_id = channel.id
+  const [hers, his] = [ada.on(shared.east), lin.on(shared.west)]
+  const { id: message_id, poll } = await his.createMessage({
+    channel_id,
+    content: "bye",
+    poll: { question: "Why?", options: ["This", "That"] },
+  })
+  await his.leaveServer({ server_id: server.id })
+  const username = shared.newName("renamed")
+  await his.editMe({ username })
+  const inbox = await ada.listen(shared.west)
+  await hers.pinMessage({ channel_id, message_id })
+  await hers.votePoll({ poll_id: poll!.id, option_ids: [poll!.options[0]!.id] })
+  for (const total_votes of [0, 1])
+    expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({
+      author_username: username,
+      poll_results: { total_votes },
+    })
+})
+
 test("in a DM both may pin, and nobody else may look", async ({ shared }) => {
   const [ada, lin, eve] = await Promise.all(["ada", "lin", "eve"].map(name => shared.person(name)))
   const channel_id = await dmBetween(ada!, lin!, shared.east)

@@ -206,6 +206,8 @@ test("what no poll can be is refused, and what it just can be is not", async ({ 
   for (const wrong of [
     { question: "" },
     { question: " \n" },
+    { question: "\u200b \u{e0100}" },
+    { options: ["a", "\u3164"] },
     { question: `${wide}x` },
     { options: [] },
     { options: ["one"] },
@@ -269,6 +271,12 @@ test("a vote is for options of the poll, for one of them unless several are allo
   const [seen] = await rest.listMessages({ channel_id: channel.id, limit: "1" })
   expect(countsOf(seen!)).toEqual([null, null, null])
   expect(countsOf((await member.listMessages({ channel_id: channel.id, limit: "1" }))[0]!)).toEqual([1, 0, 1])
+  // Its end changes nothing of that.
+  const inbox = await lin.listen(shared.east)
+  await rest.closePoll({ poll_id: several.id })
+  expect(countsOf(await inbox.next("MESSAGE_UPDATE"))).toEqual([null, null, null])
+  expect(hidden(await rest.getPollResults({ poll_id: several.id }))).toEqual([null, null, null])
+  expect(hidden(await member.getPollResults({ poll_id: several.id }))).toEqual([1, 0, 1])
 })
 
 test("only who may read the message knows of its poll, in servers and in DMs", async ({ shared }) => {
@@ -400,15 +408,15 @@ test("P15: a poll ends at its time, once, however often and late its job runs, a
   )
 })
 
-test("a deleted poll leaves its message, and with a deleted message its poll goes; the votes go by jobs", async ({
+test("a deleted poll leaves what its message says besides, and with a deleted message its poll goes; the votes go by jobs", async ({
   shared,
 }) => {
   const { east, west } = shared
   const { ada, lin, channel } = await shared.seed(sharedServer)
   const channel_id = channel.id
   const inbox = await lin.listen(east)
-  const begin = async (author = ada) => {
-    const sent = await author.on(west).createMessage({ channel_id, poll: tea, nonce: shared.newName("n") })
+  const begin = async (author = ada, more = {}) => {
+    const sent = await author.on(west).createMessage({ channel_id, poll: tea, nonce: shared.newName("n"), ...more })
     await lin.on(east).votePoll({ poll_id: sent.poll!.id, option_ids: [optionsOf(sent.poll!)[1]] })
     for (const name of ["MESSAGE_CREATE", "MESSAGE_UPDATE"] as const) await inbox.next(name)
     return { message_id: sent.id, poll_id: sent.poll!.id }
@@ -419,7 +427,7 @@ test("a deleted poll leaves its message, and with a deleted message its poll goe
     return polls.length + votes.length
   }
   const kept = await begin()
-  const first = await begin()
+  const first = await begin(ada, { content: "So?" })
   expect(await refusal(lin.on(east).deletePoll({ poll_id: first.poll_id }))).toBe("not_poll_creator")
   expect(await ada.on(east).deletePoll({ poll_id: first.poll_id })).toEqual({ success: true })
   expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({
@@ -429,11 +437,22 @@ test("a deleted poll leaves its message, and with a deleted message its poll goe
     metadata: null,
   })
   const bare = await lin.on(west).getMessage({ channel_id, message_id: first.message_id })
-  expect(bare).toMatchObject({ content: null, poll: null, poll_results: null })
+  expect(bare).toMatchObject({ content: "So?", poll: null, poll_results: null })
   expect(await refusal(ada.on(west).deletePoll({ poll_id: first.poll_id }))).toBe("poll_not_found")
   // Another one may take its place.
   const again = await ada.on(west).createPoll({ message_id: first.message_id, ...tea })
   expect((await inbox.next("MESSAGE_UPDATE")).poll!.id).toBe(again.id)
+
+  // Where the poll was all of it, nothing is left.
+  const only = await begin()
+  const ids = { channel_id, message_id: only.message_id }
+  await ada.on(east).pinMessage(ids)
+  await inbox.next("MESSAGE_UPDATE")
+  expect(await ada.on(west).deletePoll({ poll_id: only.poll_id })).toEqual({ success: true })
+  expect(await inbox.next("MESSAGE_DELETE")).toMatchObject({ id: only.message_id, channel_id })
+  expect(await refusal(lin.on(west).getMessage(ids))).toBe("message_not_found")
+  expect(await lin.on(east).listPins({ channel_id })).toEqual([])
+  expect((await shared.sql`SELECT FROM pins WHERE message_id = ${only.message_id}`).length).toBe(0)
 
   const [alone, together, banned] = [await begin(), [await begin(), await begin()], await begin(lin)]
   await ada.on(west).deleteMessage({ channel_id, message_id: alone.message_id })
@@ -443,7 +462,7 @@ test("a deleted poll leaves its message, and with a deleted message its poll goe
     author: lin.id,
     message_ids: [banned.message_id],
   })
-  const gone = [first, alone, ...together, banned].map(({ poll_id }) => poll_id)
+  const gone = [first, only, alone, ...together, banned].map(({ poll_id }) => poll_id)
   for (const poll_id of gone) expect(await refusal(ada.on(east).getPollResults({ poll_id }))).toBe("poll_not_found")
   const found = await pollsStorage(shared.sql).gone(1_000)
   for (const poll_id of gone) expect(found).toContain(poll_id)
@@ -455,6 +474,15 @@ test("a deleted poll leaves its message, and with a deleted message its poll goe
   expect(await refusal(ada.on(east).getPoll({ poll_id: kept.poll_id }))).toBe("poll_not_found")
   await messagesStorage(shared.sql).purge([channel_id], 1_000)
   expect(await pollsStorage(shared.sql).gone(1_000)).toEqual(expect.arrayContaining([kept.poll_id, again.id]))
+})
+
+test("a message has one poll, which the table knows, and may have another once that is gone", async ({ shared }) => {
+  const message_id = plantedId()
+  const insert = (gone: boolean) =>
+    shared.sql`INSERT INTO polls (id, channel_id, message_id, gone) VALUES (${plantedId()}, 7, ${message_id}, ${gone})`
+  for (const gone of [true, true, false]) await insert(gone)
+  await expect(insert(false)).rejects.toThrow("polls_message")
+  await shared.sql`DELETE FROM polls WHERE channel_id = 7`
 })
 
 test(

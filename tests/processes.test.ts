@@ -12,6 +12,7 @@ import { promisify } from "node:util"
 import { Redis } from "ioredis"
 import postgres from "postgres"
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from "vitest"
+import { clusterConfig } from "../cluster.config.ts"
 import { commandLine } from "../src/child-server.ts"
 import { startEmbeddedRedis } from "../src/cluster/embedded.ts"
 import { openJobQueue } from "../src/cluster/job-queue.ts"
@@ -26,7 +27,7 @@ const finish = async (steps: Undo) => {
 }
 afterEach(() => finish(undo))
 
-async function until(what: string, isSo: () => Promise<boolean> | boolean, patience = 15_000): Promise<void> {
+async function until(what: string, isSo: () => Promise<boolean> | boolean, patience = 60_000): Promise<void> {
   for (const end = Date.now() + patience; !(await isSo()); await sleep(25))
     if (Date.now() > end) throw new Error(`not within ${patience} ms: ${what}`)
 }
@@ -117,7 +118,7 @@ function starling(environment: Record<string, string>, undo: Undo) {
     /** @returns where it serves */
     async ready() {
       await Promise.race([
-        until("ready", () => stdout.includes("Ctrl-C ends it"), 30_000),
+        until("ready", () => stdout.includes("Ctrl-C ends it"), 90_000),
         ended.then(code => Promise.reject(new Error(`it ended with ${code}: ${stderr}`))),
       ])
       const url = /health +(http:\S+)\/health/.exec(stdout)![1]!
@@ -273,7 +274,8 @@ describe("one start with two web workers and a job worker", () => {
           await services.sql`SELECT count(*)::int AS dead FROM incarnations WHERE slot = 0 AND role = 'web' AND died_at IS NOT NULL`
         return row!["dead"] === 1
       },
-      1_000,
+      // Before anybody could have missed its signs of life.
+      clusterConfig.membership.deadAfter,
     )
     expect(await isHealthy(where.url)).toBe(true)
     await until("its shards are with its successor", async () => {
@@ -309,7 +311,7 @@ describe("one start with two web workers and a job worker", () => {
   })
 })
 
-test("workers outlive a killed primary by a moment only, and the next start on the same port does not mind", async () => {
+test("workers outlive a killed primary by a moment only, the next start on the same port does not mind, and a second signal ends it at once", async () => {
   const { environment, sql } = await freshServices(undo)
   const first = starling(environment, undo)
   const { port } = await first.ready()
@@ -321,6 +323,14 @@ test("workers outlive a killed primary by a moment only, and the next start on t
   const answers = await Promise.all(Array.from({ length: 20 }, () => isHealthy(url)))
   expect(answers).not.toContain(false)
   expect(await sql`SELECT id FROM incarnations WHERE died_at IS NULL`).toHaveLength(3)
+
+  const theirs = (await second.children()).map(child => child.pid)
+  process.kill(theirs.at(-1)!, "SIGSTOP") // it cannot drain
+  second.kill("SIGINT")
+  await until("told", () => second.stdout().includes("once more to end at once"))
+  second.kill("SIGINT")
+  expect(await second.end()).toBe(1)
+  await until("all gone", () => areGone(theirs))
 })
 
 test("embedded services are started without URLs, and when one of them ends everything does", async () => {
@@ -333,18 +343,4 @@ test("embedded services are started without URLs, and when one of them ends ever
   expect(await program.end()).toBe(1)
   expect(program.stderr()).toMatch(/the embedded Redis ended by SIGKILL/)
   await until("all gone", () => areGone(children.map(child => child.pid)))
-})
-
-test("a second signal ends everything at once", async () => {
-  const { environment } = await freshServices(undo)
-  const program = starling(environment, undo)
-  await program.ready()
-  const children = (await program.children()).map(child => child.pid)
-  const paused = children.at(-1)!
-  process.kill(paused, "SIGSTOP") // it cannot drain
-  program.kill("SIGINT")
-  await until("told", () => program.stdout().includes("once more to end at once"))
-  program.kill("SIGINT")
-  expect(await program.end()).toBe(1)
-  await until("all gone", () => areGone(children))
 })

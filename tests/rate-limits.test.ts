@@ -77,6 +77,18 @@ test("every counted answer says how much is left; the refusal says when to come 
   expect(refused.body).toEqual({ ...union, error: { code: 429, ...union } })
 })
 
+test("who reacts too fast is told in the message, too, for how many seconds he has to wait", async ({ shared }) => {
+  const token = await register(shared.east, shared.newName("ada"))
+  const path = "/api/v1/channels/1/messages/1/reactions/x"
+  for (const method of ["PUT", "DELETE"]) {
+    const answers = await Promise.all(Array.from({ length: 6 }, () => send(shared.east, path, { method, token })))
+    const refused = answers.find(({ code }) => code === "rate_limited")!
+    const { message } = (refused.body as { error: { message: string } }).error
+    expect(message).toBe(`You are being rate limited. Try again in ${refused.headers.get("retry-after")!} s`)
+    expect(refused.body).toMatchObject({ message, scope: "resource" })
+  }
+})
+
 test("P16: one user on all workers at once gets no more than limit and burst", async ({ shared }) => {
   const [open] = await shared.boot(1)
   const { channel, ada } = await sharedServer(shared, open)

@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto"
 import { allIntents, bitOf } from "../src/contract/intents.ts"
 import type { JobTools } from "../src/workers/processor.ts"
 import { purgeReactors } from "../src/workers/purge-reactors.ts"
-import { reactionsStorage } from "../src/storage/reactions.ts"
+import { putReaction, reactionsStorage } from "../src/storage/reactions.ts"
 import { refusal } from "./kit/conformance.ts"
 import { send } from "./kit/exchange.ts"
 import type { Person } from "./kit/person.ts"
@@ -301,6 +301,18 @@ test("who used an emoji is read in pages, in the order of ids; of many none is i
   expect(await page(crowd[119]!)).toEqual([])
   await hers.addReaction(of("👍"))
   expect(await page(crowd[119]!)).toEqual([ada.id])
+})
+
+test("taken back and given again in one commit, it is given when it was given again", async ({ shared }) => {
+  const { lin, ids, of, his } = await posted(shared)
+  await his.addReaction(of("👍"))
+  const row = { ...ids, emoji: "👍", user_id: lin.id, reactions: [] }
+  const writes = [null, 1_704_153_600].map(reacted_at => putReaction({ ...row, reacted_at }))
+  await writes[0]!.kind.statement(
+    shared.sql,
+    writes.map(write => write.row),
+  )
+  expect(await his.listReactors(of("👍"))).toEqual([{ user_id: lin.id, reacted_at: 1_704_153_600 }])
 })
 
 test("what was reacted goes with its message, however it goes; many later, in pieces", async ({ shared }) => {

@@ -74,7 +74,8 @@ for (const seed of [1, 2])
         if (!gone) continue
         const where = sql`channel_id = ${channel} AND id = ${gone.id}`
         const way = random.next()
-        if (way < 0.5) await commit(cluster, deleteMessage({ channel_id: channel, id: gone.id, nonce: gone.nonce }))
+        if (way < 0.5)
+          await commit(cluster, deleteMessage({ channel_id: channel, id: gone.id, isLeft: gone.nonce !== null }))
         else if (way < 0.75) await sql`DELETE FROM messages WHERE ${where}`
         // Twice at once counts once.
         else await Promise.all([1, 2].map(() => sql`UPDATE messages SET deleted = true, content = NULL WHERE ${where}`))

@@ -1,6 +1,6 @@
 /** How far people have read: what is unread, who is told, and what authors see of it. */
 import type { EventData } from "../client/gateway.ts"
-import { shardOf } from "../src/domain/snowflake.ts"
+import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import { countReaders, readersOf } from "../src/domain/read-state.ts"
 import { readStateStorage } from "../src/storage/read-state.ts"
 import { routes } from "../src/contract/contract.ts"
@@ -138,6 +138,62 @@ test("own sessions are told, others of a small server as well, everywhere and on
   for (const inbox of [own, away, others, strange]) expect(acksIn(inbox, channel_id)).toEqual([])
 })
 
+test("in a DM that a block has shut neither sees what the other reads from then on", async ({ shared }) => {
+  const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
+  const channel_id = await dmBetween(ada, lin, shared.east)
+  const inbox = await ada.listen(shared.west)
+  const [seen, hidden] = await say(ada, shared, channel_id, 2)
+  const [answer] = await say(lin, shared, channel_id)
+  await lin.on(shared.west).ackMessages({ channel_id, message_id: seen! })
+  expect(await inbox.next("MESSAGE_ACK")).toMatchObject({ message_id: seen })
+  await lin.on(shared.east).blockUser({ user_id: ada.id })
+  expect(await lin.on(shared.west).ackMessages({ channel_id })).toMatchObject({ messages_marked: 1 })
+  expect(await ada.on(shared.west).ackMessages({ channel_id })).toMatchObject({ messages_marked: 1 })
+  const read = { read_count: 1, status: "read", read_by: [lin.username] }
+  const unread = { read_count: 0, read_by: [] }
+  const look = async (person: Person, message_id: string) =>
+    person.on(shared.east).getMessage({ channel_id, message_id })
+  expect(await look(ada, seen!)).toMatchObject(read)
+  expect(await look(ada, hidden!)).toMatchObject(unread)
+  expect(await look(lin, answer!)).toMatchObject(unread)
+  // What was read while it was shut stays unseen, what comes later does not.
+  await lin.on(shared.east).deleteRelationship({ user_id: ada.id })
+  const [later] = await say(ada, shared, channel_id)
+  await lin.on(shared.west).ackMessages({ channel_id })
+  expect(await inbox.next("MESSAGE_ACK")).toMatchObject({ user_id: ada.id })
+  expect(await inbox.next("MESSAGE_ACK")).toMatchObject({ user_id: lin.id, message_id: later })
+  expect(await look(ada, hidden!)).toMatchObject(unread)
+  expect(await look(ada, later!)).toMatchObject(read)
+})
+
+test("who stops showing what he reads before the others are told is not told of", async ({ shared }) => {
+  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const eve = await shared.person("eve")
+  await eve.on(shared.east).joinByInvite({ invite_code: (await hers.createInvite({ channel_id })).code })
+  const others = await ada.listen(shared.east)
+  const wait = async (reader: Person) => {
+    const [first, second] = (await say(ada, shared, channel_id, 2)) as [string, string]
+    for (const message_id of [first, second]) await reader.on(shared.west).ackMessages({ channel_id, message_id })
+    return second
+  }
+  // Until all of it was within the second.
+  let waiting = ""
+  await until("one of his is waiting", async () => {
+    await his.editMessagingSettings({ read_receipts_enabled: true })
+    const began = Date.now()
+    waiting = await wait(lin)
+    await his.editMessagingSettings({ read_receipts_enabled: false })
+    return Date.now() - began < 1_000
+  })
+  // What she has read is told after what he has would have been.
+  const later = await wait(eve)
+  const acks = [await others.next("MESSAGE_ACK")]
+  while (acks.at(-1)!.message_id !== later) acks.push(await others.next("MESSAGE_ACK"))
+  const told = acks.filter(({ user_id }) => user_id === lin.id).map(({ message_id }) => message_id)
+  expect(told).not.toEqual([])
+  expect(told).not.toContain(waiting)
+})
+
 test("others are told once in a second, and in the end of the last", async ({ shared }) => {
   const { ada, lin, channel_id, his } = await room(shared)
   const [own, others] = await Promise.all([lin.listen(shared.east), ada.listen(shared.east)])
@@ -240,6 +296,40 @@ test("a page says how many have read each message, the author never among them; 
     read_count: 2,
     status: "read",
   })
+})
+
+test("every answer that shows a message says who has read it, and no event does", async ({ shared }) => {
+  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const [message_id] = await say(ada, shared, channel_id)
+  const of = { channel_id, message_id: message_id! }
+  await his.ackMessages({ channel_id })
+  const inbox = await lin.listen(shared.west)
+  await hers.pinMessage(of)
+  const isIndexed = async () => (await hers.searchChannel({ channel_id, content: "say" })).length > 0
+  await until("the message is found", isIndexed)
+  const answers = async (rest: typeof hers) => [
+    await rest.getMessage(of),
+    ...(await rest.listMessages({ channel_id, around: message_id! })),
+    ...(await rest.listPins({ channel_id })),
+    ...(await rest.searchChannel({ channel_id, content: "say" })),
+  ]
+  for (const [rest, names] of [
+    [hers, [lin.username]],
+    [his, []],
+  ] as const) {
+    const shown = await answers(rest)
+    expect(shown).toHaveLength(4)
+    for (const message of shown)
+      expect(message).toMatchObject({ status: "read", delivery_count: 1, read_count: 1, read: true, read_by: names })
+  }
+  expect(await hers.editMessage({ ...of, content: "anew" })).toMatchObject({ read_count: 1, read_by: [lin.username] })
+  for (let i = 0; i < 2; i++)
+    expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({
+      status: "sent",
+      delivery_count: 0,
+      read_count: 0,
+      read_by: [],
+    })
 })
 
 test("what was read before a home woke counts, and what is read while it wakes", async ({ shared }) => {
@@ -385,6 +475,30 @@ test("mentions are counted as long as they are unread, and reading them reads th
   expect((await his.getUnread({ channel_id })).mention_count).toBe(1)
   const listed = await his.listNotifications({})
   expect(listed.notifications.filter(({ read }) => read).map(({ id }) => id)).toEqual([notifications[0]])
+})
+
+test("of many mentions that are read at once a session is told once, of few one by one", async ({ shared }) => {
+  const { ada, lin, channel_id } = await room(shared)
+  const inbox = await lin.listen(shared.east)
+  const updates = () => inbox.rest().flatMap(({ name, data }) => (name === "NOTIFICATION_UPDATE" ? [data] : []))
+  const mention = async (count: number) => {
+    const [message] = await say(ada, shared, channel_id)
+    const ids = Array.from({ length: count }, () => plantedId())
+    // As of the messages before it.
+    await shared.sql`
+      INSERT INTO notifications (id, user_id, type, title, content, created_at, channel_id, message_id)
+      SELECT t.id, ${lin.id}, 'mention', 't', 'c', 1704153600, ${channel_id}, ${message!}::bigint - n FROM unnest(${ids}::bigint[]) WITH ORDINALITY AS t (id, n)`
+    return ids.toSorted(compareIds)
+  }
+  const few = await mention(25)
+  await lin.on(shared.west).ackMessages({ channel_id })
+  const unread = () => shared.sql`SELECT FROM notifications WHERE user_id = ${lin.id} AND NOT read`
+  await until("few are read", async () => (await unread()).length === 0)
+  const many = await mention(26)
+  await lin.on(shared.west).ackMessages({ channel_id })
+  await until("all are read", async () => (await unread()).length === 0)
+  await shared.settle()
+  expect(updates()).toEqual([...few.map(id => ({ id, read: true })), { ids: many, read: true }])
 })
 
 test("only what one may read: hidden channels, voice channels, other servers, nonsense", async ({ shared }) => {

@@ -30,8 +30,8 @@ async function pair(cluster: Cluster) {
     return (await offset(copy)) === (await offset(first))
   }
   const boot = async (topology: BootOptions["topology"] = {}): Promise<[Worker, Worker]> => {
-    const [east] = await cluster.boot(1, { redisUrl: urls[0]!, topology, unbalanced: true })
-    const [west] = await cluster.boot(1, { redisUrl: urls[1]!, topology })
+    const [east] = await cluster.boot(1, { redisUrl: urls[0]!, topology, unbalanced: true, mortal: true })
+    const [west] = await cluster.boot(1, { redisUrl: urls[1]!, topology, mortal: true })
     return [east!, west!]
   }
   return {
@@ -84,9 +84,8 @@ const history = async (cluster: Cluster, channel: string) =>
 async function compared(workers: readonly Worker[]): Promise<boolean> {
   const values = await Promise.all(
     workers.map(async ({ metrics }) => {
-      const found = (await metrics.registry.getMetricsAsJSON()).find(
-        ({ name }) => name === "starling_outbox_comparisons_total",
-      ) as unknown as { values: { value: number }[] }
+      const metric = metrics.registry.getSingleMetric("starling_outbox_comparisons_total")!
+      const found = (await metric.get()) as unknown as { values: { value: number }[] }
       return found.values[0]!.value
     }),
   )
@@ -303,11 +302,11 @@ test(
   async ({ cluster }) => {
     const redis = await ownRedis()
     try {
-      const [east] = await cluster.boot(1, { redisUrl: redis.url })
+      const [east] = await cluster.boot(1, { redisUrl: redis.url, mortal: true })
       await redis.kill()
       await redis.start()
       await recovered([east!])
-      const [west] = await cluster.boot(1, { redisUrl: redis.url })
+      const [west] = await cluster.boot(1, { redisUrl: redis.url, mortal: true })
       const { ada, lin, channel } = await cluster.seed(() => sharedServer(cluster, east))
       const inbox = await lin.listen(west!)
       const { sessionId } = inbox

@@ -6,6 +6,7 @@ import type { RelationshipStatus } from "../src/contract/relationships.ts"
 import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
+import { runs } from "./kit/effort.ts"
 import { randomFrom, type Random } from "./chaos/random.ts"
 import type { Listener, Person, Place, Starling } from "./kit/person.ts"
 import { plantedId } from "./kit/seeds.ts"
@@ -549,7 +550,7 @@ describe.each(orders)("whoever is who, begun by $who", order => {
     const place = () => random.pick([shared.east, shared.west])
     const inboxes = await Promise.all(people.map(person => person.listen(place())))
     const events: [number, number] = [0, 0]
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < runs(8); round++) {
       let sides: Sides = ["none", "none"]
       const become = (next: Sides) => {
         for (const who of [0, 1] as const) if (next[who] !== sides[who]) events[who]++
@@ -627,7 +628,7 @@ test(
             }
         }
       }),
-      { numRuns: 20 },
+      { numRuns: runs(8) },
     )
   },
 )
@@ -778,7 +779,7 @@ describe("a worker ends in between", () => {
     const [stays] = cluster.workers
     for (const person of people) inboxes.set(person, await person.listen(stays!))
     const doers = Array.from({ length: 4 }, (_, i) => doer(randomFrom(seed + i, "doer")))
-    for (let kill = 0; kill < 3; kill++) {
+    for (let kill = 0; kill < 2; kill++) {
       const before = changes
       await until("things change", () => changes >= before + 40, { patience: 30_000 })
       await random.pick(cluster.workers.filter(worker => worker !== stays)).stop()

@@ -4,11 +4,10 @@ import type { ServerFrame } from "../client/gateway.ts"
 import { NodeWebSocket } from "../client/node-websocket.ts"
 import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
 import { grantedAtCreation } from "../src/domain/permissions.ts"
-import { shardCount } from "../src/domain/snowflake.ts"
 import type { Cluster } from "./kit/cluster.ts"
 import { machineBounds, quantile } from "./kit/load.ts"
 import { usualIntents, type Person } from "./kit/person.ts"
-import { plantedId } from "./kit/seeds.ts"
+import { plantedId, testShards } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -23,9 +22,14 @@ interface Room {
 /** Users with sessions, in the tables only: to register thousands would take minutes. Ada is in every room. */
 async function plant({ sql }: Cluster, ada: Person): Promise<{ list: Room[]; tokens: string[] }> {
   const users = Array.from({ length: sessions }, (_, i) => {
-    const session = plantedId(i % shardCount)
+    const session = plantedId(testShards[i % testShards.length])
     const secret = newSecret()
-    return { id: plantedId(i % shardCount), session, token: `${session}.${secret}`, hash: hashSecret(secret) }
+    return {
+      id: plantedId(testShards[i % testShards.length]),
+      session,
+      token: `${session}.${secret}`,
+      hash: hashSecret(secret),
+    }
   })
   await sql`
     INSERT INTO users (id, username, email, created_at)
@@ -38,7 +42,7 @@ async function plant({ sql }: Cluster, ada: Person): Promise<{ list: Room[]; tok
       ${users.map(({ hash }) => hash)}::text[]) AS s (id, user_id, hash)`
   const list: Room[] = []
   for (let room = 0; room < rooms; room++) {
-    const shard = (room * 397) % shardCount
+    const shard = testShards[room % testShards.length]!
     const [server, channel] = [plantedId(shard), plantedId(shard)]
     list.push({ server, channel })
     const members = [ada.id, ...users.filter((_, i) => i % rooms === room).map(({ id }) => id)]

@@ -7,6 +7,7 @@ import { opcodes } from "../src/contract/gateway-codes.ts"
 import { epochMs } from "../src/domain/snowflake.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { watchFrames } from "./kit/conformance.ts"
+import { runs } from "./kit/effort.ts"
 import type { Person, Place } from "./kit/person.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
@@ -24,7 +25,7 @@ const resumes = (workers: readonly Worker[], outcome: string) =>
 async function counted(workers: readonly Worker[], name: string, label?: string): Promise<number> {
   let sum = 0
   for (const { metrics } of workers) {
-    const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as {
+    const metric = (await metrics.registry.getSingleMetric(name)!.get()) as unknown as {
       values: { value: number; labels: Record<string, unknown> }[]
     }
     for (const { value, labels } of metric.values)
@@ -660,7 +661,7 @@ test(
         expect(got).toEqual(expected)
         expect({ isSame, rises }).toEqual({ isSame: true, rises: true })
       }),
-      { interruptAfterTimeLimit: 5_000, numRuns: 60 },
+      { interruptAfterTimeLimit: 5_000, numRuns: runs(15) },
     )
     expect(await resumes(workers, "same_worker")).toBeGreaterThan(0)
     expect(await resumes(workers, "other_worker_alive")).toBeGreaterThan(0)
@@ -695,7 +696,7 @@ test(
           expect(events.slice(lastMove(events) + 1)).toEqual(stay)
         }
       }),
-      { interruptAfterTimeLimit: 5_000, numRuns: 40 },
+      { interruptAfterTimeLimit: 5_000, numRuns: runs(12) },
     )
   },
 )

@@ -1,3 +1,4 @@
+import { idOf, shardOf } from "../src/domain/snowflake.ts"
 import { operator } from "../src/operator/operator.ts"
 import { refusal } from "./kit/conformance.ts"
 import { sharedServer } from "./kit/seeds.ts"
@@ -258,6 +259,241 @@ test("pages go on where the one before ended; a cursor serves its own search onl
     expect(await refusal(searchMessages(wrong as { query: string }))).toBe("validation_failed")
 })
 
+interface Planted {
+  readonly id: string
+  readonly channel: string
+  readonly home: string
+  readonly author: string
+  readonly words: readonly string[]
+  readonly isPinned: boolean
+}
+
+/** Whole numbers below a bound, the same ones in every run. */
+const numbersFrom = (seed: number) => (bound: number) => {
+  seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
+  return Math.floor((seed / 2 ** 32) * bound)
+}
+
+const dayMs = 86_400_000
+const january = Date.parse("2025-01-01T00:00:00Z")
+const dayOf = (day: number): string => new Date(january + day * dayMs).toISOString().slice(0, 10)
+
+/** @param among each with how many of a hundred messages have it */
+const wordsOf = (below: (bound: number) => number, among: Readonly<Record<string, number>>): string[] => {
+  const words = Object.entries(among).flatMap(([word, share]) => (below(100) < share ? [word] : []))
+  return below(2) === 0 ? words : words.toReversed()
+}
+
+test("page by page, every hit comes once and nobody else's, whichever way it is looked for", async ({ cluster }) => {
+  const way = (search: object) => ({
+    steady: true,
+    unbalanced: true,
+    topology: { search: { gatherFor: 5, ...search } },
+  })
+  const everything = 1_000_000
+  const atOnce = way({ few: everything, fewOfPhrases: everything })
+  const usual = { few: 0, fewOfPhrases: 0, looks: 26, looksForPhrases: 18, step: 10 }
+  const short = { tail: 3, texts: 10, textsAtOnce: 20, mostTexts: 50 }
+  const inPieces = way({ ...usual, ...short, strangers: 3, fewPlaces: 100 })
+  const byPlaces = way({ ...usual, strangers: 1, fewPlaces: 0, places: 0 })
+  const ways = await Promise.all([atOnce, inPieces, byPlaces].map(async way => (await cluster.boot(1, way))[0]!))
+  await cluster.balanced()
+  const [whole, pieces] = ways
+
+  const { ada, lin, server, channel } = await cluster.seed(sharedServer)
+  const eve = await cluster.person("eve")
+  const [hers, eves] = [ada.on(whole!), eve.on(whole!)]
+  const hidden = await hers.createChannel({ server_id: server.id, name: "hidden" })
+  await hers.setOverride({
+    channel_id: hidden.id,
+    target_id: server.id,
+    type: "role",
+    allow: [],
+    deny: ["messages.read"],
+  })
+  // Closed but for one of its channels.
+  const closed = await hers.createServer({ name: "Closed" })
+  const [shut] = await hers.listChannels({ server_id: closed.id })
+  const ajar = await hers.createChannel({ server_id: closed.id, name: "ajar" })
+  const { code } = await hers.createInvite({ channel_id: shut!.id })
+  await lin.on(whole!).joinByInvite({ invite_code: code })
+  await hers.editRole({ server_id: closed.id, role_id: closed.id, permissions: { "messages.read": false } })
+  await hers.setOverride({
+    channel_id: ajar.id,
+    target_id: lin.id,
+    type: "member",
+    allow: ["channels.view", "messages.read"],
+    deny: [],
+  })
+  const strange = await eves.createServer({ name: "Strange" })
+  const [far] = await eves.listChannels({ server_id: strange.id })
+  const dm = await lin.on(whole!).openDirectChannel({ recipient_id: ada.id })
+  const theirs = await hers.openDirectChannel({ recipient_id: eve.id })
+
+  const places = [
+    { channel: channel.id, home: server.id, share: 30, authors: [ada, lin] },
+    { channel: hidden.id, home: server.id, share: 10, authors: [ada] },
+    { channel: shut!.id, home: closed.id, share: 10, authors: [ada] },
+    { channel: ajar.id, home: closed.id, share: 10, authors: [ada] },
+    { channel: far!.id, home: strange.id, share: 20, authors: [eve] },
+    { channel: dm.id, home: dm.id, share: 10, authors: [ada, lin] },
+    { channel: theirs.id, home: theirs.id, share: 10, authors: [ada, eve] },
+  ].flatMap(place => Array<typeof place>(place.share).fill(place))
+  const below = numbersFrom(20_250_101)
+  // Some at the same time, some days apart; for a month strangers only; one word long ago only.
+  let ms = january
+  const planted = Array.from({ length: 320 }, (_, i): Planted => {
+    ms += below(3) === 0 ? below(2 * dayMs) : below(20_000)
+    const isMonth = i > 150 && i < 230
+    const { channel, home, authors } = isMonth ? places.find(({ home }) => home === strange.id)! : places[below(100)]!
+    const words = wordsOf(below, {
+      korb: 60,
+      taft: 30,
+      nilm: 8,
+      drus: isMonth || i < 40 ? 50 : 0,
+      ypq: i % 97 === 5 ? 100 : 0,
+    })
+    return {
+      id: idOf(shardOf(home), { ms, sequence: i }),
+      channel,
+      home,
+      author: authors[below(authors.length)]!.id,
+      words,
+      isPinned: below(10) === 0,
+    }
+  })
+  const column = (of: (message: Planted) => string | null) => planted.map(of)
+  await cluster.sql`
+    INSERT INTO messages (id, channel_id, server_id, author_id, content, pinned_at)
+    SELECT * FROM unnest(${column(({ id }) => id)}::bigint[], ${column(({ channel }) => channel)}::bigint[],
+      ${column(({ channel, home }) => (channel === home ? null : home))}::bigint[], ${column(({ author }) => author)}::bigint[],
+      ${column(({ words }) => words.join(" "))}::text[], ${column(({ isPinned }) => (isPinned ? "1" : null))}::bigint[])`
+  const said = await operator(["search", "rebuild"], { DATABASE_URL: cluster.databaseUrl })
+  expect(said.out).toBe("320 messages are indexed")
+  await cluster.sql`ANALYZE message_search`
+
+  const readable = new Set([channel.id, ajar.id, dm.id])
+  const model = planted.filter(message => readable.has(message.channel)).toReversed()
+  const has =
+    (...words: string[]) =>
+    (message: Planted) =>
+      words.every(word => message.words.includes(word))
+  const isPhrase = ({ words }: Planted) => ` ${words.join(" ")} `.includes(" korb taft ")
+  const isBetween =
+    (from: number, to: number) =>
+    ({ id }: Planted) =>
+      BigInt(id) >= BigInt(idOf(0, { ms: january + from * dayMs, sequence: 0 })) &&
+      BigInt(id) < BigInt(idOf(0, { ms: january + to * dayMs, sequence: 0 }))
+  const cases: [string, object, (message: Planted) => boolean][] = [
+    ["korb", {}, has("korb")],
+    ["korb taft", {}, has("korb", "taft")],
+    ['"korb taft"', {}, isPhrase],
+    ["drus", {}, has("drus")],
+    ["nilm drus", {}, has("nilm", "drus")],
+    ["ypq", {}, has("ypq")],
+    ["korb -taft", {}, message => has("korb")(message) && !has("taft")(message)],
+    ["-korb", {}, message => !has("korb")(message)],
+    ['taft -"korb taft"', {}, message => has("taft")(message) && !isPhrase(message)],
+    [`from:${ada.id}`, {}, ({ author }) => author === ada.id],
+    [`korb from:${lin.username}`, {}, message => has("korb")(message) && message.author === lin.id],
+    ["korb", { author_id: eve.id }, () => false],
+    [`in:${channel.id} in:${hidden.id} in:${far!.id} in:${theirs.id}`, {}, message => message.channel === channel.id],
+    [`taft in:${dm.id} in:${ajar.id}`, {}, message => has("taft")(message) && message.channel !== channel.id],
+    ["korb", { server_id: server.id }, message => has("korb")(message) && message.home === server.id],
+    ["-taft", { server_id: closed.id }, message => !has("taft")(message) && message.home === closed.id],
+    ['"korb taft"', { conversation_id: dm.id }, message => isPhrase(message) && message.channel === dm.id],
+    [`before:${dayOf(40)}`, {}, isBetween(0, 40)],
+    [`after:${dayOf(20)} before:${dayOf(90)}`, {}, isBetween(20, 90)],
+    [`korb after:${dayOf(30)}`, {}, message => has("korb")(message) && isBetween(30, 10_000)(message)],
+    ["pinned:true", {}, ({ isPinned }) => isPinned],
+    ["korb pinned:false", {}, message => has("korb")(message) && !message.isPinned],
+  ]
+  const seen = { short: 0, empty: 0, further: 0 }
+  for (const [n, place] of ways.entries()) {
+    const { searchMessages } = lin.on(place)
+    const limit = place === whole ? 40 : 16
+    await Promise.all(
+      [0, 1].map(async half => {
+        for (const [query, more, isHit] of cases.filter((_, i) => i % 2 === half)) {
+          const found: string[] = []
+          let cursor: string | null = null
+          do {
+            const asked: object = { ...more, ...(cursor !== null && { cursor }) }
+            const page = await searchMessages({ query, limit: String(limit), ...asked })
+            found.push(...page.results.map(({ id }) => id))
+            cursor = page.next_cursor
+            if (page.results.length > limit || found.length > model.length) break
+            if (cursor === null) continue
+            seen.further++
+            if (page.results.length < limit) seen.short++
+            if (page.results.length === 0) seen.empty++
+          } while (cursor !== null)
+          expect([n, query, more, found]).toEqual([n, query, more, model.filter(isHit).map(({ id }) => id)])
+        }
+      }),
+    )
+  }
+  // Else nothing was tried.
+  expect(model.length).toBeGreaterThan(80)
+  expect(seen.further).toBeGreaterThan(60)
+  expect(seen.short).toBeGreaterThan(10)
+  expect(seen.empty).toBeGreaterThan(0)
+
+  const inChannel = model.filter(message => message.channel === channel.id)
+  expect(inChannel.length).toBeGreaterThan(60)
+  const holding = (part: string, limit: number) =>
+    inChannel.filter(({ words }) => words.join(" ").includes(part)).slice(0, limit)
+  const holds = async (place: typeof whole, content: string, limit: number) =>
+    (await lin.on(place!).searchChannel({ channel_id: channel.id, content, limit: String(limit) })).map(({ id }) => id)
+  for (const [place, content, limit] of [
+    [whole, "ypq", 100],
+    [whole, "yp", 100],
+    [whole, "b t", 100],
+    [pieces, "ypq", 100],
+    [pieces, "drus", 2],
+    [pieces, "rb", 7],
+    [pieces, "t k", 3],
+  ] as const)
+    expect([content, await holds(place, content, limit)]).toEqual([
+      content,
+      holding(content, limit).map(({ id }) => id),
+    ])
+  // Not whole, and no better the next time.
+  for (const content of ["yp", "yp", "%%", "q"])
+    expect(await refusal(holds(pieces, content, 100))).toBe("search_too_short")
+  expect(await lin.on(pieces!).searchChannel({ channel_id: ajar.id, content: "zz" })).toEqual([])
+})
+
+test("who searches more than he may keeps only himself waiting", async ({ shared }) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  await ada.on(shared.east).createMessage({ channel_id: channel.id, content: "loganberry" })
+  await indexed(shared)
+  const { searchMessages } = ada.on(shared.west)
+  const outcomes: (number | string)[] = []
+  const stuck = async () =>
+    (
+      await shared.sql`
+        SELECT count(*)::int AS stuck FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name LIKE '% search'`
+    )[0]!["stuck"] as number
+  let asked: Promise<unknown>[] = []
+  // Nothing can be read there meanwhile.
+  await shared.sql.begin(async sql => {
+    await sql`LOCK TABLE message_search IN ACCESS EXCLUSIVE MODE`
+    asked = Array.from({ length: 6 }, async () => {
+      const search = searchMessages({ query: "loganberry", server_id: server.id })
+      outcomes.push(await search.then(({ results }) => results.length).catch(() => refusal(search)))
+    })
+    await until("the first one hangs, and two are refused", async () => outcomes.length === 2 && (await stuck()) === 1)
+    expect(outcomes).toEqual(["unavailable", "unavailable"])
+    const { results } = await lin.on(shared.west).searchUsers({ query: ada.username })
+    expect(results.map(({ user_id }) => user_id)).toEqual([ada.id])
+    expect(await stuck()).toBe(1)
+  })
+  await Promise.all(asked)
+  expect(outcomes).toEqual(["unavailable", "unavailable", 1, 1, 1, 1])
+})
+
 test("what was edited is found as it is now, what was deleted not at all, and what the index lost a rebuild brings back", async ({
   shared,
 }) => {
@@ -361,6 +597,35 @@ test("public servers are found by name and description, others never", async ({ 
   )
   await editServer({ server_id: exact, public: false })
   expect(await found("kumquat")).toEqual([begins, holds, described])
+})
+
+test("while nothing is searched, what was deleted or edited does not stay among what can be", async ({ cluster }) => {
+  const [place] = await cluster.boot(1, {
+    config: { STARLING_SEARCH_ENABLED: "false" },
+    topology: { search: { gatherFor: 5, share: 1 } },
+  })
+  const { ada, channel } = await cluster.seed(sharedServer)
+  const channel_id = channel.id
+  const { createMessage, editMessage, deleteMessage, bulkDeleteMessages } = ada.on(place!)
+  const ids: string[] = []
+  for (const nonce of [undefined, "kept", undefined, undefined, undefined, undefined])
+    ids.push((await createMessage({ channel_id, content: "a secret", nonce })).id)
+  const [gone, left, one, two, edited, stays] = ids
+  // Of when it was on.
+  await cluster.sql`
+    INSERT INTO message_search (channel_id, message_id, home_id, edited_at, folded, words)
+    SELECT channel_id, id, server_id, 0, content, 'secret' FROM messages`
+  const rows = async () =>
+    (await cluster.sql`SELECT message_id FROM message_search ORDER BY message_id`).map(
+      row => row["message_id"] as string,
+    )
+  await deleteMessage({ channel_id, message_id: gone! })
+  await deleteMessage({ channel_id, message_id: left! })
+  await bulkDeleteMessages({ channel_id, messages: [one!, two!] })
+  expect(await rows()).toEqual([edited, stays])
+  await editMessage({ channel_id, message_id: edited!, content: "nothing" })
+  await until("the old text is gone", async () => (await rows()).length === 1)
+  expect(await rows()).toEqual([stays])
 })
 
 test("what was committed when its owner died is indexed by the next one", async ({ cluster }) => {

@@ -88,8 +88,11 @@ test("any one of text, embeds and attachments is enough; without text there is n
   expect(await rest.editMessage({ channel_id, message_id: first!.id, content: "now" })).toMatchObject({
     content: "now",
   })
-  for (const content of ["", " "])
-    expect(await refusal(rest.editMessage({ channel_id, message_id: first!.id, content }))).toBe("empty_message")
+  for (const [content, code] of [
+    ["", "empty_message"],
+    [" ", "invalid_content"],
+  ] as const)
+    expect(await refusal(rest.editMessage({ channel_id, message_id: first!.id, content }))).toBe(code)
 })
 
 test("only own uploads are taken, found by id or by the path of their address; of the input nothing else counts", async ({

@@ -147,7 +147,7 @@ test("whoever owns a hundred servers makes no more until one is gone", async ({ 
   const planted = await plantServer(shared, { owner: ada })
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
-    SELECT ${planted.server_id}::bigint + 4096 * n, 'One of many', ${ada.id}, 1, 0 FROM generate_series(1, 99) AS n`
+    SELECT ${planted.server_id}::bigint + 4194304 * n, 'One of many', ${ada.id}, 1, 0 FROM generate_series(1, 99) AS n`
   expect(await refusal(ada.on(shared.east).createServer({ name: "One too many" }))).toBe("server_limit")
   await ada.on(shared.west).deleteServer({ server_id: planted.server_id })
   await ada.on(shared.east).createServer({ name: "The hundredth" })

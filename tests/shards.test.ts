@@ -1,7 +1,8 @@
 /** Who owns what: workers come, leave and stop, and every home has exactly one owner that serves it. */
-import { shardCount, shardOf } from "../src/domain/snowflake.ts"
+import { shardOf } from "../src/domain/snowflake.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
-import { sharedServer } from "./kit/seeds.ts"
+import { refusal } from "./kit/conformance.ts"
+import { plantedId, sharedServer, testShards } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
@@ -10,7 +11,7 @@ const ownersOf = async (cluster: Cluster) =>
     { shard: number; owner: string | null; epoch: number }[]
   >`SELECT shard, owner, epoch FROM shards ORDER BY shard`
 async function counted({ metrics }: Worker, name: string, label?: string): Promise<number> {
-  const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as {
+  const metric = (await metrics.registry.getSingleMetric(name)!.get()) as unknown as {
     values: { value: number; labels: Record<string, unknown> }[]
   }
   return metric.values
@@ -22,7 +23,7 @@ test("shards are shared about evenly, and only those move that a newcomer or a l
   const [a, b] = await cluster.boot(2)
   const two = await ownersOf(cluster)
   for (const worker of [a!, b!])
-    expect(two.filter(({ owner }) => owner === worker.id).length).toBeGreaterThan(shardCount / 4)
+    expect(two.filter(({ owner }) => owner === worker.id).length).toBeGreaterThan(testShards.length / 4)
 
   const [c] = await cluster.boot(1)
   const three = await ownersOf(cluster)
@@ -96,7 +97,8 @@ test("K2, P12: what was committed and not yet published is published by the next
 }) => {
   const [east, west] = await cluster.boot(2)
   const { ada, lin, channel } = await cluster.seed(sharedServer)
-  const owner = (await ownersOf(cluster))[shardOf(channel.id)]!.owner === east!.id ? east! : west!
+  const owner =
+    (await ownersOf(cluster)).find(({ shard }) => shard === shardOf(channel.id))!.owner === east!.id ? east! : west!
   const other = owner === east ? west! : east!
   const inbox = await lin.listen(other)
   await ada.on(owner).createMessage({ channel_id: channel.id, content: "published" })
@@ -117,4 +119,15 @@ test("K2, P12: what was committed and not yet published is published by the next
   await cluster.settle()
   expect(inbox.rest().map(({ data }) => (data as { content: string }).content)).toEqual(["after"])
   expect(await counted(other, "starling_outbox_republished_rows_total")).toBeGreaterThan(0)
+})
+
+test("an id of a shard that the cluster does not have names nothing", async ({ cluster }) => {
+  const workers = await cluster.boot(2)
+  const { ada } = await cluster.seed(sharedServer)
+  const none = plantedId(testShards[1]! + 1)
+  for (const place of workers) {
+    expect(await refusal(ada.on(place).getChannel({ channel_id: none }))).toBe("channel_not_found")
+    expect(await refusal(ada.on(place).createMessage({ channel_id: none, content: "x" }))).toBe("channel_not_found")
+    expect(await refusal(ada.on(place).getServer({ server_id: none }))).toBe("server_not_found")
+  }
 })

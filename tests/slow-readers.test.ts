@@ -6,7 +6,7 @@ import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
 async function counted({ metrics }: Worker, name: string, label?: string | number): Promise<number> {
-  const metric = (await metrics.registry.getMetricsAsJSON()).find(one => one.name === name) as unknown as {
+  const metric = (await metrics.registry.getSingleMetric(name)!.get()) as unknown as {
     values: { value: number; labels: Record<string, unknown> }[]
   }
   return metric.values

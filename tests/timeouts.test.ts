@@ -204,13 +204,19 @@ test("a time-out ends by itself, after its server has gone to another worker, to
   const server_id = server.id
   const [row] = await cluster.sql`SELECT owner FROM shards WHERE shard = ${shardOf(server_id)}`
   const [owner, other] = row!["owner"] === east!.id ? [east!, west!] : [west!, east!]
-  const timeout_until = seconds() + 3
-  await ada.on(owner).editMember({ server_id, member_id: lin.id, timeout_until })
-  const post = (place = other) => lin.on(place).createMessage({ channel_id: channel.id, content: "x" })
-  expect(await refusal(post())).toBe("timed_out")
+  const mo = await cluster.person("mo")
+  const { code } = await ada.on(owner).createInvite({ channel_id: channel.id })
+  await mo.on(owner).joinByInvite({ invite_code: code })
+  // However long the move takes, the one is not over by then; the other may be.
+  const [long, short] = [seconds() + 3_600, seconds() + 3]
+  await ada.on(owner).editMember({ server_id, member_id: lin.id, timeout_until: long })
+  await ada.on(owner).editMember({ server_id, member_id: mo.id, timeout_until: short })
+  const post = (who: Person) => who.on(other).createMessage({ channel_id: channel.id, content: "x" })
+  expect(await refusal(post(lin))).toBe("timed_out")
   await owner.drain()
-  expect(await refusal(post())).toBe("timed_out")
-  expect((await ada.on(other).getMember({ server_id, member_id: lin.id })).timeout_until).toBe(timeout_until)
-  await until("it is over", () => seconds() >= timeout_until)
-  await post()
+  expect(await refusal(post(lin))).toBe("timed_out")
+  expect((await ada.on(other).getMember({ server_id, member_id: lin.id })).timeout_until).toBe(long)
+  await until("it is over", () => seconds() >= short)
+  await post(mo)
+  expect(await refusal(post(lin))).toBe("timed_out")
 })

@@ -1,5 +1,6 @@
 /** A server upgrade: this version and the one before work side by side on one PostgreSQL and one Redis, then the old one goes. */
 import { wantedPlace } from "../src/domain/placement.ts"
+import { addEveryShard } from "./kit/database.ts"
 import { expect, test } from "./kit/test.ts"
 import { check, impatient, load, quantile, rooms, watch } from "./kit/load.ts"
 import type { Listener } from "./kit/person.ts"
@@ -23,6 +24,8 @@ test(
   { timeout: 240_000 },
   async ({ cluster }) => {
     const previous = await unpackPreviousVersion()
+    // It draws the shards of new homes from as many.
+    await addEveryShard(cluster.sql)
     const running: Processes[] = []
     const environment = { WORKERS: "2", DATABASE_URL: cluster.databaseUrl }
     try {

@@ -139,8 +139,9 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return nothing
   },
   NOTIFICATION_UPDATE(state, update) {
+    const read = "all_read" in update ? undefined : "ids" in update ? update.ids : [update.id]
     for (const [id, notification] of state.notifications)
-      if ("all_read" in update || update.id === id) state.notifications.set(id, { ...notification, read: true })
+      if (!read || read.includes(id)) state.notifications.set(id, { ...notification, read: true })
     return nothing
   },
 

@@ -24,12 +24,14 @@ export interface BootOptions {
   limited?: boolean
   /** Environment variables for `readConfig`. */
   config?: Record<string, string>
-  topology?: DeepPartial<ClusterConfig>
+  topology?: Topology
   /** Another way to the services of this cluster, such as a proxy. */
   databaseUrl?: string
   redisUrl?: string
   /** Return as soon as the workers listen, whoever owns the shards. */
   unbalanced?: boolean
+  /** Workers that do not renew their lease are soon taken for dead, as in earnest. Otherwise one that is only slow is not. */
+  mortal?: boolean
 }
 
 export interface Worker extends WebWorker, Place {
@@ -38,6 +40,20 @@ export interface Worker extends WebWorker, Place {
   /** Why its incarnation is over, if it is. */
   readonly over: string | undefined
 }
+
+type Topology = DeepPartial<ClusterConfig>
+
+/** A test shares the cores with many: what is only slow must not look like a refusal. The deadlines themselves are tried with whole processes. */
+const patience: Topology = {
+  storage: { statementTimeout: 20_000, connectTimeout: 10_000 },
+  bus: { askTimeout: 25_000 },
+  http: { answerTimeout: 30_000, hashesWithin: 20_000 },
+  presence: { askTimeout: 3_000 },
+  search: { within: 20_000 },
+}
+const longLease: Topology = { membership: { serveFor: 20_000, deadAfter: 30_000 } }
+const topologyWith = (topology: Topology, mortal = true) =>
+  merged(merged(merged(clusterConfig, patience), mortal ? {} : longLease), topology)
 
 /** Of every worker, as of one service. */
 const secretKey = randomBytes(32).toString("hex")
@@ -89,14 +105,14 @@ export class Cluster {
     return booted
   }
 
-  async #bootOne({ limited = false, config = {}, topology = {}, ...services }: BootOptions): Promise<Worker> {
+  async #bootOne({ limited = false, config = {}, topology = {}, mortal, ...services }: BootOptions): Promise<Worker> {
     const slot = this.#slots++
     const metrics = createMetrics()
     let over: string | undefined
     const web = await startWebWorker({
       self: { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot },
       config: readConfig({ RATE_LIMITS: limited ? "on" : "off", DATA_DIR: this.dataDir, ...cheapHashes, ...config }),
-      topology: merged(clusterConfig, topology),
+      topology: topologyWith(topology, mortal ?? false),
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,
       redisPrefix: this.redisPrefix,
@@ -162,7 +178,7 @@ export class Cluster {
     const job = await startJobWorker({
       self: { id: `j${slot}-${randomBytes(4).toString("hex")}`, role: "job", host: "test", slot },
       config: readConfig({ DATA_DIR: this.dataDir, ...config }),
-      topology: merged(clusterConfig, topology),
+      topology: topologyWith(topology),
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
       redisPrefix: this.redisPrefix,
@@ -210,10 +226,11 @@ export class Cluster {
   async settle(): Promise<void> {
     const clients = () => this.people.flatMap(person => person.clients.filter(client => client.isListening))
     let quiet = 0
-    await until("the cluster has settled", async () => {
+    const isSettled = async () => {
       quiet = (await this.#isQuiet()) ? quiet + 1 : 0
       return quiet >= 2
-    })
+    }
+    await until("the cluster has settled", isSettled, { every: 15 })
     // An answered heartbeat has everything before it in front.
     await Promise.all(clients().map(client => client.heartbeatNow().catch(() => {})))
   }
@@ -262,7 +279,7 @@ export class Cluster {
 
 /** The value of one of a worker's gauges, of one label where it has some. */
 export async function gauge({ metrics }: Pick<Worker, "metrics">, name: string, label?: string): Promise<number> {
-  const metric = (await metrics.registry.getMetricsAsJSON()).find(metric => metric.name === name)
+  const metric = await metrics.registry.getSingleMetric(name)?.get()
   const values = (metric as { values?: { value: number; labels: Record<string, unknown> }[] } | undefined)?.values
   if (!values) throw new Error(`no metric ${name}`)
   const sample = label === undefined ? values[0] : values.find(({ labels }) => Object.values(labels).includes(label))

@@ -38,8 +38,11 @@ export class Sightings {
   }
 }
 
-/** A bug of ours has no test that provokes it on purpose, and no route has an id of an unnamed kind. */
-const unprovokable: ReadonlySet<ErrorCode> = new Set(["internal", "invalid_id"])
+/**
+ * A bug of ours has no test that provokes it on purpose, no route has an id of an unnamed kind, and whoever opens a conversation that
+ * another has just opened is given that one.
+ */
+const unprovokable: ReadonlySet<ErrorCode> = new Set(["internal", "invalid_id", "direct_exists"])
 
 /** What only a client says, what only a bug of ours would, and what the transport may lose on its way. */
 const unprovokableCloses: ReadonlySet<CloseName> = new Set(["normal", "going_away", "unknown_error", "too_big"])

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import postgres from "postgres"
 import { inject } from "vitest"
+import { shardCount } from "../../src/domain/snowflake.ts"
 import { openPool, type Sql } from "../../src/storage/database.ts"
 
 export interface TestDatabase {
@@ -15,6 +16,10 @@ let admin: postgres.Sql | undefined
 /** The connection on which this test process makes and drops its databases. */
 export const administrator = (): postgres.Sql =>
   (admin ??= postgres(inject("postgres"), { max: 1, idle_timeout: 5, onnotice: () => {} }))
+
+/** As many shards as there are in earnest, for what counts on them; the template has fewer. */
+export const addEveryShard = (sql: Sql): Promise<unknown> =>
+  sql`INSERT INTO shards (shard) SELECT generate_series(0, ${shardCount - 1}::int) ON CONFLICT DO NOTHING`.execute()
 
 /** A database of its own: a clone of the migrated template, made in some 35 ms. */
 export async function cloneDatabase(): Promise<TestDatabase> {

@@ -12,6 +12,7 @@ import { startEmbeddedRedis } from "../../src/cluster/embedded.ts"
 import { startEmbeddedPostgres } from "../../src/storage/embedded.ts"
 import { migrate } from "../../src/storage/migrate.ts"
 import { missingIn } from "./coverage.ts"
+import { testShards } from "./seeds.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -40,7 +41,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     let url = TEST_DATABASE_URL
     if (!url) {
       // What a test wrote may be lost with the machine.
-      const extraSettings = { fsync: "off", full_page_writes: "off", max_connections: "400" }
+      const extraSettings = { fsync: "off", full_page_writes: "off", autovacuum: "off", max_connections: "400" }
       const postgres = await startEmbeddedPostgres({ dataDir, log, extraSettings })
       stops.push(() => postgres.stop())
       ;({ url } = postgres)
@@ -70,6 +71,9 @@ async function provideTemplate(project: TestProject, url: string): Promise<() =>
   const there = new URL(url)
   there.pathname = `/${template}`
   await migrate(there.href)
+  const made = postgres(there.href, { max: 1 })
+  await made`DELETE FROM shards WHERE shard <> ALL(${[...testShards]}::smallint[])`
+  await made.end()
   project.provide("template", template)
   return async () => {
     await admin.unsafe(`DROP DATABASE ${template} WITH (FORCE)`)

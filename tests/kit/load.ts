@@ -51,7 +51,7 @@ export function watch(inboxes: readonly Listener[]) {
 }
 
 /** Milliseconds after every message of a sender: the load is there all the time, and leaves the machine to those it is for. */
-const pause = 30
+const pause = 60
 
 /** One sender a room, each message with a nonce and sent until it is acknowledged. */
 export function load(ada: Person, list: readonly Room[], place: (n: number, room: number) => Place) {
@@ -156,15 +156,15 @@ export async function check(
 
 /**
  * Bounds on times, as they are on this machine from now on: on a quiet one they are what they say. Where other work keeps
- * this process from its turn for longer than a tenth of a second, as many such turns are added as there are processes on
- * the way of a message.
+ * this process from its turn for longer than a twentieth of a second, twice as many such turns are added as there are processes
+ * on the way of a message.
  */
 export function machineBounds(): (milliseconds: number) => number {
   const delays = monitorEventLoopDelay({ resolution: 10 })
   delays.enable()
   return milliseconds => {
     const longestMs = delays.max / 1e6
-    return longestMs < 100 ? milliseconds : milliseconds + 5 * longestMs
+    return longestMs < 50 ? milliseconds : milliseconds + 10 * longestMs
   }
 }
 

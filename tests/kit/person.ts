@@ -91,6 +91,7 @@ export class Person {
   readonly token: string
   /** All of the account's, whichever session they are on. */
   readonly clients: Listener[]
+  readonly #rest = new Map<string, Starling>()
 
   private constructor(
     { id, username, email, password }: Pick<Person, "id" | "username" | "email" | "password">,
@@ -112,9 +113,12 @@ export class Person {
     return new Person({ id: user!.id, username, email, password }, token!)
   }
 
-  /** REST as this person. */
+  /** REST as this person. Kept, since a client is a function for each route there is. */
   on(place: Place): Starling {
-    return clientAt(place, this.token)
+    const at = `${place.url} ${place.isMixed}`
+    let client = this.#rest.get(at)
+    if (!client) this.#rest.set(at, (client = clientAt(place, this.token)))
+    return client
   }
 
   /** Signs in once more: the same account with a session of its own. */

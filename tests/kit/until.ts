@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 export async function until(
   what: string,
   isSo: () => Promise<boolean> | boolean,
-  { patience = 15_000, every = 5 }: { patience?: number; every?: number } = {},
+  { patience = 60_000, every = 15 }: { patience?: number; every?: number } = {},
 ): Promise<void> {
   for (const end = performance.now() + patience; !(await isSo()); await sleep(every))
     if (performance.now() > end) throw new Error(`not within ${patience} ms: ${what}`)

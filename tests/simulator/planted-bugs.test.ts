@@ -1,52 +1,59 @@
-import { fileURLToPath } from "node:url"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { build } from "esbuild"
 import { afterAll, describe, expect, test } from "vitest"
-import { createViteServer } from "vitest/node"
-import type { search } from "./search.ts"
 import { plantedBugs, type PlantedBug } from "./planted-bugs.ts"
+import type { search } from "./search.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
+/** Below the project, so that packages are found from it. */
+const folder = mkdtempSync(join(root, "node_modules", ".planted-"))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 /** The simulator over the program with one change in its text. */
-async function searchIn({
-  file,
-  find,
-  replace,
-}: PlantedBug): Promise<{ search: typeof search; close(): Promise<void> }> {
+async function searchIn({ file, find, replace }: PlantedBug, outfile: string): Promise<typeof search> {
   let planted = 0
-  const server = await createViteServer({
-    root,
-    configFile: false,
-    logLevel: "silent",
-    appType: "custom",
-    server: { middlewareMode: true, hmr: false, watch: null, ws: false },
-    optimizeDeps: { noDiscovery: true, include: [] },
+  await build({
+    entryPoints: [join(root, "tests/simulator/search.ts")],
+    outfile,
+    bundle: true,
+    packages: "external",
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    sourcemap: "inline",
     plugins: [
       {
         name: "plant",
-        enforce: "pre",
-        transform(code, id) {
-          if (!id.endsWith(`/${file}`)) return
-          const parts = code.split(find)
-          if (parts.length !== 2) throw new Error(`${file} holds what is to be replaced ${parts.length - 1} times`)
-          planted++
-          return { code: parts.join(replace), map: null }
+        setup({ onLoad }) {
+          onLoad({ filter: /\.ts$/ }, ({ path }) => {
+            let contents = readFileSync(path, "utf8")
+            if (path === join(root, file)) {
+              const parts = contents.split(find)
+              if (parts.length !== 2) throw new Error(`${file} holds what is to be replaced ${parts.length - 1} times`)
+              planted++
+              contents = parts.join(replace)
+            }
+            // What lies beside a file is still found from it.
+            return {
+              loader: "ts",
+              contents: contents.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path))),
+            }
+          })
         },
       },
     ],
   })
-  const module = (await server.ssrLoadModule("/tests/simulator/search.ts")) as { search: typeof search }
   expect(planted).toBe(1)
-  return { search: module.search, close: () => server.close() }
+  const module = (await import(/* @vite-ignore */ pathToFileURL(outfile).href)) as { search: typeof search }
+  return module.search
 }
 
-const closing: (() => Promise<void>)[] = []
-afterAll(() => Promise.all(closing.map(close => close())))
-
 describe("the simulator finds", () => {
-  for (const bug of plantedBugs)
+  for (const [i, bug] of plantedBugs.entries())
     test(`${bug.promises.join(", ")}: ${bug.name}`, { timeout: 120_000 }, async () => {
-      const { search, close } = await searchIn(bug)
-      closing.push(close)
+      const search = await searchIn(bug, join(folder, `${i}.mjs`))
       const found = await search({ seed: bug.seed ?? 1, runs: 2_000, shrink: false })
       expect(found.breaches.map(({ promise }) => promise)).toEqual(
         expect.arrayContaining([expect.stringMatching(new RegExp(`^(${bug.promises.join("|")})$`))]),

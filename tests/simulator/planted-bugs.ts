@@ -35,7 +35,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
     replace: `        const written = false as boolean`,
     promises: ["P5", "P8", "P2"],
-    seed: 4,
+    seed: 9,
   },
   {
     name: "a home is not loaded anew after its turn failed",
@@ -43,7 +43,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `    for (const turn of turns) {\n      dropHome(turn.home)`,
     replace: `    for (const turn of turns) {`,
     promises: ["P1", "P2", "P5", "P8", "P18"],
-    seed: 2,
+    seed: 3,
   },
   {
     name: "a new owner does not publish what it inherits",
@@ -58,7 +58,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)`,
     replace: `({ ms: 0, sequence: 0 })`,
     promises: ["P2", "P3", "P5"],
-    seed: 5,
+    seed: 4,
   },
   {
     name: "an owner that has handed a shard over goes on with it",
@@ -66,7 +66,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: `    for (const shard of shards) host.removeShard(shard)\n    directory.learn(rows)`,
     replace: `    for (const shard of shards) shard.closing = false\n    directory.learn(rows)`,
     promises: ["P2", "P3", "P5", "P7", "P8", "P18"],
-    seed: 7,
+    seed: 13,
   },
   {
     name: "an event is lost on its way to a log",

@@ -33,7 +33,7 @@ import { newAccount } from "../../src/domain/accounts.ts"
 import { insertUser } from "../../src/storage/users.ts"
 import { putVoiceState } from "../../src/storage/voice.ts"
 import { defineWrite, type Write } from "../../src/storage/write.ts"
-import { cloneDatabase, type TestDatabase } from "../kit/database.ts"
+import { addEveryShard, cloneDatabase, type TestDatabase } from "../kit/database.ts"
 import { lostAnswer, SimulatedStore, type Link } from "./store.ts"
 import { knownWrites, pair, partitionOf, picked, type Tables } from "./tables.ts"
 
@@ -41,6 +41,7 @@ let database: TestDatabase
 let real: Storage
 beforeAll(async () => {
   database = await cloneDatabase()
+  await addEveryShard(database.sql)
   real = openStorage({
     url: database.url,
     name: "real",
@@ -283,10 +284,8 @@ const write: fc.Arbitrary<Write> = fc.oneof(
     .map(([of, i, at]) =>
       updateContent({ channel_id: channel(of), id: message(i), content: `edited ${at}`, edited_at: at }),
     ),
-  // Of one message either all deletions keep its nonce or none.
-  fc
-    .tuple(n, many)
-    .map(([of, i]) => deleteMessage({ channel_id: channel(of), id: message(i), nonce: i % 2 === 0 ? null : "n0" })),
+  // Of one message either all deletions leave a row or none.
+  fc.tuple(n, many).map(([of, i]) => deleteMessage({ channel_id: channel(of), id: message(i), isLeft: i % 2 > 0 })),
   fc.tuple(bit, bit, bit).map(parts => newMark(...parts)),
 )
 
@@ -438,7 +437,9 @@ class Side {
       case "messages":
         return Promise.all([
           messages.find(channel(op.channel), op.ids.map(message)),
-          messages.lastPost(channel(op.channel), user(op.i), message(0)),
+          messages
+            .lastPosts(channel(op.channel), [user(op.i), user(op.i + 1)], message(0))
+            .then(found => sorted([...found])),
           messages.byNonces(
             ["n0", "n1", "n2"].map(nonce => ({ channel: channel(op.channel), author: user(op.i), nonce })),
           ),

@@ -311,6 +311,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       called: unsupported("mentions.called"),
       readBy: unsupported("mentions.readBy"),
       due: unsupported("mentions.due"),
+      purgeGone: unsupported("mentions.purgeGone"),
       end: unsupported("mentions.end"),
     },
     readState: {
@@ -608,8 +609,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       usersNamed: unsupported("search.usersNamed"),
       stems: unsupported("search.stems"),
       walk: unsupported("search.walk"),
+      expected: unsupported("search.expected"),
+      newestIn: unsupported("search.newestIn"),
+      newest: unsupported("search.newest"),
       matching: unsupported("search.matching"),
-      matchingAnywhere: unsupported("search.matchingAnywhere"),
       messages: unsupported("search.messages"),
       tail: unsupported("search.tail"),
       walkTexts: unsupported("search.walkTexts"),
@@ -753,13 +756,17 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           return found
         })
       },
-      lastPost: (channel, author, since) =>
-        ask("messages.lastPost", () => {
-          let last: Snowflake | undefined
-          for (const { id } of messages.of("author", pair(channel, author)))
-            if (compareIds(id, last ?? since) > 0) last = id
-          return last
-        }),
+      authorOf: unsupported("messages.authorOf"),
+      lastPosts(channel, authors, since) {
+        const asked = [...new Set(authors)]
+        return ask("messages.lastPosts", () => {
+          const found = new Map<Snowflake, Snowflake>()
+          for (const author of asked)
+            for (const { id } of messages.of("author", pair(channel, author)))
+              if (compareIds(id, found.get(author) ?? since) > 0) found.set(author, id)
+          return found
+        })
+      },
       purge(ofChannels, limit) {
         const asked = [...new Set(ofChannels)]
         return ask("messages.purge", () => {

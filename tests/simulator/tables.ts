@@ -57,7 +57,7 @@ import type { MessagingRow, putMessagingSettings } from "../../src/storage/messa
 import type {
   insertNotification,
   markAllNotificationsRead,
-  markNotificationRead,
+  markNotificationsRead,
   NotificationRow,
 } from "../../src/storage/notifications.ts"
 import type { deleteSetting, putSetting, SettingRow } from "../../src/storage/settings.ts"
@@ -482,8 +482,8 @@ const applyWrite = {
       for (const id of ids.sort(compareIds).slice(0, -limits.notificationsKept)) notifications.delete(id)
     }
   },
-  markNotificationRead({ notifications }, rows: RowsOf<typeof markNotificationRead>) {
-    for (const { id } of rows) notifications.update(id, { read: true })
+  markNotificationsRead({ notifications }, rows: RowsOf<typeof markNotificationsRead>) {
+    for (const { ids } of rows) for (const id of ids) notifications.update(id, { read: true })
   },
   markAllNotificationsRead({ notifications }, rows: RowsOf<typeof markAllNotificationsRead>) {
     for (const { user_id } of rows)
@@ -739,9 +739,12 @@ const applyWrite = {
     for (const { channel_id, id, content, edited_at } of rows)
       messages.update(pair(channel_id, id), { content, edited_at })
   },
-  deleteMessage({ messages }, rows: RowsOf<typeof deleteMessage>) {
-    for (const { channel_id, id, nonce } of rows)
-      if (nonce === null) messages.delete(pair(channel_id, id))
+  deleteMessage({ messages, notifications }, rows: RowsOf<typeof deleteMessage>) {
+    for (const { channel_id, id } of rows)
+      for (const one of notifications.values())
+        if (one.channel_id === channel_id && one.message_id === id) notifications.delete(one.id)
+    for (const { channel_id, id, isLeft } of rows)
+      if (!isLeft) messages.delete(pair(channel_id, id))
       else
         messages.update(pair(channel_id, id), {
           deleted: true,
