@@ -1,4 +1,4 @@
-/** The floor of a page of history: one statement for what a message shows, as one writes it, through postgres.js; nothing is done with its rows. */
+/** The floor of a page of history: one statement for what a message shows, through postgres.js; nothing is done with its rows. Its LIMIT is a constant, so that it is planned once. */
 import uWS from "uWebSockets.js"
 import { openPool } from "../../src/storage/database.ts"
 import { messageFields } from "../../src/storage/messages.ts"
@@ -13,7 +13,7 @@ const sql = openPool({
 })
 const page = (channel: string, { limit, before }: { limit: number; before: string | undefined }) => sql`
   SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
-  WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit}`
+  WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${sql.unsafe(String(limit))}`
 const app = uWS.App()
 
 app.get("/channels/:channel/messages", (res, req) => {
