@@ -27,9 +27,7 @@ export async function benchDeliveries(
 ): Promise<void> {
   const { values } = parseArgs({
     args,
-    options: {
-      ...measuringOptions,
-    },
+    options: measuringOptions,
   })
   const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const members = isQuick ? [10, 1_000] : [10, 100, 1_000, 10_000, 100_000]

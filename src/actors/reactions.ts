@@ -39,15 +39,15 @@ export interface ReactionCommands {
 
 type Server = Readonlied<ServerState>
 type Message = Readonlied<MessageState>
+/** Of who gives a reaction, or takes it back. */
+const needsOfReaction = (
+  { user, message_id, emoji }: { user: Snowflake; message_id: Snowflake; emoji: GivenEmoji },
+  { id, home }: { id: Snowflake; home: Server },
+) => [member(user), ...pair(home), message(id, message_id), reactor(id, message_id, user, emojiKey(emoji))]
 
 export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionCommands>["commands"] = {
   addReaction: {
-    needs: ({ user, message_id, emoji }, { id, home }) => [
-      member(user),
-      ...pair(home),
-      message(id, message_id),
-      reactor(id, message_id, user, emojiKey(emoji)),
-    ],
+    needs: needsOfReaction,
     turn({ state: channel, home: server, now }, { user, message_id, emoji, custom }) {
       const caller = requireViewer(server, channel.id, user)
       const found = server.messages.get(messageKey(channel.id, message_id))
@@ -84,12 +84,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
   },
 
   removeReaction: {
-    needs: ({ user, message_id, emoji }, { id, home }) => [
-      member(user),
-      ...pair(home),
-      message(id, message_id),
-      reactor(id, message_id, user, emojiKey(emoji)),
-    ],
+    needs: needsOfReaction,
     turn({ state: channel, home: server }, { user, message_id, emoji }) {
       requireViewer(server, channel.id, user)
       const found = server.messages.get(messageKey(channel.id, message_id))

@@ -25,11 +25,7 @@ export class DeepReaders {
     const depth = this.#depths.get(key)
     this.#depths.delete(key)
     this.#depths.set(key, depth !== undefined && compareIds(depth, before) > 0 ? depth : before)
-    if (this.#depths.size <= this.#most) return
-    for (const oldest of this.#depths.keys()) {
-      this.#depths.delete(oldest)
-      break
-    }
+    if (this.#depths.size > this.#most) this.#depths.delete(this.#depths.keys().next().value!)
   }
 
   /** He was not let in. */

@@ -85,12 +85,9 @@ export class RequestBody {
   async drained(): Promise<void> {
     if (this.#complete || this.#isGone || this.#announced > longestDrained) return
     this.#end(fail("bad_request"))
-    let timer: NodeJS.Timeout | undefined
-    await new Promise<void>(resolve => {
-      this.#drained = resolve
-      timer = setTimeout(resolve, this.#bounds.patience)
+    await atMost(this.#bounds.patience, done => {
+      this.#drained = done
     })
-    clearTimeout(timer)
   }
 
   /** It is known whose it is: what it holds is of his share. */
@@ -181,3 +178,13 @@ export class RequestBody {
 }
 
 const tooMany = () => unavailable("too many uploads at once")
+
+/** Until it is done, or for so many milliseconds. */
+export async function atMost(milliseconds: number, start: (done: () => void) => void): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  await new Promise<void>(resolve => {
+    start(resolve)
+    timer = setTimeout(resolve, milliseconds)
+  })
+  clearTimeout(timer)
+}

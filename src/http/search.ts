@@ -11,7 +11,7 @@ import { factOf, foldedText } from "../domain/search-text.ts"
 import { stretchesBack } from "../domain/search-stretches.ts"
 import { compareIds, firstIdAt } from "../domain/snowflake.ts"
 import type { MessageState } from "../domain/states.ts"
-import { isStoppedStatement } from "../storage/database.ts"
+import { around, isStoppedStatement } from "../storage/database.ts"
 import type { Found, MemberOutline, MessagePlace, Places, ServerHitPlace } from "../storage/search.ts"
 import { searchConnections } from "../storage/storage.ts"
 import { shownUser } from "../storage/users.ts"
@@ -344,16 +344,11 @@ function requireIds(asked: Asked): void {
 }
 
 /** The same statements, none of which is begun once nobody waits for it any longer. */
-function whileWanted(index: Index, isWanted: () => boolean): Index {
-  const entries = Object.entries(index) as [string, (...args: unknown[]) => Promise<unknown>][]
-  const begin =
-    (ask: (...args: unknown[]) => Promise<unknown>) =>
-    async (...args: unknown[]) => {
-      if (!isWanted()) throw unavailable("search", 5)
-      return ask(...args)
-    }
-  return Object.fromEntries(entries.map(([name, ask]) => [name, begin(ask)])) as unknown as Index
-}
+const whileWanted = (index: Index, isWanted: () => boolean): Index =>
+  around(index, async ask => {
+    if (!isWanted()) throw unavailable("search", 5)
+    return ask()
+  })
 
 const mayRead = (outline: MemberOutline, user: Snowflake, channel: Snowflake | null): boolean => {
   const member = { user_id: user, roles: outline.member_roles }

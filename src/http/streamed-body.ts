@@ -1,6 +1,6 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { fail, unavailable, type Failure } from "../contract/errors.ts"
-import { longestDrained } from "./request-body.ts"
+import { atMost, longestDrained } from "./request-body.ts"
 import type { Room } from "./room.ts"
 
 export interface StreamBounds {
@@ -103,12 +103,9 @@ export class StreamedBody {
   async drained(): Promise<void> {
     if (this.#complete || !this.#res || this.#announced > longestDrained) return
     this.#end(fail("bad_request"))
-    let timer: NodeJS.Timeout | undefined
-    await new Promise<void>(resolve => {
-      this.#drained = resolve
-      timer = setTimeout(resolve, this.#bounds.patience)
+    await atMost(this.#bounds.patience, done => {
+      this.#drained = done
     })
-    clearTimeout(timer)
   }
 
   /** It is known whose it is: what it holds is of his share, and it takes one of his places. */

@@ -177,8 +177,16 @@ export const observing =
 
 /** The same functions, each with a deadline and counted. */
 export function bounded<Group extends object>(group: Group, milliseconds: number, observe: Observe): Group {
+  return around(group, (ask, name) => observe(within(ask(), milliseconds, name)))
+}
+
+/** The same functions, each of which is begun as `begin` says. */
+export function around<Group extends object>(
+  group: Group,
+  begin: (ask: () => Promise<unknown>, name: string) => Promise<unknown>,
+): Group {
   const entries = Object.entries(group) as [string, (...args: unknown[]) => Promise<unknown>][]
   return Object.fromEntries(
-    entries.map(([name, ask]) => [name, (...args: unknown[]) => observe(within(ask(...args), milliseconds, name))]),
+    entries.map(([name, ask]) => [name, (...args: unknown[]) => begin(() => ask(...args), name)]),
   ) as Group
 }

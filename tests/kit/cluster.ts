@@ -52,7 +52,7 @@ const patience: Topology = {
   search: { within: 20_000 },
 }
 const longLease: Topology = { membership: { serveFor: 20_000, deadAfter: 30_000 } }
-const topologyWith = (topology: Topology, mortal = true) =>
+const topologyWith = (topology: Topology, mortal: boolean) =>
   merged(merged(merged(clusterConfig, patience), mortal ? {} : longLease), topology)
 
 /** Of every worker, as of one service. */
@@ -105,14 +105,20 @@ export class Cluster {
     return booted
   }
 
-  async #bootOne({ limited = false, config = {}, topology = {}, mortal, ...services }: BootOptions): Promise<Worker> {
+  async #bootOne({
+    limited = false,
+    config = {},
+    topology = {},
+    mortal = false,
+    ...services
+  }: BootOptions): Promise<Worker> {
     const slot = this.#slots++
     const metrics = createMetrics()
     let over: string | undefined
     const web = await startWebWorker({
       self: { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot },
       config: readConfig({ RATE_LIMITS: limited ? "on" : "off", DATA_DIR: this.dataDir, ...cheapHashes, ...config }),
-      topology: topologyWith(topology, mortal ?? false),
+      topology: topologyWith(topology, mortal),
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,
       redisPrefix: this.redisPrefix,
@@ -178,7 +184,7 @@ export class Cluster {
     const job = await startJobWorker({
       self: { id: `j${slot}-${randomBytes(4).toString("hex")}`, role: "job", host: "test", slot },
       config: readConfig({ DATA_DIR: this.dataDir, ...config }),
-      topology: topologyWith(topology),
+      topology: topologyWith(topology, true),
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
       redisPrefix: this.redisPrefix,
@@ -230,7 +236,7 @@ export class Cluster {
       quiet = (await this.#isQuiet()) ? quiet + 1 : 0
       return quiet >= 2
     }
-    await until("the cluster has settled", isSettled, { every: 15 })
+    await until("the cluster has settled", isSettled)
     // An answered heartbeat has everything before it in front.
     await Promise.all(clients().map(client => client.heartbeatNow().catch(() => {})))
   }
