@@ -19,6 +19,9 @@ async function counted({ metrics }: Worker, name: string, label?: string): Promi
     .reduce((sum, { value }) => sum + value, 0)
 }
 
+/** They look so seldom that an old one has not seen a new one before it goes. */
+const seldom = { membership: { renewEvery: 5_000, serveFor: 60_000, deadAfter: 90_000 } }
+
 test("shards are shared about evenly, and only those move that a newcomer or a leaver moves", async ({ cluster }) => {
   const [a, b] = await cluster.boot(2)
   const two = await ownersOf(cluster)
@@ -56,6 +59,45 @@ test("a worker that leaves owns nothing, and nobody's request is refused for it"
   over.abort()
   await sending
   expect((await cluster.sql`SELECT 1 FROM messages WHERE channel_id = ${channel.id}`).length).toBe(sent)
+})
+
+test("K5: who is given shards by a worker that leaves gives none back, though it has only just come", async ({
+  cluster,
+}) => {
+  const [old] = await cluster.boot(1, { topology: seldom })
+  // Shards that somebody has used are waited for until the taker serves them.
+  await cluster.seed(sharedServer)
+  const [next] = await cluster.boot(1, { topology: seldom, unbalanced: true })
+  const before = await ownersOf(cluster)
+  await old!.drain()
+  expect(await ownersOf(cluster)).toEqual(
+    before.map(({ shard, owner, epoch }) => ({
+      shard,
+      owner: next!.id,
+      epoch: owner === old!.id ? epoch + 1 : epoch,
+    })),
+  )
+})
+
+test("a worker that stops is known to be dead at once, also to one that has only just come", async ({ cluster }) => {
+  const [old] = await cluster.boot(1, { topology: seldom })
+  const [next] = await cluster.boot(1, { topology: seldom, unbalanced: true })
+  await old!.stop()
+  // Long before its lease is over.
+  await until("it is told", () => next!.node.membership.isDead(old!.id), { patience: 20_000 })
+  await cluster.balanced()
+})
+
+test("K5: a worker that leaves passes on what it is given nevertheless, and requests to it go on", async ({
+  cluster,
+}) => {
+  const [old, next] = (await cluster.boot(2)) as [Worker, Worker]
+  const { channel, ada } = await cluster.seed(sharedServer)
+  await old.node.leave()
+  // As if it came from somebody who has not heard of the leaving: nobody was there to tell him.
+  await cluster.sql`UPDATE shards SET owner = ${old.id}, epoch = epoch + 1 WHERE shard = ${shardOf(channel.id)}`
+  await until("it is passed on", async () => (await ownersOf(cluster)).every(({ owner }) => owner === next.id))
+  await ada.on(old).createMessage({ channel_id: channel.id, content: "through the one that leaves" })
 })
 
 test("H1, P3: ids of a home rise strictly across owners, and every id carries its home's shard", async ({

@@ -340,9 +340,10 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     announce,
     places: () => membership.places(),
     announceLeaving: async () => {
+      // Whoever comes from here on sees it; whoever came before is known from here on.
+      await membership.announceLeaving()
       // The inbox keeps order: whoever hears of a shard from here has heard of the leaving before.
       for (const member of others()) bus.notify(member.id, "leaving", self.id)
-      await membership.announceLeaving()
     },
     // Any home of the shard will do, also one that there is not.
     served: (shard, timeout) => router.workersOf(idOf(shard, { ms: epochMs, sequence: 0 }), timeout),
@@ -484,7 +485,9 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         () => true,
         () => false,
       )
-      if (dead) for (const member of others()) bus.notify(member.id, "death", self.id)
+      // Also those that have come since it last looked: whoever enrolled before has taken it for living.
+      const left = dead ? await storage.placement.living().catch(others) : []
+      for (const { id } of left) bus.notify(id, "death", self.id)
       await clock.sleep(20)
       bus.close()
       await streams.stop()

@@ -65,6 +65,7 @@ const takerPatience = 500
  *   K2  A new owner first reads where the logs stand, then publishes what it inherits, then decides anything of its own.
  *   K3  A shard is handed over with nothing of it unfinished.
  *   K4  Where nobody knows any more what a dead worker took, its log is told that it lacks it.
+ *   K5  A worker that leaves keeps nothing: what it is given after all it passes on.
  */
 export class ShardKeeper {
   readonly #options: ShardKeeperOptions
@@ -106,10 +107,9 @@ export class ShardKeeper {
     return this.#round
   }
 
-  /** Gives everything away, to whoever should have it without this worker. */
+  /** Gives everything away, to whoever should have it without this worker, and until `stop` whatever it is still given. */
   async leave(): Promise<void> {
     this.#leaving = true
-    this.#timer?.stop()
     await this.#round?.catch(() => {})
     await this.#options.announceLeaving()
     await this.#giveAway()
@@ -150,7 +150,8 @@ export class ShardKeeper {
 
   async #balance(): Promise<void> {
     this.#forgetTheDead()
-    if (this.#leaving || (!this.#look && this.#options.clock.monotonic() - this.#lookedAt < 5_000)) return
+    if (this.#leaving) return this.#passOn()
+    if (!this.#look && this.#options.clock.monotonic() - this.#lookedAt < 5_000) return
     this.#look = false
     this.#lookedAt = this.#options.clock.monotonic()
     try {
@@ -315,6 +316,21 @@ export class ShardKeeper {
         await this.#handOver(portion, taker)
         if (prompt && used.length > 0) prompt = await this.#isServed(used[0]!)
       }
+    }
+  }
+
+  /** K5. What a worker gave that does not know yet that this one leaves: it was never opened here, so there is nothing to finish. */
+  async #passOn(): Promise<void> {
+    const { self, directory, host, store, announce } = this.#options
+    const places = this.#options.places().filter(({ id }) => id !== self.id)
+    if (places.length === 0) return
+    const given = (await directory.loadAll()).filter(({ shard, owner }) => owner === self.id && !host.shard(shard))
+    for (const { id } of places) {
+      const shards = given.flatMap(({ shard }) => (wantedPlace(shard, places)!.id === id ? [shard] : []))
+      if (shards.length === 0) continue
+      const rows = await store.handOver(shards, self.id, id)
+      directory.learn(rows)
+      announce(rows)
     }
   }
 
