@@ -125,6 +125,10 @@ export async function spawnServer(child: {
     env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }, // ours holds secrets
     ...child.account,
   })
+  // From the first moment on: one that dislikes a setting has ended before its log is closed here.
+  const exited = new Promise<string>(resolve => {
+    server.once("exit", (code, signal) => resolve(signal ? `ended by ${signal}` : `ended with code ${code}`))
+  })
   try {
     await once(server, "spawn")
   } finally {
@@ -132,17 +136,17 @@ export async function spawnServer(child: {
   }
   const pid = server.pid!
   const watch = endWithUs(pid, child.farewell[0]?.[0] ?? "SIGTERM", child.account)
-  const exited = once(server, "exit").then(([code, signal]) => {
+  const done = exited.then(how => {
     watch.kill("SIGKILL")
-    return signal ? `ended by ${signal}` : `ended with code ${code}`
+    return how
   })
   return {
     pid,
-    exited,
+    exited: done,
     async stop() {
       for (const [signal, wait] of child.farewell) {
         server.kill(signal) // does nothing once it has ended
-        if (await within(wait, exited)) return
+        if (await within(wait, done)) return
       }
       throw new Error(`process ${pid} (${child.command}) does not end`)
     },

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
+import { pbkdf2 } from "node:crypto"
 import { once } from "node:events"
 import { chmod, chown, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -6,16 +7,19 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { Redis } from "ioredis"
 import postgres from "postgres"
 import { afterEach, expect, test, vi } from "vitest"
-import { commandLine } from "../src/child-server.ts"
+import { commandLine, spawnServer } from "../src/child-server.ts"
 import { type EmbeddedRedisOptions, startEmbeddedRedis } from "../src/cluster/embedded.ts"
 import { type EmbeddedPostgresOptions, startEmbeddedPostgres } from "../src/storage/embedded.ts"
 import type { Started } from "./kit/embedded-child.ts"
 
 // Every cluster that is made is written to the disk, which others may keep busy.
 vi.setConfig({ testTimeout: 180_000 })
+
+const derive = promisify(pbkdf2)
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
@@ -253,6 +257,19 @@ test("stale files do no harm: reused pids, a cut-off postmaster.pid, a half-made
   const anew = await startPostgres({ dataDir })
   await remember(anew.url, "new")
   expect(await remembered(anew.url)).toEqual(["new"])
+})
+
+test("the end of a server is noticed, however soon it comes", async () => {
+  const logFile = join(await folder(), "log")
+  // Work of others is in front of closing the log here, and the server does not wait for it.
+  let isOver = false
+  const busy = Array.from({ length: 8 }, async () => {
+    while (!isOver) await derive("a password", "salt", 20_000, 32, "sha512")
+  })
+  const server = await spawnServer({ command: "/bin/false", args: [], logFile, account: undefined, farewell: [] })
+  expect(await server.exited).toBe("ended with code 1")
+  isOver = true
+  await Promise.all(busy)
 })
 
 test("a setting that PostgreSQL refuses is told at once, in its words", async () => {
