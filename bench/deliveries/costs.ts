@@ -103,7 +103,7 @@ async function explain(databaseUrl: string, server: string, channel: string, own
   try {
     await sql`SELECT 1`
     asked.length = 0
-    await deliveriesStorage(sql).ofServer(server, channel, { byRoles: false, named: [owner] })
+    await deliveriesStorage(sql).ofServers([{ channel_id: channel, server_id: server, byRoles: false, named: [owner] }])
     const statements = asked.splice(0).map(({ text, values }) => ({
       text,
       values: values.map(value => (Array.isArray(value) ? `{${value.join(",")}}` : value)),

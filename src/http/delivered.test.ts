@@ -36,15 +36,15 @@ class Scene {
   readonly delivered: Delivered
 
   constructor(maxBytes?: number) {
-    const ofDirect = async (channel: string) => {
-      this.asked.push(channel)
+    const ofDirects = async (channels: readonly string[]) => {
+      this.asked.push(...channels)
       const startedAt = this.now
       await new Promise<void>(resolve => void this.clock.after(this.takes, resolve))
       this.took += this.now - startedAt
       if (this.isBroken) throw new Error("canceling statement due to statement timeout")
-      return [{ roles: [], named: false, members: block(this.count) }]
+      return channels.map(channel_id => ({ channel_id, roles: [], named: false, members: block(this.count) }))
     }
-    const storage = { deliveries: { ofDirect } } as never
+    const storage = { deliveries: { ofDirects } } as never
     this.delivered = new Delivered({ storage, clock: this.clock, ...(maxBytes !== undefined && { maxBytes }) })
   }
 

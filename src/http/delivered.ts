@@ -1,12 +1,13 @@
+import { inBatches } from "../cluster/batches.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Clock } from "../domain/clock.ts"
 import { Receivers } from "../domain/delivered.ts"
-import { everyoneHolds, holdsIn, type Override } from "../domain/permissions.ts"
-import type { ReceiverRow } from "../storage/deliveries.ts"
+import { everyoneHolds, holdsIn } from "../domain/permissions.ts"
+import type { ReceiverRow, ServerChannel, ViewingRules } from "../storage/deliveries.ts"
 import type { Storage } from "../storage/storage.ts"
 
 export interface DeliveredOptions {
-  readonly storage: Pick<Storage, "deliveries" | "servers">
+  readonly storage: Pick<Storage, "deliveries">
   readonly clock: Clock
   /** Of all channels together. */
   readonly maxBytes?: number
@@ -32,6 +33,12 @@ interface Kept {
   bytes: number
 }
 
+/** A channel of a server, or of none. */
+interface Place {
+  readonly channel_id: Snowflake
+  readonly server_id: Snowflake | null
+}
+
 interface Wanted {
   readonly kept: Kept
   readonly start: () => Promise<void>
@@ -45,6 +52,8 @@ const share = 25
 /** Fewer than these are looked up whenever somebody asks, and that often. */
 const many = 1_000
 const mostChannels = 1_000
+/** Channels with fewer that one statement looks up. */
+const atOnce = 100
 const nothing: Found = { receivers: undefined, counted: new WeakMap() }
 /** Nobody waits longer for a count: history is there without it. */
 const patience = 500
@@ -56,6 +65,7 @@ const patience = 500
  */
 export class Delivered {
   readonly #options: DeliveredOptions
+  readonly #load = inBatches((places: readonly Place[]) => this.#loadAll(places), atOnce)
   /** The one used longest ago is first. */
   readonly #kept = new Map<Snowflake, Kept>()
   #bytes = 0
@@ -75,10 +85,11 @@ export class Delivered {
    */
   async counts(channel: Snowflake, server: Snowflake | null, messages: Asked): Promise<readonly number[]> {
     if (messages.length === 0) return []
+    const place = { channel_id: channel, server_id: server }
     const kept = this.#use(channel)
     const now = this.#options.clock.monotonic()
     if (!kept.found || kept.freshUntil <= now) {
-      const looked = this.#renew(channel, server, kept)
+      const looked = this.#renew(place, kept)
       if ((!kept.found || kept.staleUntil <= now) && this.#isSoon(kept, now)) await this.#within(looked)
     }
     const { receivers, counted } = kept.found ?? nothing
@@ -101,8 +112,8 @@ export class Delivered {
   }
 
   /** Whoever comes meanwhile shares it. */
-  #renew(channel: Snowflake, server: Snowflake | null, kept: Kept): Promise<void> {
-    const start = () => this.#look(channel, server, kept)
+  #renew(place: Place, kept: Kept): Promise<void> {
+    const start = () => this.#look(place, kept)
     // That it failed was counted where it did; whoever asks next tries again.
     const finish = () => {
       kept.looking = undefined
@@ -145,12 +156,12 @@ export class Delivered {
       .catch(() => {})
   }
 
-  async #look(channel: Snowflake, server: Snowflake | null, kept: Kept): Promise<void> {
+  async #look(place: Place, kept: Kept): Promise<void> {
     const { clock } = this.#options
     const startedAt = clock.monotonic()
     let now = startedAt
     try {
-      const receivers = await this.#load(channel, server)
+      const receivers = await (kept.areMany ? this.#loadAll([place]).then(([found]) => found) : this.#load(place))
       kept.found = { receivers, counted: new WeakMap() }
       kept.areMany = (receivers?.count ?? 0) >= many
     } finally {
@@ -163,7 +174,7 @@ export class Delivered {
     kept.staleUntil = kept.areMany ? now + Math.max(staleFor, 2 * share * (now - startedAt)) : kept.freshUntil
     const bytes = kept.found.receivers?.bytes ?? 0
     // It may have been forgotten meanwhile.
-    if (this.#kept.get(channel) !== kept) return
+    if (this.#kept.get(place.channel_id) !== kept) return
     this.#bytes += bytes - kept.bytes
     kept.bytes = bytes
     this.#makeRoom(kept)
@@ -203,27 +214,46 @@ export class Delivered {
     }
   }
 
-  /** Who may view the channel now; undefined where nobody is counted. */
-  async #load(channel: Snowflake, server: Snowflake | null): Promise<Receivers | undefined> {
-    const { deliveries, servers } = this.#options.storage
-    if (server === null) return new Receivers((await deliveries.ofDirect(channel)).map(({ members }) => members))
-    const [outline] = await servers.outlines([server])
-    const found = outline?.channels.get(channel)
-    if (!outline || !found?.channel.read_receipts_enabled) return undefined
-    const { overrides } = found
-    // What is said of a member alone, and that he is the owner, his roles do not tell.
-    const named = [outline.owner_id, ...overrides.flatMap(each => (each.type === "member" ? [each.target_id] : []))]
-    const byRoles = overrides.length > 0 || !everyoneHolds(outline, "channels.view")
-    const rows = await deliveries.ofServer(server, channel, { byRoles, named })
-    return new Receivers(rows.flatMap(row => viewersAmong(outline, overrides, row)))
+  /** Who may view each channel now; undefined where nobody is counted. Hits of a search are in many channels: one statement asks for all. */
+  async #loadAll(asked: readonly Place[]): Promise<(Receivers | undefined)[]> {
+    const { deliveries } = this.#options.storage
+    const places = [...new Map(asked.map(place => [place.channel_id, place])).values()]
+    const inServers = places.filter((place): place is ServerChannel => place.server_id !== null)
+    const directs = places.flatMap(({ server_id, channel_id }) => (server_id === null ? [channel_id] : []))
+    const [ofServers, ofDirects] = await Promise.all([
+      inServers.length === 0 ? new Map<Snowflake, Uint8Array[]>() : this.#ofServers(inServers),
+      deliveries.ofDirects(directs),
+    ])
+    const blocks = new Map<Snowflake, Uint8Array[]>(directs.map(channel => [channel, []]))
+    for (const { channel_id, members } of ofDirects) blocks.get(channel_id)!.push(members)
+    for (const [channel, viewers] of ofServers) blocks.set(channel, viewers)
+    return asked.map(({ channel_id }) => {
+      const found = blocks.get(channel_id)
+      return found && new Receivers(found)
+    })
+  }
+
+  async #ofServers(places: readonly ServerChannel[]): Promise<Map<Snowflake, Uint8Array[]>> {
+    const { deliveries } = this.#options.storage
+    const rules = await deliveries.viewing(places)
+    const rows = await deliveries.ofServers(
+      places.flatMap(place => {
+        const found = rules.get(place.channel_id)
+        if (!found) return []
+        const { server, overrides } = found
+        // What is said of a member alone, and that he is the owner, his roles do not tell.
+        const named = [server.owner_id, ...overrides.flatMap(each => (each.type === "member" ? [each.target_id] : []))]
+        const byRoles = overrides.length > 0 || !everyoneHolds(server, "channels.view")
+        return [{ ...place, byRoles, named }]
+      }),
+    )
+    const viewers = new Map<Snowflake, Uint8Array[]>([...rules.keys()].map(channel => [channel, []]))
+    for (const row of rows) viewers.get(row.channel_id)!.push(...viewersAmong(rules.get(row.channel_id)!, row))
+    return viewers
   }
 }
 
-function viewersAmong(
-  server: Parameters<typeof holdsIn>[0],
-  overrides: readonly Override[],
-  { roles, named, members }: ReceiverRow,
-): Uint8Array[] {
+function viewersAmong({ server, overrides }: ViewingRules, { roles, named, members }: ReceiverRow): Uint8Array[] {
   const mayView = (user_id: Snowflake) => holdsIn(server, overrides, { user_id, roles }, "channels.view")
   if (!named) return mayView("0") ? [members] : []
   const each: Uint8Array[] = []

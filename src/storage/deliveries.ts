@@ -1,4 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { Permission } from "../contract/permissions.ts"
+import type { AccessRules, Override } from "../domain/permissions.ts"
 import { compareIds, epochMs } from "../domain/snowflake.ts"
 import type { Sql } from "./database.ts"
 import { column } from "./write.ts"
@@ -10,8 +12,20 @@ export interface DeliveryRow {
   readonly direct_ms: number | null
 }
 
-/** What the viewers of a channel have received, as one block of bytes: see `domain/delivered.ts`. */
+export interface ServerChannel {
+  readonly channel_id: Snowflake
+  readonly server_id: Snowflake
+}
+
+/** What decides who may view a channel of a server. */
+export interface ViewingRules {
+  readonly server: AccessRules
+  readonly overrides: readonly Override[]
+}
+
+/** What viewers of a channel have received, as one block of bytes: see `domain/delivered.ts`. */
 export interface ReceiverRow {
+  readonly channel_id: Snowflake
   /** Of a server's members: what they have; of the two of a DM: nothing. */
   readonly roles: readonly Snowflake[]
   /** One of those who were asked for by name. */
@@ -65,37 +79,68 @@ export const deliveriesStorage = (sql: Sql) => ({
     return bound?.ms
   },
 
-  /**
-   * Every member of a server with how far he has received a channel of it, by his roles where these decide about what he sees, and
-   * some by themselves. Cursors are looked up one by one: there are as many as the service has users, and nobody reads all of them
-   * for one server's sake.
-   */
-  async ofServer(
-    server: Snowflake,
-    channel: Snowflake,
-    { byRoles, named }: { byRoles: boolean; named: readonly Snowflake[] },
-  ): Promise<ReceiverRow[]> {
-    const members = (isNamed: boolean) => sql`
-      SELECT m.user_id, m.roles, coalesce(${rankOf(sql, "m.since_id")}, ${rankAfter(sql, "((m.joined_at + 1) * 1000 - 1)")}) AS since,
-        (SELECT ${rankAfter(sql, "d.guild_ms")} FROM deliveries d WHERE d.user_id = m.user_id) AS received, ${rankOf(sql, "r.visible_id")} AS read
-      FROM members m LEFT JOIN read_states r ON r.channel_id = ${channel} AND r.user_id = m.user_id
-      WHERE m.server_id = ${server} AND (m.user_id = ANY(${[...named]}::bigint[])) = ${isNamed}`
-    const block = sql`string_agg(int8send(t.user_id) || float8send(t.since) || float8send(greatest(t.since, t.received, t.read)), '') AS members`
-    return sql<ReceiverRow[]>`
-      SELECT ${byRoles ? sql`t.roles` : sql`'{}'::bigint[] AS roles`}, false AS named, ${block} FROM (${members(false)}) AS t
-      ${byRoles ? sql`GROUP BY t.roles` : sql`HAVING count(*) > 0`}
-      UNION ALL
-      SELECT t.roles, true, ${block} FROM (${members(true)}) AS t GROUP BY t.roles`
+  /** What decides who may view some channels, of those that show who has received what. */
+  async viewing(places: readonly ServerChannel[]): Promise<ReadonlyMap<Snowflake, ViewingRules>> {
+    const rows = await sql<
+      {
+        id: Snowflake
+        owner_id: Snowflake
+        roles: { id: Snowflake; permissions: Permission[] }[]
+        channels: { id: Snowflake; overrides: Override[] }[]
+      }[]
+    >`
+      SELECT s.id, s.owner_id,
+        (SELECT coalesce(json_agg(json_build_object('id', r.id::text, 'permissions', r.permissions)), '[]') FROM roles r WHERE r.server_id = s.id) AS roles,
+        (SELECT coalesce(json_agg(json_build_object('id', c.id::text, 'overrides',
+            (SELECT coalesce(json_agg(json_build_object('target_id', v.target_id::text, 'type', v.type, 'allow', v.allow, 'deny', v.deny)), '[]')
+              FROM channel_overrides v WHERE v.channel_id = c.id))), '[]')
+          FROM channels c WHERE c.id = ANY(${column(places, "channel_id")}::bigint[]) AND c.server_id = s.id AND c.read_receipts_enabled) AS channels
+      FROM servers s WHERE s.id = ANY(${[...new Set(column(places, "server_id"))]}::bigint[])`
+    const rules = new Map<Snowflake, ViewingRules>()
+    for (const { id, owner_id, roles, channels } of rows) {
+      const server = {
+        id,
+        owner_id,
+        roles: new Map(roles.map(role => [role.id, { permissions: new Set(role.permissions) }])),
+      }
+      for (const channel of channels) rules.set(channel.id, { server, overrides: channel.overrides })
+    }
+    return rules
   },
 
-  /** The two of a DM. */
-  async ofDirect(channel: Snowflake): Promise<ReceiverRow[]> {
+  /**
+   * Every member of the servers of some channels with how far he has received them, by his roles where these decide about what he
+   * sees, and some by themselves. Cursors are looked up one by one: there are as many as the service has users, and nobody reads
+   * all of them for one server's sake.
+   */
+  async ofServers(
+    asked: readonly (ServerChannel & { byRoles: boolean; named: readonly Snowflake[] })[],
+  ): Promise<ReceiverRow[]> {
+    if (asked.length === 0) return []
     return sql<ReceiverRow[]>`
-      SELECT '{}'::bigint[] AS roles, false AS named,
+      SELECT t.channel_id, t.roles, t.named, string_agg(int8send(t.user_id) || float8send(t.since) || float8send(greatest(t.since, t.received, t.read)), '') AS members
+      FROM (
+        SELECT k.channel_id, m.user_id, m.user_id = ANY(k.named) AS named, CASE WHEN k.by_roles OR m.user_id = ANY(k.named) THEN m.roles ELSE '{}' END AS roles,
+          coalesce(${rankOf(sql, "m.since_id")}, ${rankAfter(sql, "((m.joined_at + 1) * 1000 - 1)")}) AS since,
+          (SELECT ${rankAfter(sql, "d.guild_ms")} FROM deliveries d WHERE d.user_id = m.user_id) AS received, ${rankOf(sql, "r.visible_id")} AS read
+        FROM (
+          SELECT channel_id, server_id, by_roles, named::bigint[] AS named
+          FROM unnest(${column(asked, "channel_id")}::bigint[], ${column(asked, "server_id")}::bigint[], ${column(asked, "byRoles")}::boolean[],
+            ${asked.map(({ named }) => `{${named.join(",")}}`)}::text[]) AS a (channel_id, server_id, by_roles, named) OFFSET 0) AS k
+        JOIN members m ON m.server_id = k.server_id
+        LEFT JOIN read_states r ON r.channel_id = k.channel_id AND r.user_id = m.user_id) AS t
+      GROUP BY t.channel_id, t.named, t.roles`
+  },
+
+  /** The two of each DM. */
+  async ofDirects(channels: readonly Snowflake[]): Promise<ReceiverRow[]> {
+    if (channels.length === 0) return []
+    return sql<ReceiverRow[]>`
+      SELECT t.id AS channel_id, '{}'::bigint[] AS roles, false AS named,
         string_agg(int8send(t.user_id) || float8send(0) || float8send(greatest(0, ${rankAfter(sql, "d.direct_ms")}::float8, ${rankOf(sql, "r.visible_id")}::float8)), '') AS members
-      FROM (SELECT unnest(ARRAY[user_id, other_id]) AS user_id FROM direct_channels WHERE id = ${channel} AND other_id IS NOT NULL) AS t
+      FROM (SELECT id, unnest(ARRAY[user_id, other_id]) AS user_id FROM direct_channels WHERE id = ANY(${[...channels]}::bigint[]) AND other_id IS NOT NULL) AS t
       LEFT JOIN deliveries d ON d.user_id = t.user_id
-      LEFT JOIN read_states r ON r.channel_id = ${channel} AND r.user_id = t.user_id
-      HAVING count(*) > 0`
+      LEFT JOIN read_states r ON r.channel_id = t.id AND r.user_id = t.user_id
+      GROUP BY t.id`
   },
 })

@@ -287,8 +287,9 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           keepBound(worker, ms)
           return ms
         }),
-      ofServer: unsupported("deliveries.ofServer"),
-      ofDirect: unsupported("deliveries.ofDirect"),
+      viewing: unsupported("deliveries.viewing"),
+      ofServers: unsupported("deliveries.ofServers"),
+      ofDirects: unsupported("deliveries.ofDirects"),
     },
     directs: {
       load: async () => undefined,
