@@ -122,15 +122,21 @@ export const clusterConfig = {
     waiting: 20_000,
     share: 0.04,
     mostBehind: 600_000,
+    /**
+     * New rows are sorted into the indexes after so many of a worker, or so long after the first: until then every search goes through
+     * them one by one. More at once are cheaper to sort.
+     */
+    sortAfter: 500,
+    sortEvery: 5_000,
     /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
     few: 2_000,
-    fewOfPhrases: 8_000,
+    fewOfPhrases: 2_000,
     /** Messages that one page looks at otherwise, before the next one goes on; the same for phrases. */
     looks: 4_000,
-    looksForPhrases: 1_500,
+    looksForPhrases: 600,
     /**
-     * What matches anywhere is looked at first. If less than one in so many of it stands where the caller may read, the index is
-     * asked with his places: if they are so few with all of them at once, else for each by itself.
+     * Up to `fewPlaces` servers and channels of the caller are asked for together with the words. With more, what matches anywhere is looked
+     * at first; if less than one in `strangers` of it stands where he may read, the index is asked for each place by itself.
      */
     strangers: 50,
     fewPlaces: 8,

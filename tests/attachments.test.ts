@@ -79,6 +79,17 @@ test("a file comes back byte for byte, on every worker, with harmless headers, a
     expect([again.status, again.text]).toEqual([304, ""])
     const head = await send(place, upload.url, { method: "HEAD", token: lin.token })
     expect([head.status, head.headers.get("content-length"), head.text]).toEqual([200, `${bytes.length}`, ""])
+    // RFC 9110, 14.2: ranges are for GET.
+    const ranged = await send(place, upload.url, {
+      method: "HEAD",
+      token: lin.token,
+      headers: { range: "bytes=0-1" },
+    })
+    expect([ranged.status, ranged.headers.get("content-length"), ranged.headers.get("content-range")]).toEqual([
+      200,
+      `${bytes.length}`,
+      null,
+    ])
   }
   for (const yes of ["1", "Yes"]) {
     const saved = await send(shared.east, `${upload.url}?download=${yes}`, { token: ada.token })

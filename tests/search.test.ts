@@ -1,10 +1,10 @@
 import { idOf, shardOf } from "../src/domain/snowflake.ts"
 import { operator } from "../src/operator/operator.ts"
+import type { Person, Place } from "./kit/person.ts"
 import { refusal } from "./kit/conformance.ts"
 import { sharedServer } from "./kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
-import type { Person } from "./kit/person.ts"
 
 const test = testWith({ topology: { search: { gatherFor: 5, share: 1 } } })
 
@@ -244,6 +244,7 @@ test("pages go on where the one before ended; a cursor serves its own search onl
     { query: "pears", cursor: `${first}A` },
     { query: "pears", cursor: "" },
     { query: "pears", cursor: "%00" },
+    { query: "pears", cursor: `${first}${"A".repeat(3_000)}` },
   ])
     expect(await refusal(searchMessages({ cursor: first!, server_id, ...wrong }))).toBe("invalid_cursor")
   expect(await refusal(ada.on(shared.west).searchMessages({ query: "pears", server_id, cursor: first! }))).toBe(
@@ -626,6 +627,46 @@ test("while nothing is searched, what was deleted or edited does not stay among 
   await editMessage({ channel_id, message_id: edited!, content: "nothing" })
   await until("the old text is gone", async () => (await rows()).length === 1)
   expect(await rows()).toEqual([stays])
+})
+
+test("new rows are soon sorted into the indexes, so that searches do not go through them one by one", async ({
+  cluster,
+}) => {
+  const sorting = (sortEvery: number) => ({ topology: { search: { gatherFor: 5, sortEvery } } })
+  const [seldom] = await cluster.boot(1, sorting(600_000))
+  const { ada, channel } = await cluster.seed(sharedServer)
+  await cluster.sql`CREATE EXTENSION pageinspect`
+  const unsorted = async () => {
+    const [row] = await cluster.sql<{ words: number; folded: number }[]>`
+      SELECT (gin_metapage_info(get_raw_page('message_search_words', 0))).n_pending_tuples::int AS words,
+        (gin_metapage_info(get_raw_page('message_search_folded', 0))).n_pending_tuples::int AS folded`
+    return row!.words + row!.folded
+  }
+  const said = async (place: Place, content: string) => {
+    await ada.on(place).createMessage({ channel_id: channel.id, content })
+    await until(
+      "it is found",
+      async () => (await ada.on(place).searchMessages({ query: content })).results.length === 1,
+    )
+  }
+  await said(seldom!, "kumquat")
+  expect(await unsorted()).toBeGreaterThan(0)
+  await seldom!.stop()
+  const [often] = await cluster.boot(1, sorting(50))
+  await said(often!, "physalis")
+  await until("all is sorted in", async () => (await unsorted()) === 0)
+})
+
+test("an edited message is not found by what it said, indexed or not", async ({ cluster }) => {
+  const [place] = await cluster.boot(1, { topology: { search: { gatherFor: 5 } } })
+  const { ada, channel } = await cluster.seed(sharedServer)
+  const { createMessage, searchMessages } = ada.on(place!)
+  const { id } = await createMessage({ channel_id: channel.id, content: "the password is hunter" })
+  const found = async () => (await searchMessages({ query: "hunter" })).results.length
+  await until("it is found", async () => (await found()) === 1)
+  // As an edit leaves it that the index has not followed yet.
+  await cluster.sql`UPDATE messages SET content = '…', edited_at = ${Math.floor(Date.now() / 1000) + 1} WHERE id = ${id}`
+  expect(await found()).toBe(0)
 })
 
 test("what was committed when its owner died is indexed by the next one", async ({ cluster }) => {

@@ -74,9 +74,10 @@ export function readQuery(text: string, now: number): SearchQuery {
       return what !== undefined
     }
     if (operator === "pinned") {
-      const is = { true: true, false: false }[value.toLowerCase()]
-      if (is !== undefined) query.pinned = is
-      return is !== undefined
+      const is = value.toLowerCase()
+      if (is !== "true" && is !== "false") return false
+      query.pinned = is === "true"
+      return true
     }
     const moment = momentOf(value, now)
     if (moment === undefined) return false
@@ -134,31 +135,36 @@ export interface Facts {
   readonly mentioned: readonly (readonly Snowflake[])[]
 }
 
-/** All that the index of words knows of a term: of a phrase its words, whatever their order. Null: it knows nothing. */
-function looseText(term: Term, stemsOf: (word: string) => readonly string[]): string | null {
+/** All that the index of words knows of a term: of a phrase its words, whatever their order. */
+function looseTexts(term: Term, stemsOf: (word: string) => readonly string[]): string[] {
   const text = termText(term, stemsOf)
-  if (!/<\d+>/.test(text)) return text
-  if (term.isExcluded) return null
+  if (!/<\d+>/.test(text)) return [text]
+  if (term.isExcluded) return []
   return text
-    .replace(/<\d+>/g, "&")
+    .slice(1, -1)
     .replace(/'([^']+)':\*/g, (_, character: string) => quoted(factOf.character(character)))
+    .split(/<\d+>/)
 }
 
-/** As PostgreSQL reads a `tsquery`; null: whatever it is. @param isLoose what the index finds by itself; phrases have to be looked for in that */
-export function queryText(
+/**
+ * What a message has to match, each part as PostgreSQL reads a `tsquery`; nothing: whatever it is.
+ * @param isLoose what the index finds by itself; phrases have to be looked for in that
+ */
+export function queryParts(
   query: SearchQuery,
   { authors, mentioned }: Facts,
   stemsOf: (word: string) => readonly string[],
   isLoose = false,
-): string | null {
+): string[] {
   const parts = [
-    ...query.terms.flatMap(term => (isLoose ? looseText : termText)(term, stemsOf) ?? []),
+    ...query.terms.flatMap(term => (isLoose ? looseTexts : termText)(term, stemsOf)),
     ...(authors ? [any(authors.map(factOf.author))] : []),
     ...mentioned.map(ids => any(ids.map(factOf.mention))),
     ...query.has.map(what => quoted(factOf.has(what))),
     ...(query.pinned === true ? [quoted(factOf.pinned)] : []),
   ]
-  return parts.length === 0 ? null : parts.join("&")
+  // What stands there twice would count twice where it is reckoned how rare that is.
+  return [...new Set(parts)]
 }
 
 /** Where somebody may read, as facts: a message has one of them. */

@@ -6,13 +6,13 @@ import { limits } from "../contract/limits.ts"
 import type { Message } from "../contract/messages.ts"
 import type { routes } from "../contract/search.ts"
 import { holdsIn } from "../domain/permissions.ts"
-import { queryText, readQuery, scopeFacts, stemmable, type SearchQuery } from "../domain/search-query.ts"
+import { queryParts, readQuery, scopeFacts, stemmable, type SearchQuery } from "../domain/search-query.ts"
 import { factOf, foldedText } from "../domain/search-text.ts"
 import { stretchesBack } from "../domain/search-stretches.ts"
 import { compareIds, firstIdAt } from "../domain/snowflake.ts"
 import type { MessageState } from "../domain/states.ts"
 import { around, isStoppedStatement } from "../storage/database.ts"
-import type { Found, MemberOutline, MessagePlace, Places, ServerHitPlace } from "../storage/search.ts"
+import type { Found, MemberOutline, MessagePlace, Placed, Places, ServerHitPlace } from "../storage/search.ts"
 import { searchConnections } from "../storage/storage.ts"
 import { shownUser } from "../storage/users.ts"
 import type { Handlers, Http } from "./handlers.ts"
@@ -157,37 +157,43 @@ export function search(http: Http): Handlers<typeof routes> {
 
     const stems = await stemsIn(index, stemmable(query))
     const stemsOf = (word: string) => stems.get(word) ?? []
-    const words = queryText(query, { authors, mentioned }, stemsOf)
-    const loose = queryText(query, { authors, mentioned }, stemsOf, true)
+    const parts = queryParts(query, { authors, mentioned }, stemsOf)
+    const loose = queryParts(query, { authors, mentioned }, stemsOf, true)
 
     const facts = scopeFacts({ servers: scope.homes, channels: scope.channels, participant: scope.participant })
     if (facts.length === 0) return { found: [], edge: null }
     const wanted = { ...span, pinned: query.pinned }
-    if (words === null) {
+    if (parts.length === 0) {
       const places = await listed(index, scope)
       if (places) return walked(index, places, wanted)
     }
-    const exact = words === loose ? null : words
+    const all = parts.join("&")
+    const exact = all === loose.join("&") ? null : all
     const [few, looks, further] =
       exact === null
         ? [reach.few, reach.looks, growth.usual]
         : [reach.fewOfPhrases, reach.looksForPhrases, growth.phrases]
-    const isRare = loose !== null && (await index.expected(loose)) <= few
-    const start = isRare ? null : await index.newestIn(scope, scope.participant, span.below)
-    const pieces = isRare ? [null] : stretchesBack(span.from, span.below, start ?? firstIdAt(http.clock()), further)
-    const all = (...parts: (string | null)[]) => parts.filter(part => part !== null).join("&")
+    const isRare = loose.length > 0 && (await index.expected(loose.join("&"))) <= few
+    const look = (words: readonly string[], pieces: readonly string[] | null, places: Placed | null) =>
+      index.newest(
+        { words, pieces, exact },
+        { places, hidden: scope.hidden },
+        wanted,
+        pieces === null ? 2 * few : looks,
+      )
+    const pieces = async () => {
+      const start = await index.newestIn(scope, scope.participant, span.below)
+      return stretchesBack(span.from, span.below, start ?? firstIdAt(http.clock()), further)
+    }
+    if (!isRare && facts.length <= reach.fewPlaces)
+      return look([...loose, `(${facts.map(fact => `'${fact}'`).join("|")})`], await pieces(), null)
     const here = { ...scope, fact: scope.participant === null ? null : factOf.participant(scope.participant) }
-    const anywhere = pieces.map(piece => all(loose, piece))
-    const newest = await index.newest(anywhere, exact, here, scope.hidden, wanted, isRare ? 2 * few : looks)
+    const newest = await look(loose, isRare ? null : await pieces(), here)
     const { found, edge, own } = newest
-    if (words === null || edge === null || found.length >= span.limit || own > looks / reach.strangers) return newest
+    if (parts.length === 0 || edge === null || found.length >= span.limit || own > looks / reach.strangers)
+      return newest
     const rest = { ...wanted, below: edge, limit: span.limit - found.length }
-    if (facts.length > reach.fewPlaces)
-      return { found: [...found, ...(await index.matching(words, facts, scope, rest))], edge: null }
-    const where = `(${facts.map(fact => `'${fact}'`).join("|")})`
-    const before = stretchesBack(span.from, edge, edge, further).map(piece => all(loose, piece, where))
-    const more = await index.newest(before, exact, null, scope.hidden, rest, looks)
-    return { found: [...found, ...more.found], edge: more.edge }
+    return { found: [...found, ...(await index.matching(parts, facts, scope, rest))], edge: null }
   }
 
   /** The places of a scope one by one; null: they are too many. */

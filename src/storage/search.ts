@@ -36,6 +36,11 @@ export interface Places {
   readonly channels: readonly Snowflake[]
 }
 
+/** The same as it is told of a message: where it is, or that it has a fact. */
+export interface Placed extends Pick<Places, "homes" | "channels"> {
+  readonly fact: string | null
+}
+
 /** Ids from `from` on and below `below`. */
 export interface IdSpan {
   readonly from: Snowflake
@@ -58,10 +63,20 @@ export interface Found {
 const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
   sql`unnest(${column(keys, "channel_id")}::bigint[], ${column(keys, "message_id")}::bigint[])`
 
+/** Nor has the message been edited since it was indexed: what it says now may not match. */
+const unedited = (sql: Sql): Statement => sql`AND coalesce(m.edited_at, 0) <= c.edited_at`
+
 /** The message is there, and so is its channel: the index comes after both. Asked one by one, of those that match. */
-const stands = (sql: Sql, pinned: boolean | null): Statement => sql`
-  (SELECT NOT m.deleted ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
+const stands = (sql: Sql, pinned: boolean | null, and = sql``): Statement => sql`
+  (SELECT NOT m.deleted ${and} ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
   AND (c.home_id = c.channel_id OR EXISTS (SELECT FROM channels WHERE id = c.channel_id))`
+
+/**
+ * Each part is a condition of its own: the index steps over what the others lack. Of one condition with all of them it goes through
+ * everything that has the rarest word.
+ */
+const each = (sql: Sql, words: readonly string[]): Statement =>
+  words.reduce((before, part) => sql`${before} AND words @@ ${part}::text::tsquery`, sql`true`)
 
 /** Conversations of somebody in which his newest message is looked for. */
 const latest = 100
@@ -225,36 +240,49 @@ export const searchStorage = (sql: Sql) => ({
   /**
    * What matches, from the newest back, through the index of words. `pieces` are taken one after the other, and only until enough is found
    * or so much looked at: the statement is carried out as it is read.
-   * @param pieces as PostgreSQL reads a `tsquery`, each of a stretch of time before the last one's
+   * @param words as PostgreSQL reads a `tsquery`, each of which has to match
+   * @param pieces the same, each of a stretch of time before the last one's; null: at any time
    * @param exact what beside them has to be so of a message's words; null: nothing
-   * @param places null: the pieces say where
+   * @param places null: the words say where
    * @returns `own`: how many of what was looked at stood in the places
    */
   async newest(
-    pieces: readonly string[],
-    exact: string | null,
-    places: (Pick<Places, "homes" | "channels"> & { fact: string | null }) | null,
-    hidden: readonly Snowflake[],
+    { words, pieces, exact }: { words: readonly string[]; pieces: readonly string[] | null; exact: string | null },
+    {
+      places,
+      hidden,
+    }: {
+      places: Placed | null
+      hidden: readonly Snowflake[]
+    },
     { from, below, pinned, limit }: Wanted,
     looks: number,
   ): Promise<Found & { own: number }> {
-    const isHit = exact === null ? sql`true` : sql`words @@ ${exact}::text::tsquery`
+    // Of what is wanted only, and as far as it is looked at: a text is read for it.
+    const holds = (words: string, tid: Statement) =>
+      sql`(SELECT w.words @@ ${words}::text::tsquery FROM message_search w WHERE w.ctid = ${tid})`
     const isHere =
       places === null
         ? sql`true`
-        : sql`(home_id = ANY(${[...places.homes]}::bigint[]) OR channel_id = ANY(${[...places.channels]}::bigint[])
-            OR ${places.fact === null ? sql`false` : sql`words @@ ${`'${places.fact}'`}::text::tsquery`})`
+        : sql`(s.home_id = ANY(${[...places.homes]}::bigint[]) OR s.channel_id = ANY(${[...places.channels]}::bigint[])
+            OR ${places.fact === null ? sql`false` : holds(`'${places.fact}'`, sql`s.tid`)})`
+    const matches = (piece: Statement) => sql`
+      SELECT home_id, channel_id, message_id, edited_at, ctid AS tid
+      FROM message_search
+      -- The index of ids is not wanted.
+      WHERE ${each(sql, words)} ${piece} AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
+      ORDER BY message_id DESC OFFSET 0`
+    const candidates =
+      pieces === null
+        ? sql`(${matches(sql``)}) AS s`
+        : sql`unnest(${[...pieces]}::text[]) AS piece, LATERAL (${matches(sql`AND words @@ piece::tsquery`)}) AS s`
     const rows = await sql<(MessagePlace & { at: number; own: number; is_found: boolean })[]>`
       SELECT channel_id, message_id, at, own, is_found FROM (
-        SELECT c.*, CASE WHEN c.is_here AND c.is_hit THEN ${stands(sql, pinned)} ELSE false END AS is_found
+        SELECT c.*, CASE WHEN c.is_here ${exact === null ? sql`` : sql`AND ${holds(exact, sql`c.tid`)}`}
+          THEN ${stands(sql, pinned, unedited(sql))} ELSE false END AS is_found
         FROM (
           SELECT s.*, row_number() OVER so_far AS at, count(*) FILTER (WHERE is_here) OVER so_far AS own
-          FROM unnest(${[...pieces]}::text[]) AS piece, LATERAL (
-            SELECT home_id, channel_id, message_id, channel_id <> ALL(${[...hidden]}::bigint[]) AND ${isHere} AS is_here, ${isHit} AS is_hit
-            FROM message_search
-            -- The index of ids is not wanted.
-            WHERE words @@ piece::tsquery AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
-            ORDER BY message_id DESC OFFSET 0) AS s
+          FROM (SELECT s.*, s.channel_id <> ALL(${[...hidden]}::bigint[]) AND ${isHere} AS is_here FROM ${candidates} OFFSET 0) AS s
           WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
           LIMIT ${looks}) AS c
         OFFSET 0) AS seen
@@ -270,21 +298,20 @@ export const searchStorage = (sql: Sql) => ({
    * @param where facts, one of which a message must have; a message has no two of them
    */
   async matching(
-    words: string | null,
+    words: readonly string[],
     where: readonly string[],
     { hidden }: Pick<Places, "hidden">,
     { from, below, pinned, limit }: Wanted,
   ): Promise<MessagePlace[]> {
-    const wanted = where.map(fact => (words === null ? `'${fact}'` : `(${words})&'${fact}'`))
     return sql<MessagePlace[]>`
       SELECT c.channel_id, c.message_id FROM (
-        SELECT s.* FROM unnest(${wanted}::text[]) AS w, LATERAL (
-          SELECT home_id, channel_id, message_id FROM message_search
-          WHERE words @@ w::tsquery
+        SELECT s.* FROM unnest(${where.map(fact => `'${fact}'`)}::text[]) AS place, LATERAL (
+          SELECT home_id, channel_id, message_id, edited_at FROM message_search
+          WHERE ${each(sql, words)} AND words @@ place::tsquery
             -- Its own index of ids is not wanted.
             AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint AND channel_id <> ALL(${[...hidden]}::bigint[])) AS s
         ORDER BY message_id DESC OFFSET 0) AS c
-      WHERE ${stands(sql, pinned)} ORDER BY c.message_id DESC LIMIT ${limit}`
+      WHERE ${stands(sql, pinned, unedited(sql))} ORDER BY c.message_id DESC LIMIT ${limit}`
   },
 
   async messages(keys: readonly MessagePlace[]): Promise<MessageState[]> {
@@ -416,6 +443,14 @@ export const searchIndexStorage = (sql: Sql) => ({
       JOIN messages m ON m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted AND m.content IS NOT DISTINCT FROM t.content
       ON CONFLICT (channel_id, message_id) DO UPDATE SET edited_at = excluded.edited_at, folded = excluded.folded, words = excluded.words
       WHERE s.edited_at <= excluded.edited_at AND (s.folded <> excluded.folded OR s.words <> excluded.words)`
+  },
+
+  /**
+   * New rows are first kept in lists beside the two indexes, through which every search would go entry by entry, once for each piece
+   * of time: here they are sorted in.
+   */
+  async sortIn(): Promise<void> {
+    await sql`SELECT gin_clean_pending_list('message_search_words'), gin_clean_pending_list('message_search_folded')`
   },
 
   async remove(keys: readonly MessagePlace[]): Promise<void> {

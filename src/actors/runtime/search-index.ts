@@ -17,6 +17,9 @@ export interface SearchIndexBounds {
   readonly share: number
   /** After so many milliseconds of not having caught up it takes all the time that it needs: the index is never behind by much more. */
   readonly mostBehind: number
+  /** After so many rows, or after so many milliseconds if there are any, new ones are sorted into the indexes. */
+  readonly sortAfter: number
+  readonly sortEvery: number
 }
 
 interface Waiting {
@@ -52,9 +55,14 @@ export class SearchIndex {
   #caughtUpAt = 0
   #looking: Timer | undefined
   #pausing: Timer | undefined
+  #sorting: Timer | undefined
   #goOn: (() => void) | undefined
   /** Something may stand in the database's list. */
   #hasBacklog = true
+  /** Rows that are not sorted into the indexes, and since when there are any. */
+  #unsorted = 0
+  #unsortedSince = 0
+  #maySort = true
 
   constructor(options: {
     storage: SearchIndexStorage
@@ -109,6 +117,7 @@ export class SearchIndex {
     this.#stopped = true
     this.#looking?.stop()
     this.#pausing?.stop()
+    this.#sorting?.stop()
     this.#goOn?.()
   }
 
@@ -135,11 +144,12 @@ export class SearchIndex {
   async #run(): Promise<void> {
     const { gatherFor, batch, waiting, share, mostBehind } = this.#bounds
     this.#caughtUpAt = this.#clock.monotonic()
-    for (let failures = 0; !this.#stopped && (this.#waiting.size > 0 || this.#hasBacklog);) {
+    for (let failures = 0; !this.#stopped && (this.#waiting.size > 0 || this.#hasBacklog || this.#isSortingDue);) {
       if (this.#waiting.size < batch) await this.#pause(gatherFor)
       const began = this.#clock.monotonic()
       try {
         if (this.#waiting.size > waiting) await this.#putBack()
+        else if (this.#isSortingDue) await this.sortIn()
         else if (this.#waiting.size > 0) await this.#indexWaiting()
         else await this.#readBacklog()
         failures = 0
@@ -155,6 +165,39 @@ export class SearchIndex {
       this.#added = 0
       const part = Math.max(share, isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / mostBehind)
       if (part < 1) await this.#pause(Math.min((now - began) * (1 / part - 1), 5_000))
+    }
+    this.#sortLater()
+  }
+
+  get #isSortingDue(): boolean {
+    const { sortAfter, sortEvery } = this.#bounds
+    if (this.#unsorted === 0 || !this.#maySort) return false
+    return this.#unsorted >= sortAfter || this.#clock.monotonic() - this.#unsortedSince >= sortEvery
+  }
+
+  /** When nothing else is to be done. */
+  #sortLater(): void {
+    this.#sorting?.stop()
+    if (this.#stopped || this.#unsorted === 0 || !this.#maySort) return
+    const rest = this.#unsortedSince + this.#bounds.sortEvery - this.#clock.monotonic()
+    this.#sorting = this.#clock.after(Math.max(rest, 1), () => this.#start())
+  }
+
+  /** What was written is sorted into the indexes. */
+  async sortIn(): Promise<void> {
+    const rows = this.#unsorted
+    this.#unsorted = 0
+    try {
+      await this.#storage.sortIn()
+    } catch (error) {
+      this.#unsorted += rows
+      if (!isDataError(error)) throw error
+      // Who does not own the indexes leaves it to PostgreSQL, which does it seldom.
+      this.#maySort = false
+      this.#log.warn(
+        { err: error },
+        "new rows of the search index cannot be sorted in; searches go through them one by one",
+      )
     }
   }
 
@@ -226,6 +269,8 @@ export class SearchIndex {
   async #put(rows: readonly IndexedMessage[]): Promise<void> {
     try {
       await this.#storage.put(rows)
+      if (this.#unsorted === 0) this.#unsortedSince = this.#clock.monotonic()
+      this.#unsorted += rows.length
     } catch (error) {
       if (!isDataError(error)) throw error
       // One that the database cannot take must not keep the others out.
@@ -326,6 +371,8 @@ export async function rebuildSearchIndex(
     if (keys.length > 0) await index.index(keys)
     await storage.endSlice(from, keys.length < slice ? null : keys.at(-1)!, keys.length)
     done += keys.length
-    if (keys.length < slice) return done
+    if (keys.length >= slice) continue
+    await index.sortIn()
+    return done
   }
 }
