@@ -182,6 +182,33 @@ test("in a DM it is the other who receives", async ({ shared }) => {
   await isDelivered(message, lin, west, 1)
 })
 
+test("while one of two has blocked the other nobody is told what he receives in their DM, but what he had read before", async ({
+  shared,
+}) => {
+  const { east, west } = shared
+  const { ada, lin } = await shared.seed(sharedServer)
+  const eve = await shared.person("eve")
+  const [dm, other] = [await dmBetween(ada, lin, east), await dmBetween(eve, lin, east)]
+  const read = await send(ada, east, dm)
+  await lin.on(west).ackMessages({ channel_id: dm, message_id: read.id })
+  await isDelivered(read, ada, east, 1)
+  const message = await send(ada, east, dm)
+  await lin.on(west).blockUser({ user_id: ada.id })
+  // He comes and takes what is there, and more from somebody else.
+  const lins = await ear(lin, west)
+  const later = await send(eve, east, other)
+  await beat(lins, await heard(lins, later))
+  await isDelivered(later, eve, west, 1)
+  for (const place of [east, west]) expect(await countOf(message, ada, place)).toEqual(["sent", 0])
+  expect(await countOf(read, ada, east)).toEqual(["read", 1])
+
+  await lin.on(west).deleteRelationship({ user_id: ada.id })
+  await isDelivered(message, ada, west, 1)
+  await ada.on(west).blockUser({ user_id: lin.id })
+  await isDelivered(message, ada, west, 0)
+  expect(await countOf(later, eve, west)).toEqual(["delivered", 1])
+})
+
 test("nobody counts who came later, who may not view the channel, or who has left; nor anybody where receipts are off", async ({
   shared,
 }) => {

@@ -64,7 +64,7 @@ test("a member asks for all members and gets them, in the order of their ids, on
   inbox.rest()
   const [chunk, ...more] = await answer(inbox, { guild_id: server_id })
   expect(more).toEqual([])
-  const shown = ({ id, username }: Person) => ({ user_id: id, username, avatar_url: avatarPath(id) })
+  const shown = ({ id, username }: Person) => ({ user_id: id, username, avatar_url: avatarPath(id), bot: false })
   const about = { joined_at: expect.any(Number) as number, presence: { status: "online" } }
   expect(chunk).toEqual({
     guild_id: server_id,

@@ -43,6 +43,7 @@ test("members are listed by user id, page by page, as they are shown, on every w
     roles: [server_id],
     joined_at: 1_704_153_600,
     badges: [],
+    bot: false,
     timeout_until: null,
     timeout_reason: null,
     presence: { status: "offline" },

@@ -1,3 +1,4 @@
+import { opcodes } from "../src/contract/gateway-codes.ts"
 import { permissionNames } from "../src/contract/permissions.ts"
 import { idOf, shardOf } from "../src/domain/snowflake.ts"
 import { refusal } from "./kit/conformance.ts"
@@ -24,6 +25,7 @@ test("P2, P4: a message is on every worker at once and reaches each session exac
     author_username: ada.username,
     author_avatar_url: `/api/v1/avatars/users/${ada.id}`,
     author_badges: [],
+    author_bot: false,
     content: "hello 🐦",
     created_at: sent.created_at,
     edited_at: null,
@@ -53,19 +55,37 @@ test("P2, P4: a message is on every worker at once and reaches each session exac
   for (const inbox of inboxes) expect(inbox.rest()).toEqual([])
 })
 
-test("a bot has no picture in what it writes, nor where it joins", async ({ shared }) => {
+test("a bot is marked as one in what it writes and where it is a member, and has no picture there", async ({
+  shared,
+}) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const bot = await botOf(shared, shared.east, lin)
   const inbox = await ada.listen(shared.west)
   const robot = clientAt(shared.east, bot.token)
   await robot.joinByInvite({ invite_code: (await ada.on(shared.west).createInvite({ channel_id: channel.id })).code })
   const joined = await inbox.next("GUILD_MEMBER_ADD")
-  expect([joined.server_id, joined.user.avatar_url]).toEqual([server.id, null])
-  const { id: message_id, author_avatar_url } = await robot.createMessage({ channel_id: channel.id, content: "beep" })
-  expect(author_avatar_url).toBeNull()
-  expect((await inbox.next("MESSAGE_CREATE")).author_avatar_url).toBeNull()
-  const [listed] = await lin.on(shared.east).listMessages({ channel_id: channel.id })
-  expect([listed!.id, listed!.author_avatar_url]).toEqual([message_id, null])
+  expect(joined).toMatchObject({ server_id: server.id, bot: true, user: { avatar_url: null } })
+  const sent = await robot.createMessage({ channel_id: channel.id, content: "beep" })
+  const marked = { id: sent.id, author_avatar_url: null, author_bot: true }
+  expect(sent).toMatchObject(marked)
+  expect(await inbox.next("MESSAGE_CREATE")).toMatchObject(marked)
+  const own = await ada.on(shared.west).createMessage({ channel_id: channel.id, content: "not a beep" })
+  // The first page is the database's, the ones after it are the home's.
+  for (let i = 0; i < 3; i++)
+    expect(await lin.on(shared.east).listMessages({ channel_id: channel.id })).toMatchObject([
+      { id: own.id, author_bot: false },
+      marked,
+    ])
+  await robot.editMessage({ channel_id: channel.id, message_id: sent.id, content: "boop" })
+  expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject(marked)
+
+  const members = await ada.on(shared.west).listMembers({ server_id: server.id })
+  expect(members.flatMap(({ user_id, bot }) => (bot ? [user_id] : []))).toEqual([bot.id])
+  await ada.on(shared.west).editMember({ server_id: server.id, member_id: bot.id, nickname: "Beep" })
+  expect(await inbox.next("GUILD_MEMBER_UPDATE")).toMatchObject({ user_id: bot.id, bot: true })
+  inbox.send({ op: opcodes.REQUEST_GUILD_MEMBERS.op, d: { guild_id: server.id } })
+  const { members: asked } = await inbox.next("GUILD_MEMBERS_CHUNK")
+  expect(asked.flatMap(({ user_id, bot }) => (bot ? [user_id] : []))).toEqual([bot.id])
 })
 
 test("text comes back letter by letter, over REST and in both encodings of the gateway", async ({ shared }) => {

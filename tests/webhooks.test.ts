@@ -275,6 +275,7 @@ test("what a webhook sends is a message like any other: live, by replay and in h
     author_username: "Crier",
     author_avatar_url: picture,
     author_badges: [],
+    author_bot: false,
     content: "  hear, hear  ",
     created_at: own.created_at,
     embeds: [],

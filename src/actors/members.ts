@@ -122,7 +122,7 @@ export function memberChange(server: Server, changed: KnownMember, noted: Write,
 
 /** What members are told of one of them. His account's facts are in it where they are at hand; they have an event of their own. */
 export function memberTold(server: Server, changed: KnownMember, shown?: Readonly<Actor>) {
-  const { username, avatar_url, badges, ...facts } = memberObject(
+  const { username, avatar_url, badges, bot, ...facts } = memberObject(
     server,
     changed,
     shown ?? { id: changed.user_id, username: "", badges: [] },
@@ -131,7 +131,7 @@ export function memberTold(server: Server, changed: KnownMember, shown?: Readonl
     guild_id: server.id,
     server_id: server.id,
     user: { id: changed.user_id, ...(shown && { username, avatar_url }) },
-    ...(shown && { username, avatar_url, badges }),
+    ...(shown && { username, avatar_url, badges, bot }),
     ...facts,
     ...(changed.nickname === null ? {} : { nick: changed.nickname }),
   })

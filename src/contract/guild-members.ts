@@ -39,6 +39,7 @@ export const GuildMember = z.object({
   username: z.string(),
   nickname: z.string().nullable(),
   avatar_url: z.string().nullable(),
+  bot: z.boolean(),
   joined_at: Seconds,
   roles: z.array(Snowflake),
   presence: z.object({ status: z.enum(["online", "idle", "dnd", "offline"]) }).optional(),

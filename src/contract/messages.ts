@@ -42,6 +42,9 @@ export const Message = z
     author_username: z.string(),
     author_avatar_url: z.string().nullable(),
     author_badges: z.array(z.string()),
+    author_bot: z
+      .boolean()
+      .describe("Whether a bot sent it. False of what a webhook sent: that is told by `webhook_id`"),
     webhook_id: Snowflake.optional().describe("Of what a webhook sent: it is the author"),
     content: z.string().nullable(),
     created_at: Seconds,

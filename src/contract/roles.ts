@@ -190,7 +190,7 @@ export const guildMemberUpdate = defineEvent({
   delivery: "stored",
   summary:
     "A member got or lost a role, has another nickname, or is timed out or no longer; every member gets it. What his account says of him is in it where it is at hand: USER_UPDATE tells of changes",
-  data: Member.partial({ username: true, avatar_url: true, badges: true }).extend({
+  data: Member.partial({ username: true, avatar_url: true, badges: true, bot: true }).extend({
     ...ofServer,
     user: z.object({ id: Snowflake, username: z.string().optional(), avatar_url: z.string().nullish() }),
     nick: z.string().optional().describe("The nickname, if there is one"),

@@ -5,11 +5,7 @@ import { Message } from "./messages.ts"
 import { defineRoute } from "./registry.ts"
 
 const limit = queryInt(1, limits.pageSize).optional().describe(`Default ${limits.searchPage}`)
-const cursor = z
-  .string()
-  .max(200)
-  .optional()
-  .describe("The `next_cursor` of the page before, with everything else unchanged")
+const cursor = z.string().optional().describe("The `next_cursor` of the page before, with everything else unchanged")
 const next_cursor = z.string().nullable().describe("Null: the last page")
 const id = z.string().optional()
 

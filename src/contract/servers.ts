@@ -204,6 +204,7 @@ export const Member = z
     roles: z.array(Snowflake),
     joined_at: Seconds,
     badges: z.array(z.string()),
+    bot: z.boolean(),
     timeout_until: Seconds.nullable(),
     timeout_reason: z.string().nullable(),
   })

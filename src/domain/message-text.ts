@@ -1,6 +1,6 @@
 import type { Message } from "../contract/messages.ts"
 import { shownBadges } from "./badges.ts"
-import { avatarOf } from "./messages.ts"
+import { avatarOf, isByBot } from "./messages.ts"
 import { secondsOf } from "./snowflake.ts"
 import type { MessageState } from "./states.ts"
 
@@ -22,7 +22,7 @@ export function headOf(message: Readonly<MessageState>): string {
     `{"id":"${message.id}","channel_id":"${message.channel_id}","server_id":${server},"guild_id":${server}` +
     `,"author_id":"${message.author_id}","author_username":${JSON.stringify(message.author_username)}` +
     `,"author_avatar_url":${JSON.stringify(avatarOf(message))}` +
-    `,"author_badges":${listed(shownBadges(message.author_badges))},"content":${JSON.stringify(message.content)}` +
+    `,"author_badges":${listed(shownBadges(message.author_badges))},"author_bot":${isByBot(message)},"content":${JSON.stringify(message.content)}` +
     `,"created_at":${secondsOf(message.id)},"edited_at":${message.edited_at},"reply_to_id":${quoted(message.reply_to_id)}` +
     `,"attachments":[],"embeds":${listed(embeds ?? [])},"pinned":${Boolean(message.pinned_at)},"reactions":[]` +
     `,"nonce":${JSON.stringify(message.nonce)},"metadata":null,"poll":null,"poll_results":null` +

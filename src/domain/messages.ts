@@ -29,6 +29,7 @@ export function messageObject(
     author_username: message.author_username,
     author_avatar_url: avatarOf(message),
     author_badges: shownBadges(message.author_badges),
+    author_bot: isByBot(message),
     content: message.content,
     created_at: secondsOf(message.id),
     edited_at: message.edited_at,
@@ -50,6 +51,10 @@ export function messageObject(
   if (message.webhook_id) shown.webhook_id = message.webhook_id
   return shown
 }
+
+/** A webhook is no account, and so none of a bot. */
+export const isByBot = ({ author_bot = false, webhook_id }: Readonly<MessageState>): boolean =>
+  author_bot && !webhook_id
 
 export function avatarOf(message: Readonly<MessageState>): string | null {
   if (message.webhook_id) return message.webhook_avatar_url ?? null

@@ -117,6 +117,7 @@ export const memberObject = (
   roles: shownRoles(server, member.roles),
   joined_at: member.joined_at,
   badges: [...user.badges],
+  bot: Boolean(user.bot),
   timeout_until: member.timeout_until,
   timeout_reason: member.timeout_reason,
 })

@@ -160,6 +160,7 @@ export class GuildMembers {
       username,
       nickname,
       avatar_url: bot ? null : avatarPath(user_id),
+      bot,
       joined_at,
       roles: shownRoles(known, roles),
       ...(statuses && { presence: { status: statuses.get(user_id) ?? "offline" } }),

@@ -132,13 +132,20 @@ export const deliveriesStorage = (sql: Sql) => ({
       GROUP BY t.channel_id, t.named, t.roles`
   },
 
-  /** The two of each DM. */
+  /**
+   * The two of each DM. While one has blocked the other, what one receives is told to nobody but by what he had read: that he is
+   * there is none of the other's affair. Each pair is looked up by itself: nobody reads all blocks for one's sake.
+   */
   async ofDirects(channels: readonly Snowflake[]): Promise<ReceiverRow[]> {
     if (channels.length === 0) return []
     return sql<ReceiverRow[]>`
       SELECT t.id AS channel_id, '{}'::bigint[] AS roles, false AS named,
-        string_agg(int8send(t.user_id) || float8send(0) || float8send(greatest(0, ${rankAfter(sql, "d.direct_ms")}::float8, ${rankOf(sql, "r.visible_id")}::float8)), '') AS members
-      FROM (SELECT id, unnest(ARRAY[user_id, other_id]) AS user_id FROM direct_channels WHERE id = ANY(${[...channels]}::bigint[]) AND other_id IS NOT NULL) AS t
+        string_agg(int8send(t.user_id) || float8send(0) || float8send(greatest(0, ${rankAfter(sql, "(CASE WHEN t.is_shut THEN NULL ELSE d.direct_ms END)")}::float8, ${rankOf(sql, "r.visible_id")}::float8)), '') AS members
+      FROM (
+        SELECT c.id, unnest(ARRAY[c.user_id, c.other_id]) AS user_id,
+          (SELECT b.status FROM relationships b WHERE b.user_id = c.user_id AND b.other_id = c.other_id) IS NOT DISTINCT FROM 'blocked'
+            OR (SELECT b.status FROM relationships b WHERE b.user_id = c.other_id AND b.other_id = c.user_id) IS NOT DISTINCT FROM 'blocked' AS is_shut
+        FROM direct_channels c WHERE c.id = ANY(${[...channels]}::bigint[]) AND c.other_id IS NOT NULL) AS t
       LEFT JOIN deliveries d ON d.user_id = t.user_id
       LEFT JOIN read_states r ON r.channel_id = t.id AND r.user_id = t.user_id
       GROUP BY t.id`

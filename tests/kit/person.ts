@@ -8,7 +8,7 @@ import { until } from "./until.ts"
 /** Where requests go: a worker of this process, or a server of its own. */
 export interface Place {
   readonly url: string
-  /** Versions work together there: a reply may be of the one before, which knows less. */
+  /** Versions work together there: a reply or an event may be of the one before, which knows less. */
   readonly isMixed?: boolean
 }
 
@@ -34,9 +34,9 @@ export class Listener extends GatewayClient {
   #paused = false
   #end: GatewayClose | undefined
 
-  constructor({ url }: Place, options: Omit<GatewayOptions, "url">) {
+  constructor({ url, isMixed }: Place, options: Omit<GatewayOptions, "url">) {
     const { intents = usualIntents, onFrame } = options
-    const check = frameCheck(intents)
+    const check = frameCheck(intents, isMixed)
     super({
       keep: true,
       autoReconnect: false,
