@@ -64,6 +64,8 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   let running:
     | { noteDeath(id: string): void; drain(replaced: boolean): Promise<void>; stop(): Promise<void> }
     | undefined
+  /** Deaths that were told before there was anybody here to hear of them. */
+  const deaths: string[] = []
   let counted: ReturnType<typeof answerMetrics> | undefined
   let ending = false
 
@@ -84,6 +86,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
       const { startJobWorker } = await import("./job-worker.ts")
       running = await startJobWorker(options)
     }
+    for (const id of deaths.splice(0)) running.noteDeath(id)
     report({ type: "ready" })
   }
 
@@ -109,6 +112,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
         log?.fatal({ err: error }, "could not start")
         end(exitCodes.failed, () => running?.stop(), lastMoment)
       })
+    else if (order.type === "death" && !running) deaths.push(order.id)
     else if (order.type === "death") running?.noteDeath(order.id)
     else if (order.type === "end") drain(order.patience, order.replaced)
   })

@@ -262,13 +262,13 @@ test("stale files do no harm: reused pids, a cut-off postmaster.pid, a half-made
 test("the end of a server is noticed, however soon it comes", async () => {
   const logFile = join(await folder(), "log")
   // Work of others is in front of closing the log here, and the server does not wait for it.
-  let isOver = false
+  const over = new AbortController()
   const busy = Array.from({ length: 8 }, async () => {
-    while (!isOver) await derive("a password", "salt", 20_000, 32, "sha512")
+    while (!over.signal.aborted) await derive("a password", "salt", 20_000, 32, "sha512")
   })
   const server = await spawnServer({ command: "/bin/false", args: [], logFile, account: undefined, farewell: [] })
   expect(await server.exited).toBe("ended with code 1")
-  isOver = true
+  over.abort()
   await Promise.all(busy)
 })
 

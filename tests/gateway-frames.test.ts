@@ -462,6 +462,27 @@ describe("with limits", () => {
     moved.close()
   })
 
+  test("a RESUME that fails elsewhere takes no connection away: the socket that it closed is counted no more", async ({
+    cluster,
+  }) => {
+    const topology = { gateway: { connectionsPerUser: 1, resumeReplayBytes: 1 } }
+    const [east, west] = (await cluster.boot(2, { limited: true, topology })) as [Worker, Worker]
+    const ada = await cluster.person("ada")
+    const first = await identified(east, ada.token)
+    const { session_id } = first.frames[1]!.d as { session_id: string }
+    await ada.on(east).createServer({ name: "More is missed than may be read" })
+    await first.event("GUILD_CREATE")
+    // The first socket still stands.
+    const next = await open(west)
+    next.say({ op: 6, d: { token: ada.token, session_id, seq: first.frames[1]!.s! } })
+    expect(await next.op(9)).toEqual({ op: 9, d: false })
+    expect(await first.ended).toEqual(closedWith("resumed_elsewhere"))
+    expect(await connectionsOf(cluster, ada.id)).toBe(0)
+    next.say({ op: 2, d: { token: ada.token } })
+    await next.event("READY")
+    next.close()
+  })
+
   test("more than five IDENTIFY of one token in five seconds close with 4008", async ({ cluster }) => {
     const [worker] = await cluster.boot(1, { limited: true, topology: { gateway: { connectionsPerUser: 100 } } })
     const ada = await cluster.person("ada")

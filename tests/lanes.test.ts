@@ -351,7 +351,7 @@ test("C3: a deleted message's nonce is kept, and found without its content", asy
   expect([...found.values()]).toMatchObject([{ id: one.id, content: null, deleted: true, nonce: "kept" }])
 })
 
-/** As a taker has seen them. */
+/** As a taker or an owner has seen them. */
 const at = (epoch: number, ...shards: number[]) => shards.map(shard => ({ shard, epoch }))
 
 test("K1: a shard without a living owner is taken by exactly one of many", async () => {
@@ -382,11 +382,21 @@ test("K1: only the owner gives a shard away; who is dead takes nothing and is gi
   await storage.placement.take(at(0, 1001, 1002), owner.incarnation)
   await storage.placement.declareDead(dead.incarnation)
   expect(await storage.placement.take(at(0, 1003), dead.incarnation)).toEqual([])
-  expect(await storage.placement.handOver([1001], other.incarnation, other.incarnation)).toEqual([])
-  expect(await storage.placement.handOver([1001], owner.incarnation, other.incarnation)).toEqual([
+  expect(await storage.placement.handOver(at(1, 1001), other.incarnation, other.incarnation)).toEqual([])
+  expect(await storage.placement.handOver(at(1, 1001), owner.incarnation, other.incarnation)).toEqual([
     { shard: 1001, owner: other.incarnation, epoch: 2 },
   ])
-  expect(await storage.placement.handOver([1002], owner.incarnation, dead.incarnation)).toEqual([
+  expect(await storage.placement.handOver(at(1, 1002), owner.incarnation, dead.incarnation)).toEqual([
     { shard: 1002, owner: null, epoch: 2 },
   ])
+})
+
+test("K6: a hand-over that its owner has given up finds nothing once the owner has raised the epoch", async () => {
+  const [owner, other] = await Promise.all([openLane(), openLane()])
+  const seen = at(1, 1010, 1011)
+  await storage.placement.take(at(0, 1010, 1011), owner.incarnation)
+  const kept = await storage.placement.handOver(seen, owner.incarnation, owner.incarnation)
+  expect(kept.map(({ owner, epoch }) => [owner, epoch])).toEqual(seen.map(() => [owner.incarnation, 2]))
+  expect(await storage.placement.handOver(seen, owner.incarnation, other.incarnation)).toEqual([])
+  expect((await storage.placement.shards([1010])).map(({ owner }) => owner)).toEqual([owner.incarnation])
 })

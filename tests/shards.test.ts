@@ -1,4 +1,9 @@
 /** Who owns what: workers come, leave and stop, and every home has exactly one owner that serves it. */
+import { vi } from "vitest"
+import { rowBody } from "../src/actors/runtime/row.ts"
+import { Interests } from "../src/cluster/interests.ts"
+import { redisKeys } from "../src/cluster/keys.ts"
+import { openRedis } from "../src/cluster/redis.ts"
 import { shardOf } from "../src/domain/snowflake.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
@@ -79,6 +84,22 @@ test("K5: who is given shards by a worker that leaves gives none back, though it
   )
 })
 
+test("what the last ones leave in Redis goes with the window of those that come after", async ({ cluster }) => {
+  const topology = { gateway: { resumeWindow: 300 } }
+  const [last] = await cluster.boot(1, { topology })
+  const job = await cluster.bootJobWorker({ topology })
+  const redis = openRedis(cluster.redisUrl, "test", () => {})
+  await redis.connect()
+  const keys = redisKeys(cluster.redisPrefix)
+  const left = () =>
+    redis.exists([last!.id, job.id].flatMap(id => [keys.inbox(id), keys.log(id), keys.logPosition(id)]))
+  await Promise.all([last!.stop(), job.stop()])
+  expect(await left()).toBe(6)
+  await cluster.boot(1, { topology })
+  await until("nothing of them is left", async () => (await left()) === 0)
+  redis.disconnect()
+})
+
 test("a worker that stops is known to be dead at once, also to one that has only just come", async ({ cluster }) => {
   const [old] = await cluster.boot(1, { topology: seldom })
   const [next] = await cluster.boot(1, { topology: seldom, unbalanced: true })
@@ -86,6 +107,24 @@ test("a worker that stops is known to be dead at once, also to one that has only
   // Long before its lease is over.
   await until("it is told", () => next!.node.membership.isDead(old!.id), { patience: 20_000 })
   await cluster.balanced()
+})
+
+test("whoever waits for a worker that stops is answered by the next owner", async ({ cluster }) => {
+  const places = await cluster.boot(2)
+  const { ada, channel } = await cluster.seed(sharedServer)
+  const { owner } = (await ownersOf(cluster)).find(({ shard }) => shard === shardOf(channel.id))!
+  const [ends, stays] = owner === places[0]!.id ? places : places.toReversed()
+  const over = new AbortController()
+  let sent = 0
+  const sending = Array.from({ length: 16 }, async () => {
+    for (; !over.signal.aborted; sent++) await ada.on(stays!).createMessage({ channel_id: channel.id, content: "x" })
+  })
+  await until("the load runs", () => sent > 50)
+  await ends!.stop()
+  const before = sent
+  await until("the load goes on", () => sent > before + 50)
+  over.abort()
+  await Promise.all(sending)
 })
 
 test("K5: a worker that leaves passes on what it is given nevertheless, and requests to it go on", async ({
@@ -161,6 +200,63 @@ test("K2, P12: what was committed and not yet published is published by the next
   await cluster.settle()
   expect(inbox.rest().map(({ data }) => (data as { content: string }).content)).toEqual(["after"])
   expect(await counted(other, "starling_outbox_republished_rows_total")).toBeGreaterThan(0)
+})
+
+/** As if another owner had written: the next row of a shard. */
+const writeElsewhere = ({ sql }: Cluster, shard: number) =>
+  sql`INSERT INTO outbox (shard, number, last_id, body)
+      SELECT shard, number + 1, last_id, ${rowBody([], [])} FROM outbox WHERE shard = ${shard} ORDER BY number DESC LIMIT 1`
+
+test("an owner whose shard has a row that it did not write opens it anew, and goes on after that row", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1)
+  const { ada, channel } = await cluster.seed(sharedServer)
+  const rest = ada.on(worker!)
+  await rest.createMessage({ channel_id: channel.id, content: "before" })
+  await writeElsewhere(cluster, shardOf(channel.id))
+  expect(await refusal(rest.createMessage({ channel_id: channel.id, content: "refused" }))).toBe("unavailable")
+  await rest.createMessage({ channel_id: channel.id, content: "after" })
+  const messages = await rest.listMessages({ channel_id: channel.id })
+  expect(new Set(messages.map(({ content }) => content))).toEqual(new Set(["before", "after"]))
+})
+
+test("a shard whose new owner was not told of it is served as soon as somebody asks for it", async ({ cluster }) => {
+  const places = await cluster.boot(2, { topology: { handover: { rebalanceEvery: 60_000 } } })
+  const { ada, channel } = await cluster.seed(sharedServer)
+  const shard = shardOf(channel.id)
+  await ada.on(places[0]!).createMessage({ channel_id: channel.id, content: "before" })
+  const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
+  const [former, next] = owner === places[0]!.id ? places : places.toReversed()
+  await cluster.sql`UPDATE shards SET owner = ${next!.id}, epoch = epoch + 1 WHERE shard = ${shard}`
+  await writeElsewhere(cluster, shard)
+  // Now the former owner knows.
+  expect(await refusal(ada.on(former!).createMessage({ channel_id: channel.id, content: "refused" }))).toBe(
+    "unavailable",
+  )
+  for (const place of places) await ada.on(place).createMessage({ channel_id: channel.id, content: "after" })
+})
+
+test("K3, P14: whom a worker has let go of stays so at the next owner, though that could not be written at once", async ({
+  cluster,
+}) => {
+  const places = await cluster.boot(2)
+  const ada = await cluster.person("ada")
+  const shard = shardOf(ada.id)
+  const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
+  const [former, next] = owner === places[0]!.id ? places : places.toReversed()
+  const { router } = next!.node
+  await router.register(shard, [ada.id])
+  const removing = vi
+    .spyOn(Interests.prototype, "remove")
+    .mockRejectedValueOnce(new Error("Redis is away for a moment"))
+  await router.releaseSurely(shard, [ada.id])
+  await former!.drain()
+  expect(removing).toHaveBeenCalledWith(expect.objectContaining({ number: shard }), [
+    { home: ada.id, worker: next!.id },
+  ])
+  removing.mockRestore()
+  expect(await router.workersOf(ada.id)).toEqual([])
 })
 
 test("an id of a shard that the cluster does not have names nothing", async ({ cluster }) => {

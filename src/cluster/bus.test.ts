@@ -9,10 +9,14 @@ import type { Redis } from "./redis.ts"
 function pair() {
   let now = 0
   const ticks: (() => void)[] = []
+  let later: { at: number; action: () => void }[] = []
   const clock = {
     monotonic: () => now,
     soon: action => action(),
-    after: () => ({ stop: () => {} }),
+    after: (inMilliseconds, action) => {
+      later.push({ at: now + inMilliseconds, action })
+      return { stop: () => {} }
+    },
     every: (_, action) => {
       ticks.push(action)
       return { stop: () => {} }
@@ -20,8 +24,11 @@ function pair() {
   } as Pick<Clock, "monotonic" | "soon" | "after" | "every"> as Clock
   const keys = redisKeys("test:")
   const inboxes = new Map<string, string[][]>()
+  /** Workers whose inbox is being made. */
+  const away = new Set<string>()
   const redis = {
     async xadd(inbox: string, ...[, , ...fields]: string[]) {
+      if ([...away].some(self => keys.inbox(self, "") === inbox)) return null
       inboxes.set(inbox, [...(inboxes.get(inbox) ?? []), fields])
       return "1-0"
     },
@@ -38,11 +45,15 @@ function pair() {
   return {
     here,
     there,
+    away,
     toHere: () => deliver("here", here),
     toThere: () => deliver("there", there),
     pass(milliseconds: number) {
       now += milliseconds
       for (const tick of ticks) tick()
+      const due = later.filter(({ at }) => at <= now)
+      later = later.filter(({ at }) => at > now)
+      for (const { action } of due) action()
     },
   }
 }
@@ -88,4 +99,59 @@ test("of the same request each asker waits as long as he said, and has what is r
     Promise.race([here.request("there", "greet", "Ada", 50, "one"), Promise.resolve("waits")]),
   ).resolves.toBe("waits")
   here.close()
+})
+
+test("an answer is sent again as long as the asker's inbox is not there, for at most five seconds", async () => {
+  const { here, there, away, toHere, toThere, pass } = pair()
+  const seen: string[] = []
+  there.handle<string, string>("greet", async name => {
+    seen.push(name)
+    return `hello ${name}`
+  })
+  const asked = here.request("there", "greet", "Ada", 4_000)
+  away.add("here")
+  await toThere()
+  for (let i = 0; i < 10; i++) {
+    pass(100)
+    await toHere()
+  }
+  expect(here.pending).toBe(1)
+  away.delete("here")
+  pass(100)
+  await toHere()
+  expect(here.pending).toBe(0)
+  expect(await asked).toBe("hello Ada")
+  expect(seen).toEqual(["Ada"])
+
+  const inVain = here.request("there", "greet", "Lin", 10_000)
+  away.add("here")
+  await toThere()
+  for (let i = 0; i < 51; i++) {
+    pass(100)
+    await toHere()
+  }
+  away.delete("here")
+  pass(1_000)
+  await toHere()
+  expect(here.pending).toBe(1)
+  here.close()
+  await expect(inVain).rejects.toThrow(Gone)
+})
+
+test("after a fail-over whoever waits is told to ask again, and the same request is still one", async () => {
+  const { here, there, toHere, toThere } = pair()
+  const seen: string[] = []
+  there.handle<string, string>("greet", async (name, _from, id) => {
+    seen.push(id)
+    return `hello ${name}`
+  })
+  const lost = here.request("there", "greet", "Ada", 1_000, "one")
+  here.doubt()
+  await expect(lost).rejects.toThrow(Gone)
+  expect(here.pending).toBe(0)
+  const again = here.request("there", "greet", "Ada", 1_000, "one")
+  await toThere()
+  await toHere()
+  expect(await again).toBe("hello Ada")
+  expect(seen).toEqual(["one", "one"])
 })

@@ -38,6 +38,8 @@ type Wire =
 
 interface Outgoing {
   readonly message: Wire
+  /** What to do about a notice that was not sent. */
+  readonly unsent?: (() => void) | undefined
   /** Monotonic milliseconds after which nobody waits for it. */
   readonly until: number
 }
@@ -129,9 +131,9 @@ export class Bus {
     })
   }
 
-  /** Tells another worker something that it can do without. */
-  notify(worker: string, kind: string, body: unknown): void {
-    this.#send(worker, ["notice", this.#options.self, kind, body])
+  /** Tells another worker something that it can do without. `unsent` is called when it is known not to have gone out. */
+  notify(worker: string, kind: string, body: unknown, unsent?: () => void): void {
+    this.#send(worker, ["notice", this.#options.self, kind, body], { unsent })
   }
 
   /** One entry of the inbox. */
@@ -148,12 +150,17 @@ export class Bus {
     )
   }
 
-  close(): void {
-    this.#sweeper.stop()
+  /** Redis may have lost what was asked, or its answer: whoever waits is to ask again, under the same id. */
+  doubt(): void {
     this.#rejectThose(
       () => true,
       ({ worker }) => new Gone(worker),
     )
+  }
+
+  close(): void {
+    this.#sweeper.stop()
+    this.doubt()
   }
 
   #take(message: Wire): void {
@@ -208,13 +215,14 @@ export class Bus {
   }
 
   /** All that goes to one worker in one turn of the loop is one entry. */
-  #send(worker: string, message: Wire, until = this.#options.clock.monotonic() + answerPatience): void {
+  #send(worker: string, message: Wire, { until, unsent }: Partial<Omit<Outgoing, "message">> = {}): void {
+    const one = { message, until: until ?? this.#options.clock.monotonic() + answerPatience, unsent }
     const waiting = this.#outgoing.get(worker)
     if (waiting) {
-      waiting.push({ message, until })
+      waiting.push(one)
       return
     }
-    const outgoing = [{ message, until }]
+    const outgoing = [one]
     this.#outgoing.set(worker, outgoing)
     this.#options.clock.soon(() => {
       this.#outgoing.delete(worker)
@@ -233,15 +241,18 @@ export class Bus {
     return keys.inbox(worker, replicationOf(redis, worker))
   }
 
-  /** Whoever asked asks again; whoever waits for an answer is sent it again, because he cannot know that it was lost. */
+  /**
+   * Whoever asked asks again; whoever waits for an answer is sent it again, because he cannot know that it was lost: also
+   * while his inbox is not there, as it may be about to be made anew.
+   */
   #unsent(worker: string, outgoing: readonly Outgoing[], cause?: unknown): void {
     const { clock, trouble } = this.#options
     if (cause !== undefined) trouble(cause)
-    for (const { message, until } of outgoing)
+    for (const { message, until, unsent } of outgoing)
       if (message[0] === "ask")
         this.#settle(message[1], pending => pending.worker === worker)?.reject(new Gone(worker, { cause }))
-      else if (message[0] !== "notice" && cause !== undefined && clock.monotonic() < until)
-        clock.after(resendAfter, () => this.#send(worker, message, until))
+      else if (message[0] === "notice") unsent?.()
+      else if (clock.monotonic() < until) clock.after(resendAfter, () => this.#send(worker, message, { until }))
   }
 
   #sweep(): void {

@@ -82,7 +82,9 @@ export class Membership {
 
   /** Shows itself and sees the others once before it returns. */
   async start(): Promise<void> {
-    for (const member of await this.#options.living()) if (member.id !== this.#options.self.id) this.#see(member, "")
+    // One that died meanwhile may have been heard of before it was read.
+    for (const member of await this.#options.living())
+      if (member.id !== this.#options.self.id && !this.#dead.has(member.id)) this.#see(member, "")
     await this.#renew()
     this.#timer = this.#options.clock.every(this.#options.timing.renewEvery, () => {
       this.#round ??= this.#renew()
@@ -149,11 +151,12 @@ export class Membership {
 
   /** Somebody, here or elsewhere, has declared a member dead. */
   noteDeath(id: string): void {
-    if (this.#dead.has(id)) return
     if (id === this.#options.self.id) return this.#options.onOver("declared dead")
-    this.#dead.add(id)
     const known = this.#seen.delete(id)
-    this.#options.onDeath(id)
+    if (!this.#dead.has(id)) {
+      this.#dead.add(id)
+      this.#options.onDeath(id)
+    }
     if (known) this.#options.onChange(this.members())
   }
 

@@ -84,9 +84,7 @@ export class Resumption {
   constructor(options: ResumptionOptions) {
     this.#options = options
     options.records.onLoss(() => (this.#lostAt = options.clock.monotonic()))
-    options.bus.handle<{ session: string }, Known | null>("claimSession", async ({ session }) =>
-      this.#handAway(session),
-    )
+    options.bus.handle<{ session: string }, Known | null>("claimSession", ({ session }) => this.#handAway(session))
   }
 
   async resume(connection: Connection, d: unknown): Promise<void> {
@@ -156,7 +154,7 @@ export class Resumption {
     const living = isLiving(record.worker)
     // The record may be a moment behind; who holds the session is not.
     let known: Known | null = null
-    if (record.worker === self) known = this.#handAway(id)
+    if (record.worker === self) known = await this.#handAway(id)
     else if (living) known = await this.#askForIt(record)
     await this.#resumeFromElsewhere(connection, { ...record, ...known }, request, access)
     if (record.worker === self) metrics.gateway.resumes.same_worker.inc()
@@ -181,7 +179,7 @@ export class Resumption {
       this.#requireOwn(session, seq)
       if (connection.closed) throw new Left()
     } catch (error) {
-      if (!session.connection) this.#options.sessions.uncount(session)
+      if (!session.connection) await this.#options.sessions.uncount(session)
       throw error
     }
     // The end of the old socket meanwhile has counted the session out.
@@ -237,20 +235,6 @@ export class Resumption {
     const { listeners, homes, self, logs, foreign, isLiving, clock, metrics, records } = this.#options
     const spans = record.spans as Span[]
     const from = locate(spans, seq)!
-    const position = await foreign.positionAt(from, seq)
-    const walk = legsFrom(spans, from, position, new Map())
-    // Positions of ours for what the other logs hold, above everything the client has seen.
-    const joined: Span[] = []
-    // An old `seq` may name less than the session has been given: no position of any of its logs is given twice. A dead
-    // worker gives nothing more: a join that was made after its death is above all that it gave.
-    const given = await Promise.all(walk.filter(({ log }) => isLiving(log)).map(({ log }) => foreign.ends(log)))
-    let floor = Math.max(seq, ...given.map(({ last }) => last))
-    for (const { log, start, after } of walk) {
-      const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
-      const cuts = after && Object.fromEntries(after)
-      joined.push({ log, lo: join.lo, hi: join.hi, counted: true, since: join.since, start, cuts })
-      floor = join.hi
-    }
     const held = new Set<Snowflake>()
     const hold = (home: Snowflake) => {
       held.add(home)
@@ -258,6 +242,20 @@ export class Resumption {
     }
     let begun: Session | undefined
     try {
+      const position = await foreign.positionAt(from, seq)
+      const walk = legsFrom(spans, from, position, new Map())
+      // Positions of ours for what the other logs hold, above everything the client has seen.
+      const joined: Span[] = []
+      // An old `seq` may name less than the session has been given: no position of any of its logs is given twice. A dead
+      // worker gives nothing more: a join that was made after its death is above all that it gave.
+      const given = await Promise.all(walk.filter(({ log }) => isLiving(log)).map(({ log }) => foreign.ends(log)))
+      let floor = Math.max(seq, ...given.map(({ last }) => last))
+      for (const { log, start, after } of walk) {
+        const join = await foreign.join(log, { start, isLiving: isLiving(log), above: floor })
+        const cuts = after && Object.fromEntries(after)
+        joined.push({ log, lo: join.lo, hi: join.hi, counted: true, since: join.since, start, cuts })
+        floor = join.hi
+      }
       held.add(access.user_id)
       await homes.holdUser(access.user_id)
       let memberships: Membership[]
@@ -347,15 +345,12 @@ export class Resumption {
       this.#attach(connection, session, seq, differences)
       this.#options.onMoved(session)
     } catch (error) {
-      if (begun) {
-        this.#options.sessions.drop(begun)
-        this.#options.sessions.uncount(begun)
-      }
+      if (begun) this.#options.sessions.drop(begun)
       for (const home of held) homes.release(home)
       // Nothing was sent: unless what it missed is nowhere, the next RESUME begins where this one did.
       const left =
         error instanceof OutOfReach ? records.forget(record.id, self) : records.save({ ...record, worker: self })
-      await left.catch(() => {})
+      await Promise.all([left.catch(() => {}), begun && this.#options.sessions.uncount(begun)])
       throw error
     }
   }
@@ -428,24 +423,33 @@ export class Resumption {
   }
 
   /** The worker that holds it closes its socket and lets go. */
-  async #askForIt(record: SessionRecord): Promise<Known | null> {
-    try {
-      const request = { session: record.id }
-      return await this.#options.bus.request<Known | null>(record.worker, "claimSession", request, 2_000)
-    } catch (error) {
-      // Dead or silent: the session is ours by its record, and whatever it still sends goes nowhere.
-      if (!(error instanceof Gone) && !(error instanceof Failure)) throw error
-      return null
-    }
+  async #askForIt({ id: session, worker }: SessionRecord): Promise<Known | null> {
+    const { bus, clock, isLiving } = this.#options
+    const id = bus.newId()
+    const deadline = clock.monotonic() + 2_000
+    for (;;)
+      try {
+        return await bus.request<Known | null>(worker, "claimSession", { session }, deadline - clock.monotonic(), id)
+      } catch (error) {
+        if (!(error instanceof Gone) && !(error instanceof Failure)) throw error
+        // Dead or silent: the session is ours by its record, and whatever it still sends goes nowhere.
+        if (error instanceof Failure || !isLiving(worker)) return null
+        // It may only be moving its inbox.
+        await clock.sleep(50)
+        if (clock.monotonic() >= deadline) return null
+      }
   }
 
   /** Lets go of a session that another worker has claimed. @returns the servers that its client knows */
-  #handAway(id: string): Known | null {
+  async #handAway(id: string): Promise<Known | null> {
     const session = this.#options.listeners.byId.get(id)
     if (!session) return null
+    const { connection } = session
     const known = { guilds: [...session.guilds.keys()], changes: session.changes, voice: session.voice ?? null }
     this.#options.sessions.leaveSocket(session)
     this.#options.sessions.drop(session, true)
+    // Its end does not count it out any more, and whoever has claimed the session may fail before he counts his own in.
+    if (connection) await this.#options.sessions.uncount(session)
     return known
   }
 }

@@ -166,9 +166,9 @@ export class Sessions {
       .catch((error: unknown) => log.warn({ err: error }, "connection not counted"))
   }
 
-  uncount(session: Session): void {
+  async uncount(session: Session): Promise<void> {
     const { records, self, log } = this.#options
-    records
+    await records
       .disconnect(session.user, session.id, self)
       .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
   }

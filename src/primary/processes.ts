@@ -102,7 +102,7 @@ export class Processes {
       () => this.#started.resolve(),
       () => {},
     )
-    for (const place of this.#places) this.#fork(place)
+    for (const place of this.#places) this.#fill(place)
     this.#watchedAt = performance.now()
     this.#watch = setInterval(() => this.#killStuck(), signOfLifeEvery)
     return started
@@ -147,6 +147,15 @@ export class Processes {
       )
   }
 
+  /** A process that the system cannot make counts as one that has ended at once. */
+  #fill(place: Place): void {
+    try {
+      this.#fork(place)
+    } catch (error) {
+      this.#fillAgain(place, { how: (error as Error).message, lived: undefined })
+    }
+  }
+
   /** `predecessor`: who stands there still, and is going to end once the new one is ready. */
   #fork(place: Place, predecessor?: string): Process {
     const { host, environment, log } = this.#options
@@ -158,6 +167,11 @@ export class Processes {
     const ready = new Promise<void>(resolve => (isReady = resolve))
     const gone = new Promise<string>(resolve => {
       worker.on("exit", (code: number | null, signal: string | null) => resolve(signal ?? `code ${code}`))
+      worker.on("error", error => {
+        log.warn({ err: error, of: place.name }, "channel trouble")
+        // What was never made has no end that anybody would tell of.
+        if (worker.process.pid === undefined) resolve(error.message)
+      })
     }).then(how => this.#mourn(place, process, how))
     const process: Process = { worker, id, listens: false, readyAt: undefined, ending: false, silent: 0, ready, gone }
     place.processes.add(process)
@@ -180,30 +194,32 @@ export class Processes {
         }
       }
     })
-    worker.on("error", error => log.warn({ err: error, of: place.name }, "channel trouble"))
     return process
   }
 
   async #mourn(place: Place, process: Process, how: string): Promise<void> {
-    const { topology, log, graves, ending } = this.#options
+    const { log, graves, ending } = this.#options
     const { id, readyAt } = process
     place.processes.delete(process)
-    // Told to by a person's signal, or not.
-    const level = how === "code 0" ? "info" : "error"
-    if (!this.#ending && !staying(place)) {
-      const lived = readyAt === undefined ? undefined : performance.now() - readyAt
-      const { deaths, wait } = afterDeath({ lived, before: place.deaths }, topology.processes.restart)
-      place.deaths = deaths
-      log[level]({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
-      if (!this.#everReady && place.deaths >= vainStarts)
-        this.#started.reject(new Error(`${place.name} ended ${vainStarts} times before it was ready (${how})`))
-      else
-        setTimeout(() => {
-          if (!this.#ending) this.#fork(place)
-        }, wait)
-    } else log[level]({ of: place.name, member: id, how }, "process ended")
+    const lived = readyAt === undefined ? undefined : performance.now() - readyAt
+    if (!this.#ending && !staying(place)) this.#fillAgain(place, { id, how, lived })
+    else log[levelOf(how)]({ of: place.name, member: id, how }, "process ended")
     if (ending.reason === "stranded" || !(await graves.bury(id))) return
     for (const { processes } of this.#places) for (const other of processes) this.#tell(other, { type: "death", id })
+  }
+
+  /** `lived`: for how many milliseconds it was ready, if it ever was. */
+  #fillAgain(place: Place, { id, how, lived }: { id?: string; how: string; lived: number | undefined }): void {
+    const { topology, log } = this.#options
+    const { deaths, wait } = afterDeath({ lived, before: place.deaths }, topology.processes.restart)
+    place.deaths = deaths
+    log[levelOf(how)]({ of: place.name, member: id, how, wait }, "process ended; another takes its place")
+    if (!this.#everReady && place.deaths >= vainStarts)
+      this.#started.reject(new Error(`${place.name} ended ${vainStarts} times before it was ready (${how})`))
+    else
+      setTimeout(() => {
+        if (!this.#ending) this.#fill(place)
+      }, wait)
   }
 
   /** A process that lives but does nothing any more would keep its place for ever, and its part of the connections. */
@@ -247,6 +263,9 @@ export class Processes {
     if (listens) worker.send(order, () => {}) // the end of a process is its own event
   }
 }
+
+/** Told to by a person's signal, or not. */
+const levelOf = (how: string): "info" | "error" => (how === "code 0" ? "info" : "error")
 
 /** Who goes on in a place. */
 const staying = ({ processes }: Place): Process | undefined => [...processes].find(({ ending }) => !ending)

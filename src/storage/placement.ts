@@ -94,6 +94,12 @@ export const placementStorage = (sql: Sql) => ({
     return rows.map(row => row.id)
   },
 
+  /** Every incarnation that is known to have died, of whichever role. */
+  async dead(): Promise<string[]> {
+    const rows = await sql<{ id: string }[]>`SELECT id FROM incarnations WHERE died_at IS NOT NULL`
+    return rows.map(row => row.id)
+  },
+
   /** Incarnations that died long ago, with their lanes. Nobody of theirs can be writing any more. */
   async forgetDead(): Promise<void> {
     await sql`
@@ -120,11 +126,20 @@ export const placementStorage = (sql: Sql) => ({
       RETURNING shards.shard, shards.owner, shards.epoch`
   },
 
-  /** The owner's own decision, after it has finished with the shards: they are the taker's from now on. */
-  async handOver(shards: readonly number[], owner: string, taker: string): Promise<ShardRow[]> {
+  /**
+   * The owner's own decision, after it has finished with the shards: they are the taker's from now on. Only at the epochs
+   * that the owner has seen: a statement that it has given up, and that is carried out late, changes nothing that came after.
+   */
+  async handOver(
+    seen: readonly Pick<ShardRow, "shard" | "epoch">[],
+    owner: string,
+    taker: string,
+  ): Promise<ShardRow[]> {
     return sql<ShardRow[]>`
-      UPDATE shards SET owner = CASE WHEN EXISTS (SELECT 1 FROM incarnations i WHERE i.id = ${taker} AND i.died_at IS NULL) THEN ${taker} END, epoch = epoch + 1
-      WHERE shard = ANY(${[...shards]}::smallint[]) AND owner = ${owner} RETURNING shard, owner, epoch`
+      UPDATE shards SET owner = CASE WHEN EXISTS (SELECT 1 FROM incarnations i WHERE i.id = ${taker} AND i.died_at IS NULL) THEN ${taker} END, epoch = shards.epoch + 1
+      FROM unnest(${seen.map(row => row.shard)}::smallint[], ${seen.map(row => row.epoch)}::bigint[]) AS seen (shard, epoch)
+      WHERE shards.shard = seen.shard AND shards.epoch = seen.epoch AND owner = ${owner}
+      RETURNING shards.shard, shards.owner, shards.epoch`
   },
 
   /** What the shards' former owners may not have published, in order; the newest row of a shard is always among it. */

@@ -326,7 +326,15 @@ const operation = fc.oneof(
   op("isDead", { worker: n }),
   op("living", {}),
   { arbitrary: op("take", { shards: numbersOfShards, taker: worker, off: fc.constantFrom(0, 0, 0, 1) }), weight: 3 },
-  { arbitrary: op("handOver", { shards: numbersOfShards, owner: worker, taker: worker }), weight: 2 },
+  {
+    arbitrary: op("handOver", {
+      shards: numbersOfShards,
+      owner: worker,
+      taker: worker,
+      off: fc.constantFrom(0, 0, 0, 1),
+    }),
+    weight: 2,
+  },
   op("shards", { shards: fc.option(numbersOfShards) }),
   op("outbox", { shards: numbersOfShards }),
   op("wasWritten", { shard: n, number: fc.integer({ min: 1, max: 5 }) }),
@@ -399,7 +407,13 @@ class Side {
           ),
         )
       case "handOver":
-        return sorted(await placement.handOver(op.shards, incarnation(op.owner), incarnation(op.taker)))
+        return sorted(
+          await placement.handOver(
+            op.shards.map(shard => ({ shard, epoch: this.#tables.shards.get(String(shard))!.epoch + op.off })),
+            incarnation(op.owner),
+            incarnation(op.taker),
+          ),
+        )
       case "shards":
         return sorted(await placement.shards(op.shards ?? undefined))
       case "outbox":

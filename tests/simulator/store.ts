@@ -894,6 +894,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             role === "web" && died_at !== null && died_at > tables.now() - 3_600_000 ? [id] : [],
           ),
         ),
+      dead: () =>
+        ask("placement.dead", () =>
+          [...incarnations.values()].flatMap(({ id, died_at }) => (died_at === null ? [] : [id])),
+        ),
       forgetDead: () =>
         ask("placement.forgetDead", () => {
           const owners = new Set([...shards.values()].map(({ owner }) => owner))
@@ -921,16 +925,16 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           return taken
         })
       },
-      handOver(given, owner, taker) {
-        const asked = [...new Set(given)]
+      handOver(seen, owner, taker) {
+        const asked = seen.map(({ shard, epoch }) => ({ shard, epoch }))
         return ask("placement.handOver", () => {
           const next = isLiving(taker) ? taker : null
           const handed: ShardRow[] = []
-          for (const shard of asked) {
+          for (const { shard, epoch } of asked) {
             const row = shards.get(String(shard))
-            if (row?.owner !== owner) continue
-            handed.push({ shard, owner: next, epoch: row.epoch + 1 })
-            shards.update(String(shard), { owner: next, epoch: row.epoch + 1 })
+            if (row?.epoch !== epoch || row.owner !== owner) continue
+            handed.push({ shard, owner: next, epoch: epoch + 1 })
+            shards.update(String(shard), { owner: next, epoch: epoch + 1 })
           }
           return handed
         })

@@ -47,7 +47,6 @@ export interface HostOptions {
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
   /** The same to another home: what comes of it nobody waits for. */
   readonly tellOnce: (tell: Tell) => void
-  readonly removeInterest: (shard: Shard, interests: readonly { home: Snowflake; worker: string }[]) => void
   /** What a user shows has changed, or to whom, and that is committed. */
   readonly presenceChanged: (user: Snowflake, regard: Regard | undefined) => void
   /** Where a file of a message may be read by whoever is told, for a day from `now`. */
@@ -374,6 +373,8 @@ export class Host {
     } finally {
       for (const shard of shards) shard.running--
     }
+    // Whoever has opened one of them meanwhile may have read who takes it before this was written.
+    if (shards.some(shard => this.#shards.get(shard.number) !== shard)) throw new Moved()
     return from
   }
 
@@ -381,10 +382,7 @@ export class Host {
   release(worker: string, number: number, homes: readonly Snowflake[]): boolean {
     const shard = this.#shards.get(number)
     if (!shard || shard.closing) return false
-    this.#options.removeInterest(
-      shard,
-      homes.filter(home => shard.removeInterest(home, worker)).map(home => ({ home, worker })),
-    )
+    if (homes.filter(home => shard.removeInterest(home, worker)).length > 0) this.#options.outbox().saveSoon(shard)
     return true
   }
 

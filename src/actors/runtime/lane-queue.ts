@@ -50,8 +50,8 @@ export interface LaneQueueOptions {
   /** Whether a row was written, asked after an outcome that nobody knew. */
   readonly wasWritten: (shard: number, number: number) => Promise<boolean>
   readonly dropHome: (home: Home) => void
-  /** Some shard of this worker is another's: who owns what has to be looked at. */
-  readonly onDisowned: () => void
+  /** One of these shards has a row that was not written here: who owns it has to be looked at. */
+  readonly onDisowned: (shards: readonly Shard[]) => void
   /** The worker was declared dead: it must end. */
   readonly onFenced: () => void
   readonly clock: Clock
@@ -102,7 +102,9 @@ export class LaneQueue {
   /** Nothing is committed from here on. */
   end(): void {
     this.#over = true
-    for (const waiting of this.#waiting.splice(0)) waiting.reject(unavailable("worker is ending"))
+    for (const waiting of this.#waiting.splice(0))
+      // Nothing of it was tried: where its shard has been given up before, it goes on to the next owner.
+      waiting.reject(isDecided(waiting) && waiting.home.dropped ? new Again() : unavailable("worker is ending"))
   }
 
   async #run(): Promise<void> {
@@ -193,7 +195,7 @@ export class LaneQueue {
     error: unknown,
   ): Promise<void> {
     if (error instanceof Fenced) return this.#fenced(batch)
-    // A row of ours with a number that is taken: somebody else owns the shard.
+    // A row of ours with a number that is taken: somebody else has written, who owns the shard or did.
     if (isDataError(error) && error.constraint_name === "outbox_pkey") return this.#disowned(batch, turns)
     if (isDataError(error)) return this.#split(batch, turns, error)
     return this.#unknown(batch, turns, outbox, rows, error)
@@ -207,11 +209,15 @@ export class LaneQueue {
     onFenced()
   }
 
-  #disowned(batch: readonly Waiting[], turns: readonly Decided[]): void {
+  #disowned(batch: readonly Waiting[], turns: readonly Decided[]): Promise<void> | undefined {
     this.#options.metrics.lanes.refusedWrites.inc()
-    for (const { home } of turns) this.#options.dropHome(home)
-    for (const waiting of batch) waiting.reject(unavailable("shard is owned elsewhere"))
-    this.#options.onDisowned()
+    for (const turn of turns) {
+      this.#options.dropHome(turn.home)
+      turn.reject(unavailable("shard is owned elsewhere"))
+    }
+    this.#options.onDisowned([...new Set(turns.map(({ shard }) => shard))])
+    const barriers = batch.filter(isBarrier)
+    return barriers.length > 0 ? this.#commit(barriers) : undefined
   }
 
   /** G2: halves until the guilty turn stands alone. */

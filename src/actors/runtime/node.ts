@@ -36,7 +36,6 @@ import { Outbox } from "./outbox.ts"
 import { Presences, type PresenceTiming } from "./presences.ts"
 import { Router } from "./router.ts"
 import { ShardKeeper } from "./shard-keeper.ts"
-import type { Shard } from "./shard.ts"
 import { TemporaryMembers } from "./temporary-members.ts"
 
 export interface NodeTopology {
@@ -178,17 +177,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   let lane: LaneQueue | undefined
   let commits: Lane | undefined
   let watching: Timer | undefined
-  /** Until it is done or the shard another's: an interest that was left over would keep its user online for ever. */
-  const removeInterest = async (shard: Shard, list: readonly Pick<Interest, "home" | "worker">[]): Promise<void> => {
-    const isGone = ({ home, worker }: Pick<Interest, "home" | "worker">) => !shard.interests.get(home)?.has(worker)
-    while (host.shard(shard.number) === shard)
-      try {
-        return await interests.remove(shard, list.filter(isGone))
-      } catch (error) {
-        trouble("log")(error)
-        await clock.sleep(500)
-      }
-  }
+  let tidying: Timer | undefined
   const mints = new Mints(clock)
   const host: Host = new Host({
     actors: [serverActor, channelActor, directActor, userActor] as never,
@@ -202,9 +191,6 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     tellOnce: tell => {
       router.tellOnce(tell).catch((error: unknown) => log.debug({ err: error, command: tell.command }, "not told"))
     },
-    removeInterest: (shard, list) => {
-      removeInterest(shard, list).catch(trouble("log"))
-    },
     presenceChanged: (user, regard) => presences.changed(user, regard),
     signedPath: options.signedPath,
     serving: () => membership.serving,
@@ -216,6 +202,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   const outbox: Outbox = new Outbox({
     logs,
     saveInterests: (shard, list) => interests.add(shard, list),
+    removeInterests: (shard, list) => interests.remove(shard, list),
     replaceInterests: (shard, list) => interests.replace(shard, list),
     shards: () => host.shards.values(),
     dropInterest: (shard, worker) => keeper.dropInterest(shard, worker),
@@ -252,6 +239,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     askTimeout: topology.bus.askTimeout,
     newShard: options.newShard ?? (() => directory.shards[randomInt(directory.shards.length)]!),
     isDead: worker => membership.isDead(worker),
+    onMissing: shard => keeper.seek(shard),
     wasSeen: tell => storage.tells.wasSeen(tell),
     clock,
     metrics,
@@ -266,7 +254,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     forget: (shard, users) => announced.remove(shard, users),
     replace: (shard, users) => announced.replace(shard, users),
     serving: () => membership.serving,
-    isDead: worker => membership.isDead(worker),
+    isDead: worker => membership.isDead(worker) || keeper.isMourned(worker),
     onGone: users => temporaryMembers.gone(users),
     onBack: user => temporaryMembers.back(user),
     isBeingRemoved: user => temporaryMembers.isPending(user),
@@ -289,6 +277,9 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
   })
   /** Where workers made their logs anew: what was true once stays so. */
   const realLogs = new Map<string, string>()
+  const dropLogs = async (workers: readonly string[]) => {
+    for (const worker of workers) await logs.drop(worker)
+  }
   const others = () => membership.members().filter(member => member.id !== self.id)
   const announce = (rows: readonly ShardOwner[]) => {
     for (const member of others()) bus.notify(member.id, "owners", rows)
@@ -322,7 +313,7 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     loadInterests: shards => interests.load(shards),
     replaceInterests: (shard, list) => interests.replace(shard, list),
     askInterests: async shards => (await Promise.all(webWorkers().map(id => askInterests(id, shards)))).flat(),
-    removeInterest,
+    removeInterest: async shard => outbox.saveSoon(shard),
     loadPresences: shards => announced.load(shards),
     replacePresences: (shard, users) => announced.replace(shard, users),
     opened: shard => presences.adopt(shard),
@@ -434,14 +425,15 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
         bounds: topology.actors,
         wasWritten: (shard, number) => storage.placement.wasWritten(shard, number),
         dropHome: home => host.drop(home),
-        onDisowned: () => {
-          keeper.balance().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
+        onDisowned: shards => {
+          keeper.reopen(shards).catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
         },
         onFenced: () => over("declared dead"),
         clock,
         log,
         metrics,
       })
+      onNewReplication(sending, () => bus.doubt())
       onNewReplication(appending, () => {
         outbox.doubt()
         presences.doubt()
@@ -463,6 +455,11 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       const bound = await storage.deliveries.takeBound(self.id)
       if (bound !== undefined) mints.beginAfter(bound)
       await keeper.start()
+      // Of those that died when nobody was left to see it; by then nobody can come back for their logs.
+      const dead = await storage.placement.dead()
+      tidying = clock.after(topology.resumeWindow, () => {
+        dropLogs(dead).catch(trouble("log"))
+      })
     },
     check() {
       if (!membership.serving) throw new Error("not renewed in time")
@@ -474,11 +471,14 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
       keeper.stop()
       presences.stop()
       temporaryMembers.stop()
+      // Whoever asks from elsewhere goes on to the next owner.
+      for (const shard of host.shards.values()) host.removeShard(shard)
       lane?.end()
       outbox.stop()
       router.stop()
       host.stop()
       watching?.stop()
+      tidying?.stop()
       await membership.leave().catch(() => {})
       // Only what PostgreSQL knows as dead may be called so: its shards could not be taken otherwise.
       const dead = await storage.placement.declareDead(self.id).then(

@@ -38,6 +38,10 @@ export interface SentTell {
 export interface OutboxOptions {
   readonly logs: LogAppends
   readonly saveInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
+  readonly removeInterests: (
+    shard: OwnedShard,
+    interests: readonly Pick<Interest, "home" | "worker">[],
+  ) => Promise<void>
   /** All of a shard's interests, whatever was saved before. */
   readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** The shards of this worker. */
@@ -92,6 +96,8 @@ export class Outbox implements Publisher {
   #running = false
   /** Redis may have lost what it was sent last. */
   #isInDoubt = false
+  /** Interest is to be saved though nothing is published. */
+  #isSaveDue = false
   #stopped = false
   #unconfirmed = 0
   /** With when that was by the clock, and by the time in which Redis was well. */
@@ -161,7 +167,7 @@ export class Outbox implements Publisher {
 
   async #run(): Promise<void> {
     try {
-      while ((this.#waiting.length > 0 || this.#isInDoubt) && !this.#stopped) {
+      while ((this.#waiting.length > 0 || this.#isSaveDue || this.#isInDoubt) && !this.#stopped) {
         if (this.#isInDoubt) {
           this.#isInDoubt = false
           await this.#sendAgain()
@@ -170,6 +176,7 @@ export class Outbox implements Publisher {
         // What was committed while the last flush was out goes together.
         const flushes = this.#waiting
         this.#waiting = []
+        this.#isSaveDue = false
         const rows = flushes.flatMap(flush => flush.rows)
         await this.#flush(rows)
         for (const flush of flushes) flush.published()
@@ -187,6 +194,7 @@ export class Outbox implements Publisher {
     const owned = [...shards()]
     await this.#forMany(owned, shard => {
       shard.takeUnsaved()
+      shard.takeRemoved()
       return replaceInterests(shard, shard.allInterests())
     })
     const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
@@ -256,11 +264,22 @@ export class Outbox implements Publisher {
     this.#touched.add(shard)
   }
 
+  /** The same, and nobody waits for it. */
+  saveSoon(shard: Shard): void {
+    this.touch(shard)
+    this.#isSaveDue = true
+    this.#start()
+  }
+
   async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
+    const { saveInterests, removeInterests } = this.#options
     const unsaved = [...shards]
-      .map(shard => ({ shard, list: shard.takeUnsaved() }))
-      .filter(({ list }) => list.length > 0)
-    await this.#forMany(unsaved, ({ shard, list }) => this.#options.saveInterests(shard, list))
+      .map(shard => ({ shard, removed: shard.takeRemoved(), list: shard.takeUnsaved() }))
+      .filter(({ removed, list }) => removed.length + list.length > 0)
+    await this.#forMany(unsaved, async ({ shard, removed, list }) => {
+      if (removed.length > 0) await removeInterests(shard, removed)
+      if (list.length > 0) await saveInterests(shard, list)
+    })
   }
 
   /** Together, so that many shards cost one round trip, and while Redis is away one attempt is made and one line written. */

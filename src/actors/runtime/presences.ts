@@ -75,13 +75,13 @@ interface Found {
 }
 type SeenWire = readonly [status: Seen["status"], custom_status: string | null, custom_emoji: string | null]
 
-/** A change on its way, by how many owners it has been given who were not. */
+/** A change on its way, and how often it could not be sent, or was given to an owner who was none. */
 interface Spread {
   readonly attempt: number
   readonly changes: readonly PresenceChange[]
 }
 
-/** Users looked at in one go; shards written at once; changes that wait for an owner; how often, and how far apart, an owner is looked for. */
+/** Users looked at in one go; shards written at once; changes that wait to be sent again; how often, and how far apart, that is tried. */
 const batch = 500
 const savedTogether = 128
 const mostWaiting = 10_000
@@ -113,8 +113,8 @@ interface Change {
  * of his sessions lives or may still be resumed. Whenever that, or what he chose to show, may have changed, he is looked at:
  * what others should see against what they were told. It keeps:
  *   S1  Nobody is told anything that is not written down beside the shard: its next owner knows what to take back.
- *   S2  What may have been lost with a worker is said again: by the owner when it hears of the death, by the next owner where
- *       it was the owner who died.
+ *   S2  What may have been lost with a worker, or with a Redis, is said again: by the owner when it hears of it, by the next
+ *       owner where it was the owner who died.
  *   S3  Who moves from one worker to another is not seen to go.
  */
 export class Presences {
@@ -130,6 +130,7 @@ export class Presences {
   /** Who is to hear of somebody, or see him no more, whatever the rest were told. */
   readonly #regards = new Map<Snowflake, Map<Snowflake, Regard>>()
   #timer: Timer | undefined
+  #timerAt = 0
   #isLooking = false
   /** Who is being looked at. */
   #looking: ReadonlySet<Snowflake> = new Set()
@@ -177,8 +178,9 @@ export class Presences {
     }
   }
 
-  /** Redis may have lost what was written last: all of it is written again. */
+  /** Redis may have lost what was written last, and what was on its way: all of it is written again, and said again. */
   doubt(): void {
+    this.noteDeath()
     this.#rewrite(new Set(this.#options.host.shards.values())).catch((error: unknown) =>
       this.#options.log.error({ err: error }, "presence fault"),
     )
@@ -298,10 +300,15 @@ export class Presences {
   }
 
   #schedule(): void {
-    if (this.#timer || this.#isLooking || this.#stopped || this.#due.size + this.#told.size === 0) return
+    if (this.#isLooking || this.#stopped || this.#due.size + this.#told.size === 0) return
     const { clock, timing } = this.#options
     const gatherFor = this.#isMore ? 0 : timing.flushEvery
-    this.#timer = clock.after(this.#due.size > 0 ? gatherFor : timing.settleAfter / 4, () => {
+    const wait = this.#due.size > 0 ? gatherFor : timing.settleAfter / 4
+    const at = clock.monotonic() + wait
+    if (this.#timer && this.#timerAt <= at) return
+    this.#timer?.stop()
+    this.#timerAt = at
+    this.#timer = clock.after(wait, () => {
       this.#timer = undefined
       this.#isLooking = true
       this.#lookAtAll()
@@ -502,11 +509,16 @@ export class Presences {
     for (const [owner, mine] of byOwner)
       if (owner === undefined) this.#spreadLater(mine, attempt)
       else if (owner === self) this.#toWorkers(mine, attempt)
-      else this.#portion(mine, changes => bus.notify(owner, "presence", { changes, attempt } satisfies Spread))
+      else
+        this.#portion(mine, changes =>
+          bus.notify(owner, "presence", { changes, attempt } satisfies Spread, () =>
+            this.#spreadLater(changes, attempt),
+          ),
+        )
   }
 
   #toWorkers(changes: readonly PresenceChange[], attempt: number): void {
-    const { self, host, bus, deliver } = this.#options
+    const { self, host, deliver } = this.#options
     const byWorker = new Map<string, PresenceChange[]>()
     const notHere: PresenceChange[] = []
     for (const change of changes) {
@@ -522,8 +534,17 @@ export class Presences {
     }
     for (const [worker, mine] of byWorker)
       if (worker === self) deliver(mine)
-      else this.#portion(mine, changes => bus.notify(worker, "presences", changes))
+      else this.#toWorker(worker, mine, attempt)
     if (notHere.length > 0) this.#spreadLater(notHere, attempt)
+  }
+
+  #toWorker(worker: string, changes: readonly PresenceChange[], attempt: number): void {
+    const { bus, isDead } = this.#options
+    this.#portion(changes, changes =>
+      bus.notify(worker, "presences", changes, () => {
+        if (!isDead(worker)) this.#later(changes, attempt, again => this.#toWorker(worker, changes, again))
+      }),
+    )
   }
 
   /** What goes to a worker in one turn of the loop is one message. */
@@ -539,8 +560,12 @@ export class Presences {
     if (later.length > 0) this.#options.clock.soon(next)
   }
 
-  /** The homes are on their way to another owner. */
+  /** The homes are on their way to another owner, or their owner could not be reached. */
   #spreadLater(changes: readonly PresenceChange[], attempt: number): void {
+    this.#later(changes, attempt, again => this.#spread(changes, again))
+  }
+
+  #later(changes: readonly PresenceChange[], attempt: number, act: (attempt: number) => void): void {
     const { clock, metrics } = this.#options
     if (attempt >= mostAttempts || this.#waiting + changes.length > mostWaiting || this.#stopped) {
       metrics.presence.shed.inc(changes.length)
@@ -549,7 +574,7 @@ export class Presences {
     this.#waiting += changes.length
     clock.after(lookAgainAfter, () => {
       this.#waiting -= changes.length
-      if (!this.#stopped) this.#spread(changes, attempt + 1)
+      if (!this.#stopped) act(attempt + 1)
     })
   }
 

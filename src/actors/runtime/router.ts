@@ -26,6 +26,8 @@ export interface RouterOptions {
   /** Where a new home is to live: any shard, at random. */
   readonly newShard: () => number
   readonly isDead: (worker: string) => boolean
+  /** Somebody asks here for a shard that is not here. */
+  readonly onMissing: (shard: number) => void
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
   readonly clock: Clock
   readonly metrics: Metrics
@@ -39,21 +41,26 @@ export class Router {
   readonly #options: RouterOptions
   readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
   readonly #sweeper: Timer
+  #stopped = false
 
   constructor(options: RouterOptions) {
     this.#options = options
     const { bus, host, clock } = options
     bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeout) =>
-      host.perform({ ...message, id: message.id, requestId, deadline: clock.monotonic() + timeout }, message.shard),
+      this.#here(message.shard, () =>
+        host.perform({ ...message, id: message.id, requestId, deadline: clock.monotonic() + timeout }, message.shard),
+      ),
     )
     bus.handle<SentTell, true>("tell", async tell => {
-      await this.#receive(tell)
+      await this.#here(shardOf(tell.id), () => this.#receive(tell))
       return true
     })
-    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", ({ homes }, from) =>
-      host.register(from, homes),
+    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", async ({ homes }, from) =>
+      homes.length === 1 ? this.#here(homes[0]![0], () => host.register(from, homes)) : host.register(from, homes),
     )
-    bus.handle<{ home: Snowflake }, string[]>("workersOf", async ({ home }) => host.workersOf(home))
+    bus.handle<{ home: Snowflake }, string[]>("workersOf", ({ home }) =>
+      this.#here(shardOf(home), async () => host.workersOf(home)),
+    )
     bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => {
       host.release(from, shard, homes)
     })
@@ -61,6 +68,7 @@ export class Router {
   }
 
   stop(): void {
+    this.#stopped = true
     this.#sweeper.stop()
   }
 
@@ -177,6 +185,7 @@ export class Router {
   ): Promise<T> {
     const { directory, self, clock, metrics } = this.#options
     for (;;) {
+      if (this.#stopped) throw unavailable("worker is ending")
       const left = deadline - clock.monotonic()
       if (left <= 0) throw unavailable("no owner")
       const owner = directory.ownerOf(shard)
@@ -188,7 +197,7 @@ export class Router {
       }
       const startedAt = clock.monotonic()
       try {
-        if (owner === self) return await way.here()
+        if (owner === self) return await this.#here(shard, way.here)
         const reply = await way.there(owner, left)
         metrics.bus.asks.answered.inc()
         metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
@@ -200,6 +209,15 @@ export class Router {
         await directory.changed(Math.min(25, Math.max(left, 1)))
         if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
       }
+    }
+  }
+
+  async #here<T>(shard: number, action: () => Promise<T>): Promise<T> {
+    try {
+      return await action()
+    } catch (error) {
+      if (error instanceof Moved && !this.#options.host.shard(shard)) this.#options.onMissing(shard)
+      throw error
     }
   }
 

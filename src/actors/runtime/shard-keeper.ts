@@ -22,7 +22,11 @@ export interface ShardKeeperOptions {
   readonly store: {
     readonly shards: (only?: readonly number[]) => Promise<readonly ShardOwner[]>
     readonly take: (seen: readonly ShardOwner[], taker: string) => Promise<readonly ShardOwner[]>
-    readonly handOver: (shards: readonly number[], owner: string, taker: string) => Promise<readonly ShardOwner[]>
+    readonly handOver: (
+      seen: readonly Pick<ShardOwner, "shard" | "epoch">[],
+      owner: string,
+      taker: string,
+    ) => Promise<readonly ShardOwner[]>
     readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
   }
   /** What Redis knows of some shards, and whether that is everything. */
@@ -58,6 +62,10 @@ export interface ShardKeeperOptions {
 
 /** Milliseconds that a taker is given to open what it was handed, before it is handed more. */
 const takerPatience = 500
+/** Milliseconds for which a worker that leaves tries again to give away what it still has. */
+const leavePatience = 3_000
+/** Milliseconds between two looks for shards that are asked for here and are not here. */
+const seekEvery = 100
 
 /**
  * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
@@ -66,12 +74,19 @@ const takerPatience = 500
  *   K3  A shard is handed over with nothing of it unfinished.
  *   K4  Where nobody knows any more what a dead worker took, its log is told that it lacks it.
  *   K5  A worker that leaves keeps nothing: what it is given after all it passes on.
+ *   K6  After a hand-over of which nobody knows whether it happened, it can happen no more when anybody opens the shard.
  */
 export class ShardKeeper {
   readonly #options: ShardKeeperOptions
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #leaving = false
+  /** Whoever could give something back has heard of the leaving. */
+  #isAnnounced = false
+  #stopped = false
+  /** Shards that somebody has asked for here, and that are not here. */
+  readonly #sought = new Set<number>()
+  #isSeeking = false
   /** Something has changed since the map of owners was last read. */
   #look = true
   #lookedAt = -Infinity
@@ -91,6 +106,7 @@ export class ShardKeeper {
   }
 
   stop(): void {
+    this.#stopped = true
     this.#timer?.stop()
   }
 
@@ -107,21 +123,80 @@ export class ShardKeeper {
     return this.#round
   }
 
-  /** Gives everything away, to whoever should have it without this worker, and until `stop` whatever it is still given. */
-  async leave(): Promise<void> {
-    this.#leaving = true
+  /** A round that is under way may have read what is no longer so: it is waited for. */
+  async #balanceAnew(): Promise<void> {
     await this.#round?.catch(() => {})
-    await this.#options.announceLeaving()
-    await this.#giveAway()
+    await this.balance()
   }
 
-  /** Somebody's notice: shards are ours now, or another's. */
+  /** Gives everything away, to whoever should have it without this worker, and until `stop` whatever it is still given. */
+  async leave(): Promise<void> {
+    const { self, host, announceLeaving, places, clock, log } = this.#options
+    this.#leaving = true
+    const until = clock.monotonic() + leavePatience
+    await this.#round?.catch(() => {})
+    for (;;) {
+      try {
+        if (!this.#isAnnounced) await announceLeaving()
+        this.#isAnnounced = true
+        await this.#again()
+        if (this.#stopped || host.shards.size === 0 || places().every(({ id }) => id === self.id)) return
+      } catch (error) {
+        if (clock.monotonic() >= until) throw error
+        log.debug({ err: error }, "leaving is tried again")
+      }
+      if (clock.monotonic() >= until) throw new Error(`${host.shards.size} shards are left`)
+      await clock.sleep(100)
+    }
+  }
+
+  /** Somebody's notice: shards are ours now, or another's, or nobody's, because whom they were given to is dead. */
   noteOwners(rows: readonly ShardOwner[]): void {
-    this.#options.directory.learn(rows)
-    if (rows.some(row => row.owner === this.#options.self.id && !this.#options.host.shard(row.shard)))
-      this.balance()
-        .then(() => this.balance())
-        .catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed"))
+    const { directory, self, host, log } = this.#options
+    directory.learn(rows)
+    if (rows.some(row => row.owner === null || (row.owner === self.id && !host.shard(row.shard))))
+      this.#balanceAnew().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
+  }
+
+  /**
+   * Somebody asks here for a shard that is not here: it may have been given to this worker, and the notice have been lost.
+   * However many ask, it is looked for them all at once, and not too often.
+   */
+  seek(shard: number): void {
+    this.#sought.add(shard)
+    if (this.#isSeeking) return
+    this.#isSeeking = true
+    this.#seek()
+      .finally(() => (this.#isSeeking = false))
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, "shards not looked for"))
+  }
+
+  async #seek(): Promise<void> {
+    const { directory, store, self, host, clock, log } = this.#options
+    while (this.#sought.size > 0 && !this.#stopped) {
+      const shards = [...this.#sought].filter(shard => !host.shard(shard))
+      this.#sought.clear()
+      try {
+        if (shards.length > 0) directory.learn(await store.shards(shards))
+        if (shards.some(shard => directory.ownerOf(shard) === self.id && !host.shard(shard))) await this.#balanceAnew()
+      } catch (error) {
+        log.debug({ err: error }, "shards not looked for")
+      }
+      await clock.sleep(seekEvery)
+    }
+  }
+
+  /**
+   * PostgreSQL has a row of one of these shards that was not written here. If they are another's, they are let go; if they
+   * are ours nevertheless, they are opened anew, and go on after that row.
+   */
+  async reopen(shards: readonly Shard[]): Promise<void> {
+    const { host } = this.#options
+    for (const shard of shards) shard.closing = true
+    // What was committed before stands in the logs, and who takes it in Redis, before both are read.
+    await host.barrier().catch(() => {})
+    for (const shard of shards) host.removeShard(shard)
+    await this.#balanceAnew()
   }
 
   /** The interest of a dead worker, and its log, live for the resume window and go together. */
@@ -150,7 +225,7 @@ export class ShardKeeper {
 
   async #balance(): Promise<void> {
     this.#forgetTheDead()
-    if (this.#leaving) return this.#passOn()
+    if (this.#leaving) return this.#isAnnounced ? this.#depart() : undefined
     if (!this.#look && this.#options.clock.monotonic() - this.#lookedAt < 5_000) return
     this.#look = false
     this.#lookedAt = this.#options.clock.monotonic()
@@ -319,19 +394,33 @@ export class ShardKeeper {
     }
   }
 
-  /** K5. What a worker gave that does not know yet that this one leaves: it was never opened here, so there is nothing to finish. */
+  /** K5 */
+  async #depart(): Promise<void> {
+    await this.#passOn()
+    await this.#giveAway()
+  }
+
+  /** What a worker gave that does not know yet that this one leaves: it is not open here, so there is nothing to finish. */
   async #passOn(): Promise<void> {
-    const { self, directory, host, store, announce } = this.#options
+    const { self, directory, host, store } = this.#options
     const places = this.#options.places().filter(({ id }) => id !== self.id)
     if (places.length === 0) return
-    const given = (await directory.loadAll()).filter(({ shard, owner }) => owner === self.id && !host.shard(shard))
+    const all = await directory.loadAll()
+    this.#letGo(all)
+    const given = all.filter(({ shard, owner }) => owner === self.id && !host.shard(shard))
     for (const { id } of places) {
-      const shards = given.flatMap(({ shard }) => (wantedPlace(shard, places)!.id === id ? [shard] : []))
-      if (shards.length === 0) continue
-      const rows = await store.handOver(shards, self.id, id)
-      directory.learn(rows)
-      announce(rows)
+      const shards = given.filter(({ shard }) => wantedPlace(shard, places)!.id === id)
+      if (shards.length > 0) this.#tell(await store.handOver(shards, self.id, id))
     }
+  }
+
+  /** Everybody, and here. */
+  #tell(rows: readonly ShardOwner[]): void {
+    const { directory, announce } = this.#options
+    directory.learn(rows)
+    if (rows.length > 0) announce(rows)
+    // Whom they were given to is dead; whoever should have them instead may be this worker.
+    if (rows.some(({ owner }) => owner === null)) this.#look = true
   }
 
   async #isServed(shard: number): Promise<boolean> {
@@ -343,38 +432,48 @@ export class ShardKeeper {
 
   /** K3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
   async #handOver(numbers: readonly number[], taker: string): Promise<void> {
-    const { host, store, self, directory, announce, metrics, log } = this.#options
+    const { host, store, self, metrics, log } = this.#options
     const shards = numbers.flatMap(number => host.shard(number) ?? [])
+    if (shards.length === 0) return
     // Commands that still load facts find this at their turn and go to the taker; what was decided is ahead of the barrier.
     for (const shard of shards) shard.closing = true
-    let rows: readonly ShardOwner[]
     try {
       await host.barrier()
-      rows = await store.handOver(numbers, self.id, taker)
     } catch (error) {
-      await this.#learnOutcome(shards)
+      for (const shard of shards) shard.closing = host.shard(shard.number) !== shard
+      throw error
+    }
+    let rows: readonly ShardOwner[]
+    try {
+      rows = await store.handOver(shards.map(seenOf), self.id, taker)
+    } catch (error) {
+      const ours = await this.#settle(shards)
+      if (ours.length > 0 && !this.#leaving) await this.#open(ours)
       throw error
     }
     for (const shard of shards) host.removeShard(shard)
-    directory.learn(rows)
-    announce(rows)
+    this.#tell(rows)
+    if (rows.length < shards.length) this.#look = true
     metrics.shards.handOvers.out.inc(rows.length)
     log.debug({ shards: rows.length, taker }, "shards handed over")
   }
 
-  /** A hand-over that failed may have happened: the shards stay closed until PostgreSQL has said whose they are. */
-  async #learnOutcome(shards: readonly Shard[]): Promise<void> {
-    const { store, self, clock } = this.#options
+  /**
+   * K6. A hand-over that failed may have happened, or happen yet: with the epoch raised it finds nothing any more.
+   * @returns those that are this worker's
+   */
+  async #settle(shards: readonly Shard[]): Promise<readonly ShardOwner[]> {
+    const { store, self, host, clock } = this.#options
     for (let attempt = 0; ; attempt++) {
       try {
-        const rows = await store.shards(shards.map(shard => shard.number))
-        this.#letGo(rows)
-        for (const row of rows) {
-          const shard = this.#options.host.shard(row.shard)
-          if (shard && row.owner === self.id && row.epoch === shard.epoch) shard.closing = false
-        }
-        return
-      } catch {
+        await store.handOver(shards.map(seenOf), self.id, self.id)
+        const rows = await store.shards(shards.map(({ number }) => number))
+        // Nothing of them is unfinished, and what was here has the epoch of before.
+        for (const shard of shards) host.removeShard(shard)
+        this.#tell(rows)
+        return rows.filter(({ owner }) => owner === self.id)
+      } catch (error) {
+        if (this.#stopped) throw error
         await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
       }
     }
@@ -398,3 +497,5 @@ export class ShardKeeper {
     }
   }
 }
+
+const seenOf = ({ number, epoch }: Shard) => ({ shard: number, epoch })

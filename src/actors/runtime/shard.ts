@@ -53,6 +53,7 @@ export class Shard {
   #lastRow: number
   #committedRow: number
   #unsaved: Interest[] = []
+  #removed: Pick<Interest, "home" | "worker">[] = []
 
   constructor(inheritance: ShardInheritance) {
     this.number = inheritance.number
@@ -127,6 +128,7 @@ export class Shard {
     const workers = this.interests.get(home)
     if (!workers?.delete(worker)) return false
     this.#unsaved = this.#unsaved.filter(interest => interest.home !== home || interest.worker !== worker)
+    this.#removed.push({ home, worker })
     if (workers.size > 0) return true
     this.interests.delete(home)
     this.onTaken(home)
@@ -139,6 +141,14 @@ export class Shard {
     const unsaved = this.#unsaved
     this.#unsaved = []
     return unsaved
+  }
+
+  /** Interest that Redis may still know. What is unsaved may have come after it. */
+  takeRemoved(): Pick<Interest, "home" | "worker">[] {
+    if (this.#removed.length === 0) return this.#removed
+    const removed = this.#removed
+    this.#removed = []
+    return removed
   }
 
   allInterests(): Interest[] {
