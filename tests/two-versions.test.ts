@@ -1,4 +1,6 @@
 /** A server upgrade: this version and the one before work side by side on one PostgreSQL and one Redis, then the old one goes. */
+import { GatewayError } from "../client/gateway.ts"
+import { closeCodes } from "../src/contract/gateway-codes.ts"
 import { wantedPlace } from "../src/domain/placement.ts"
 import { addEveryShard } from "./kit/database.ts"
 import { expect, test } from "./kit/test.ts"
@@ -71,8 +73,17 @@ test(
       for (const inbox of newClients) inbox.rest()
       const heardFrom = [...oldClients, ...newClients]
       const sessions = watch(heardFrom)
+      /** Also where it is told to try again later. */
+      const goTo = async (inbox: Listener, url: string): Promise<void> => {
+        try {
+          await inbox.reconnect(url)
+        } catch (error) {
+          if (!(error instanceof GatewayError) || error.code !== closeCodes.try_again_later.code) throw error
+          return goTo(inbox, url)
+        }
+      }
       const move = (inboxes: readonly Listener[], to: Processes) =>
-        Promise.all(inboxes.map(inbox => inbox.reconnect(to.url)))
+        Promise.all(inboxes.map(inbox => goTo(inbox, to.url)))
       await move(oldClients.slice(0, 2), fresh)
       await move(newClients.slice(0, 2), old)
       await sending.goesOn()
