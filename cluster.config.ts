@@ -123,10 +123,9 @@ export const clusterConfig = {
     share: 0.04,
     mostBehind: 600_000,
     /**
-     * New rows are sorted into the indexes after so many of a worker, or so long after the first: until then every search goes through
-     * them one by one. More at once are cheaper to sort.
+     * So long after the first new row all of them are sorted into the indexes, unless much is sent: until then every search goes through
+     * them one by one.
      */
-    sortAfter: 500,
     sortEvery: 5_000,
     /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
     few: 2_000,

@@ -17,8 +17,7 @@ export interface SearchIndexBounds {
   readonly share: number
   /** After so many milliseconds of not having caught up it takes all the time that it needs: the index is never behind by much more. */
   readonly mostBehind: number
-  /** After so many rows, or after so many milliseconds if there are any, new ones are sorted into the indexes. */
-  readonly sortAfter: number
+  /** So many milliseconds after the first new row all of them are sorted into the indexes, unless much is sent. */
   readonly sortEvery: number
 }
 
@@ -63,6 +62,8 @@ export class SearchIndex {
   #unsorted = 0
   #unsortedSince = 0
   #maySort = true
+  /** Little is sent. */
+  #isQuiet = true
 
   constructor(options: {
     storage: SearchIndexStorage
@@ -144,6 +145,7 @@ export class SearchIndex {
   async #run(): Promise<void> {
     const { gatherFor, batch, waiting, share, mostBehind } = this.#bounds
     this.#caughtUpAt = this.#clock.monotonic()
+    this.#isQuiet = this.#added < batch / 10
     for (let failures = 0; !this.#stopped && (this.#waiting.size > 0 || this.#hasBacklog || this.#isSortingDue);) {
       if (this.#waiting.size < batch) await this.#pause(gatherFor)
       const began = this.#clock.monotonic()
@@ -161,18 +163,18 @@ export class SearchIndex {
       const now = this.#clock.monotonic()
       if (this.#waiting.size < batch && !this.#hasBacklog) this.#caughtUpAt = now
       // Sending comes first: the database gets its time back, less of it the longer the index is behind, and when nothing is sent.
-      const isQuiet = this.#added < batch / 10
+      this.#isQuiet = this.#added < batch / 10
       this.#added = 0
-      const part = Math.max(share, isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / mostBehind)
+      const part = Math.max(share, this.#isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / mostBehind)
       if (part < 1) await this.#pause(Math.min((now - began) * (1 / part - 1), 5_000))
     }
     this.#sortLater()
   }
 
   get #isSortingDue(): boolean {
-    const { sortAfter, sortEvery } = this.#bounds
-    if (this.#unsorted === 0 || !this.#maySort) return false
-    return this.#unsorted >= sortAfter || this.#clock.monotonic() - this.#unsortedSince >= sortEvery
+    // It writes much, and whoever sends would wait for that.
+    if (this.#unsorted === 0 || !this.#maySort || !this.#isQuiet) return false
+    return this.#clock.monotonic() - this.#unsortedSince >= this.#bounds.sortEvery
   }
 
   /** When nothing else is to be done. */
