@@ -8,6 +8,12 @@ export interface AccessRules {
   readonly roles: ReadonlyMap<Snowflake, { readonly permissions: ReadonlySet<Permission> }>
 }
 
+/** Roles as rows tell of them. */
+export const grantsOf = (
+  roles: readonly { readonly id: Snowflake; readonly permissions: readonly Permission[] }[],
+): Map<Snowflake, { permissions: ReadonlySet<Permission> }> =>
+  new Map(roles.map(({ id, permissions }) => [id, { permissions: new Set(permissions) }]))
+
 /** A member as far as permissions go: assigned roles without `@everyone`. Roles that are gone count for nothing. */
 export interface Holder {
   readonly user_id: Snowflake

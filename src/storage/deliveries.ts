@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
-import type { AccessRules, Override } from "../domain/permissions.ts"
+import { grantsOf, type AccessRules, type Override } from "../domain/permissions.ts"
 import { compareIds, epochMs } from "../domain/snowflake.ts"
 import type { Sql } from "./database.ts"
 import { column } from "./write.ts"
@@ -101,7 +101,7 @@ export const deliveriesStorage = (sql: Sql) => ({
       const server = {
         id,
         owner_id,
-        roles: new Map(roles.map(role => [role.id, { permissions: new Set(role.permissions) }])),
+        roles: grantsOf(roles),
       }
       for (const channel of channels) rules.set(channel.id, { server, overrides: channel.overrides })
     }

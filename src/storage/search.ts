@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { AccessRules, Override } from "../domain/permissions.ts"
+import { grantsOf, type AccessRules, type Override } from "../domain/permissions.ts"
 import type { SearchSource } from "../domain/search-text.ts"
 import type { MessageState } from "../domain/states.ts"
 import type { Permission } from "../contract/permissions.ts"
@@ -114,7 +114,7 @@ export const searchStorage = (sql: Sql) => ({
       }
       return {
         ...rest,
-        roles: new Map(roles.map(({ id, permissions }) => [id, { permissions: new Set(permissions) }])),
+        roles: grantsOf(roles),
         overrides: byChannel,
       }
     })

@@ -4,7 +4,7 @@ import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
 import { channelObject } from "../domain/channels.ts"
 import { bytesOf } from "../domain/message-sizes.ts"
-import type { Override } from "../domain/permissions.ts"
+import { grantsOf, type Override } from "../domain/permissions.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, RoleState, ServerSettings, ServerState } from "../domain/states.ts"
 import { bytesOfReader } from "../domain/read-state.ts"
@@ -208,7 +208,7 @@ export const serversStorage = (sql: Sql) => ({
       return {
         ...server,
         row: Number(row),
-        roles: new Map(roles.map(role => [role.id, { permissions: new Set(role.permissions) }])),
+        roles: grantsOf(roles),
         channels: new Map(
           channels.map(channel => [
             channel.id,

@@ -382,7 +382,7 @@ export class Host {
   release(worker: string, number: number, homes: readonly Snowflake[]): boolean {
     const shard = this.#shards.get(number)
     if (!shard || shard.closing) return false
-    if (homes.filter(home => shard.removeInterest(home, worker)).length > 0) this.#options.outbox().saveSoon(shard)
+    this.#options.outbox().dropInterest(shard, worker, homes)
     return true
   }
 

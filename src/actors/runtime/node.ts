@@ -205,7 +205,6 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     removeInterests: (shard, list) => interests.remove(shard, list),
     replaceInterests: (shard, list) => interests.replace(shard, list),
     shards: () => host.shards.values(),
-    dropInterest: (shard, worker) => keeper.dropInterest(shard, worker),
     isForgotten: worker => keeper.isForgotten(worker),
     isDead: worker => membership.isDead(worker) || keeper.isMourned(worker),
     learnDeath: async worker => {
@@ -313,7 +312,6 @@ export async function openNode(options: NodeOptions): Promise<ClusterNode> {
     loadInterests: shards => interests.load(shards),
     replaceInterests: (shard, list) => interests.replace(shard, list),
     askInterests: async shards => (await Promise.all(webWorkers().map(id => askInterests(id, shards)))).flat(),
-    removeInterest: async shard => outbox.saveSoon(shard),
     loadPresences: shards => announced.load(shards),
     replacePresences: (shard, users) => announced.replace(shard, users),
     opened: shard => presences.adopt(shard),

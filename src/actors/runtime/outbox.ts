@@ -46,7 +46,6 @@ export interface OutboxOptions {
   readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** The shards of this worker. */
   readonly shards: () => Iterable<Shard>
-  readonly dropInterest: (shard: Shard, worker: string) => void
   /** Whether a worker is known to be dead and its log not wanted by anybody. */
   readonly isForgotten: (worker: string) => boolean
   /** Whether a worker is dead, so that it makes no log any more. */
@@ -217,7 +216,7 @@ export class Outbox implements Publisher {
   async #compare(worker: string, shards: readonly Shard[]): Promise<void> {
     const positions = await this.#positionsOf(worker)
     if (!positions) {
-      for (const shard of shards) this.#options.dropInterest(shard, worker)
+      for (const shard of shards) this.dropInterest(shard, worker)
       return
     }
     const behind = shards.filter(shard => (shard.sent.get(worker) ?? 0) > (positions.get(shard.number) ?? 0))
@@ -265,10 +264,17 @@ export class Outbox implements Publisher {
   }
 
   /** The same, and nobody waits for it. */
-  saveSoon(shard: Shard): void {
+  #saveSoon(shard: Shard): void {
     this.touch(shard)
     this.#isSaveDue = true
     this.#start()
+  }
+
+  /** A worker takes these homes' events no more; without homes: none of the shard's. */
+  dropInterest(shard: Shard, worker: string, homes: Iterable<string> = shard.interests.keys()): void {
+    let isLess = false
+    for (const home of homes) if (shard.removeInterest(home, worker)) isLess = true
+    if (isLess) this.#saveSoon(shard)
   }
 
   async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
@@ -328,7 +334,7 @@ export class Outbox implements Publisher {
 
   /** O1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
   async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
-    const { logs, metrics, clock, isForgotten, isDead, dropInterest, onStale } = this.#options
+    const { logs, metrics, clock, isForgotten, isDead, onStale } = this.#options
     let left = parts
     for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
       if (isForgotten(worker)) return
@@ -354,7 +360,7 @@ export class Outbox implements Publisher {
         if (answer.is === "ok") metrics.log.appendedEvents.inc(part.fields.length / 2)
         else if (answer.is === "nolog") {
           // A living worker makes it anew, or ends.
-          if (wasDead) dropInterest(shard, worker)
+          if (wasDead) this.dropInterest(shard, worker)
           else again.push(left[i]!)
         } else if (answer.is === "stale") onStale(shard)
         else if (answer.is === "link") {

@@ -74,7 +74,6 @@ function scene(count = 4) {
     loadInterests: async shards => nothingKnown(shards, { list: [], isComplete: true }),
     replaceInterests: async () => {},
     askInterests: async () => [],
-    removeInterest: async () => {},
     loadPresences: async shards => nothingKnown(shards, { users: new Map(), isComplete: true }),
     replacePresences: async () => {},
     opened: () => {},

@@ -34,7 +34,6 @@ export interface ShardKeeperOptions {
   readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** What the living workers say themselves. */
   readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
-  readonly removeInterest: (shard: Shard, interests: readonly Pick<Interest, "home" | "worker">[]) => Promise<void>
   /** What the others were told of the shards' users, as far as Redis knows. */
   readonly loadPresences: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedPresences>>
   readonly replacePresences: (shard: OwnedShard, users: ReadonlyMap<string, Announced>) => Promise<unknown>
@@ -213,14 +212,6 @@ export class ShardKeeper {
   /** Whether a worker was found to be dead and its log is still kept. */
   isMourned(worker: string): boolean {
     return this.#deathNoted.has(worker) && !this.#options.isLiving(worker)
-  }
-
-  dropInterest(shard: Shard, worker: string): void {
-    const dropped: { home: string; worker: string }[] = []
-    for (const home of shard.interests.keys()) if (shard.removeInterest(home, worker)) dropped.push({ home, worker })
-    this.#options
-      .removeInterest(shard, dropped)
-      .catch((error: unknown) => this.#options.log.warn({ err: error, shard: shard.number }, "interest not removed"))
   }
 
   async #balance(): Promise<void> {
@@ -487,7 +478,7 @@ export class ShardKeeper {
         continue
       }
       if (!this.isForgotten(worker)) continue
-      for (const shard of this.#options.host.shards.values()) this.dropInterest(shard, worker)
+      for (const shard of this.#options.host.shards.values()) this.#options.outbox.dropInterest(shard, worker)
       this.#deathNoted.delete(worker)
       if (this.#forgotten.size >= 1_000) this.#forgotten.clear()
       this.#forgotten.add(worker)
