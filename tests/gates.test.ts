@@ -78,6 +78,9 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
         "test-import": [/src\/main\.ts may not import a test/],
         "no-room": [/src\/attic\/box\.ts stands in no room/],
         "client-import": [/client may not import src\/domain/],
+        "integration-import": [/src\/integrations may not import src\/http[^]*src\/integrations\/captcha\.ts:1/],
+        "page-import": [/src\/web may not import src\/http[^]*src\/web\/help-pages\.ts:1/],
+        "password-hash-outside-integrations": [/only src\/integrations may import argon2, not src\/workers/],
       },
     ],
     [

@@ -19,8 +19,8 @@ import type { Blobs } from "../storage/blobs.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { UserRow } from "../storage/users.ts"
 import { createHttpDoor, type HttpDoor } from "./door.ts"
-import { createHashing } from "./hashing.ts"
-import { createSecrets } from "./secrets.ts"
+import { createHashing } from "../integrations/password-hashing.ts"
+import { createSecrets } from "../integrations/secrets.ts"
 
 /** The door alone: real sockets, real Redis; actors and rows are played by the test. */
 const redis = openRedis(inject("redis"), "door test", () => {})

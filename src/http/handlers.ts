@@ -17,12 +17,12 @@ import type { Health } from "../observability/health.ts"
 import type { Log } from "../observability/log.ts"
 import type { Blobs } from "../storage/blobs.ts"
 import type { Storage } from "../storage/storage.ts"
-import type { Classifiers } from "./classifier.ts"
+import type { Classifiers } from "../integrations/classifiers.ts"
 import type { Delivered } from "./delivered.ts"
 import type { FormStream } from "./form-stream.ts"
-import type { Hashing } from "./hashing.ts"
+import type { Hashing } from "../integrations/password-hashing.ts"
 import type { SearchReach } from "./search.ts"
-import type { Secrets } from "./secrets.ts"
+import type { Secrets } from "../integrations/secrets.ts"
 
 /** What the operator decides about the REST door. The names are those of the configuration. */
 export interface HttpPolicy extends PasswordRules, AgeGate, OAuthPolicy {

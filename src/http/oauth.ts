@@ -20,7 +20,7 @@ import {
 import type { UserRow } from "../storage/users.ts"
 import type { Call, Handlers, Http } from "./handlers.ts"
 import { newcomer } from "./newcomers.ts"
-import { createOAuthProviders, type OAuthProviderDoor } from "./oauth-providers.ts"
+import { createOAuthProviders, type OAuthProviderDoor } from "../integrations/oauth-providers.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
 import { usernameRules } from "./username-rules.ts"
 

@@ -9,7 +9,7 @@ import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
 import type { SecondFactor } from "../domain/second-factors.ts"
 import { privateUser, type UserRow } from "../storage/users.ts"
 import type { Call, Http } from "./handlers.ts"
-import { readBackupCode, stepOf } from "./one-time-codes.ts"
+import { readBackupCode, stepOf } from "../integrations/one-time-codes.ts"
 
 /** Where a request came from, as a session remembers it. */
 type Whence = Pick<Call, "address" | "userAgent">

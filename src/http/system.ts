@@ -8,8 +8,8 @@ import { defaultColours } from "../domain/pictures.ts"
 import { tiers } from "../domain/tiers.ts"
 import { compareVersions, parseVersion } from "../domain/versions.ts"
 import type { Handlers, Http } from "./handlers.ts"
-import { accessBlockedPage, securityLogoutPage } from "./help-pages.ts"
-import { createQrPictures } from "./qr.ts"
+import { accessBlockedPage, securityLogoutPage } from "../web/help-pages.ts"
+import { createQrPictures } from "../integrations/qr-codes.ts"
 
 /** What a client may draw where somebody has no picture, and what it may upload. */
 const avatars = {

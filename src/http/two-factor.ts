@@ -6,7 +6,14 @@ import type { routes } from "../contract/two-factor.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { sameHash } from "../domain/hashes.ts"
 import type { Handlers, Http } from "./handlers.ts"
-import { isTotpCode, newBackupCodes, newTotpSecret, readBackupCode, stepOf, totpUri } from "./one-time-codes.ts"
+import {
+  isTotpCode,
+  newBackupCodes,
+  newTotpSecret,
+  readBackupCode,
+  stepOf,
+  totpUri,
+} from "../integrations/one-time-codes.ts"
 import { backupSeal, createSignIn, own, signedIn, totpSeal } from "./sign-in.ts"
 
 export function twoFactor(http: Http): Handlers<typeof routes> {

@@ -1,6 +1,6 @@
 import * as argon2 from "argon2"
 import { expect, test, vi } from "vitest"
-import { createHashing } from "./hashing.ts"
+import { createHashing } from "./password-hashing.ts"
 
 /** Hashes, and keeps what it was asked for. */
 const watched = () => vi.fn((password: string | Buffer, options: argon2.Options) => argon2.hash(password, options))

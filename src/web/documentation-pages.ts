@@ -5,24 +5,13 @@ import { setImmediate } from "node:timers/promises"
 import type { AsyncApiDocument } from "../contract/asyncapi.ts"
 import type { OpenApiDocument } from "../contract/openapi.ts"
 import { escaped, gatewayPage, gatewayStyle } from "./gateway-page.ts"
+import type { Page, PageSource } from "./pages.ts"
 
 /**
  * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from local files, and the gateway
  * under `/docs/gateway`, which is our own.
  * Redoc stays at 2.x: 3.x needs Node 22 and reports to its maker. Of each package only the finished bundle is served.
  */
-
-export interface Page {
-  readonly contentType: string
-  readonly body: Buffer
-  /** Beside `Content-Type`, `Content-Length` and `ETag`. */
-  readonly headers: Readonly<Record<string, string>>
-  /** With its quotes, as it stands in `ETag` and `If-None-Match`. */
-  readonly etag: string
-}
-
-/** What a pattern of the door answers for a path; undefined when there is no such page. */
-export type PageSource = (path: string) => Page | undefined | Promise<Page | undefined>
 
 const require = createRequire(import.meta.url)
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { Failure } from "../contract/errors.ts"
-import { createQrPictures, sizeOf } from "./qr.ts"
+import { createQrPictures, sizeOf } from "./qr-codes.ts"
 
 test("sizes are brought into their bounds, and what is none is the usual one", () => {
   for (const [text, width, height] of [

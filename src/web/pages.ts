@@ -1,0 +1,12 @@
+/** A page for people, or one of its files, made once and served from memory. */
+export interface Page {
+  readonly contentType: string
+  readonly body: Buffer
+  /** Beside `Content-Type`, `Content-Length` and `ETag`. */
+  readonly headers: Readonly<Record<string, string>>
+  /** With its quotes, as it stands in `ETag` and `If-None-Match`. */
+  readonly etag: string
+}
+
+/** What a pattern answers for a path; undefined when there is no such page. */
+export type PageSource = (path: string) => Page | undefined | Promise<Page | undefined>
