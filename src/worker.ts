@@ -27,7 +27,7 @@ import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createClassifiers } from "./integrations/classifiers.ts"
 import { Delivered } from "./http/delivered.ts"
-import { createHttpDoor } from "./http/door.ts"
+import { createHttpServer } from "./http/server/server.ts"
 import { createHashing } from "./integrations/password-hashing.ts"
 import { createSecrets } from "./integrations/secrets.ts"
 import { documentationPages } from "./web/documentation-pages.ts"
@@ -221,7 +221,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   )
   const title = config.policy.server_name
   const due = new Set<Timer>()
-  const door = createHttpDoor({
+  const door = createHttpServer({
     ask: node.ask,
     create: node.create,
     storage,

@@ -2,7 +2,7 @@ import { userActor } from "../actors/user.ts"
 import type { routes } from "../contract/account-deletion.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
 import { createRefusal } from "./places.ts"
 

@@ -21,8 +21,8 @@ import type { UploadFacts, UploadState } from "../domain/states.ts"
 import { limitsOf } from "../domain/tiers.ts"
 import { isUploadName, uploadFile } from "../storage/blobs.ts"
 import { harmless } from "./files.ts"
-import { besideFile, type StreamedFile } from "./form-stream.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import { besideFile, type StreamedFile } from "./server/form-stream.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 const day = 86_400
 const megabyte = 1_048_576

@@ -1,6 +1,6 @@
 import { serverActor } from "../actors/server.ts"
 import type { routes } from "../contract/audit-log.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const auditLog = ({ ask, storage }: Http): Handlers<typeof routes> => ({
   async listAuditLog({ params: { server_id }, query, caller }) {

@@ -3,7 +3,7 @@ import { serverActor } from "../actors/server.ts"
 import type { routes } from "../contract/channels.ts"
 import { success } from "../contract/fields.ts"
 import { publicUser } from "../storage/users.ts"
-import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
 
 export const channels = ({ ask, storage, noteTyping }: Http): Handlers<typeof routes> => ({
   listChannels: ({ params, caller }) =>

@@ -6,9 +6,9 @@ import { messagingDefaults } from "../contract/messaging-settings.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { directObject, notesObject, type DirectRow } from "../domain/directs.ts"
 import { publicUser } from "../storage/users.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { own } from "./sign-in.ts"
-import { isId } from "./validation.ts"
+import { isId } from "./server/validation.ts"
 
 export const directs = (http: Http): Handlers<typeof routes> => {
   const { create, storage } = http

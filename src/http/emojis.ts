@@ -5,7 +5,7 @@ import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { pictureOf, type Picture } from "../domain/pictures.ts"
 import { stored, withFile } from "./files.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export function emojis(http: Http): Handlers<typeof routes> {
   const { ask, storage, log } = http

@@ -6,7 +6,7 @@ import { tierAt } from "../domain/accounts.ts"
 import { badgeOf, badges, isBadge } from "../domain/badges.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { defaultTier, limitsOf, tiers } from "../domain/tiers.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { own } from "./sign-in.ts"
 
 export const features = (http: Http): Handlers<typeof routes> => {

@@ -5,7 +5,7 @@ import type { Content, Unread } from "../contract/registry.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { FileState } from "../domain/states.ts"
 import { serverFile } from "../storage/blobs.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 
 /** Refusals that leave open whether the turn was done. */
 const undecided: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal"])

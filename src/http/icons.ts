@@ -7,7 +7,7 @@ import { limits } from "../contract/limits.ts"
 import type { Server } from "../contract/servers.ts"
 import { drawnPicture, initialsOf, pictureOf, type Picture } from "../domain/pictures.ts"
 import { contentOf, hashOf, picture, unread, withFile } from "./files.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const icons = (http: Http): Handlers<typeof routes> => {
   const { ask, storage } = http

@@ -3,7 +3,7 @@ import type { Caller } from "../cluster/admission.ts"
 import type { SecondFactor } from "../domain/second-factors.ts"
 import { msOf } from "../domain/snowflake.ts"
 import type { UserRow } from "../storage/users.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 import { createSignIn, own } from "./sign-in.ts"
 
 /** Whoever has no password shows with a session no older than this, in milliseconds, that it is he. */

@@ -7,7 +7,7 @@ import type { routes } from "../contract/invites.ts"
 import { limits } from "../contract/limits.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { isOver } from "../domain/invites.ts"
-import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
 import { createPlaces } from "./places.ts"
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

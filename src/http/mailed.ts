@@ -8,9 +8,9 @@ import { secondsAt } from "../domain/clock.ts"
 import { isEmailAddress } from "../domain/email-addresses.ts"
 import { openToken } from "../domain/one-time-tokens.ts"
 import type { MailKind } from "../storage/mails.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { requireStrong } from "./password-rules.ts"
-import { invalid } from "./validation.ts"
+import { invalid } from "./server/validation.ts"
 
 /** Asks for a mail to whoever has the address, without saying whether anybody has it. */
 export const createMailRequests =

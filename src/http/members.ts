@@ -9,7 +9,7 @@ import { memberObject } from "../domain/servers.ts"
 import type { Actor } from "../domain/states.ts"
 import type { ListedMember as ListedRow } from "../storage/guild-members.ts"
 import type { UserRow } from "../storage/users.ts"
-import { actorOf, type Call, type Handlers, type Http } from "./handlers.ts"
+import { actorOf, type Call, type Handlers, type Http } from "./server/handlers.ts"
 
 type Listed = Pick<UserRow, "id" | "username" | "bot" | "badges">
 

@@ -7,7 +7,7 @@ import { messageObject } from "../domain/messages.ts"
 import { pollResults } from "../domain/polls.ts"
 import { shownReactions, tallyKey } from "../domain/reactions.ts"
 import { voteKey } from "../storage/polls.ts"
-import { Encoded, type Http } from "./handlers.ts"
+import { Encoded, type Http } from "./server/handlers.ts"
 import type { HotPage } from "./hot-pages.ts"
 import { addReceipt, isRead, receiptsIn, receiptsOf, type Receipt } from "./receipts.ts"
 

@@ -8,7 +8,7 @@ import type { Message, routes } from "../contract/messages.ts"
 import type { PagePlace } from "../domain/tails.ts"
 import { ownUploads } from "./attachments.ts"
 import { DeepReaders } from "./deep-readers.ts"
-import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
 import { HotPages } from "./hot-pages.ts"
 import { pageSeenBy, seenBy } from "./message-views.ts"
 

@@ -6,7 +6,7 @@ import {
   type MessagingSettings,
   type routes,
 } from "../contract/messaging-settings.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const messagingSettings = ({ ask, storage }: Http): Handlers<typeof routes> => ({
   getMessagingSettings: async ({ caller }) =>

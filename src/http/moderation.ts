@@ -2,7 +2,7 @@ import { serverActor } from "../actors/server.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/moderation.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => ({
   async kickMember({ params: { server_id, member_id }, query, caller, reason: given }) {

@@ -1,6 +1,6 @@
 import { newAccount, type Account } from "../domain/accounts.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 
 /** The account of somebody who is new here, with what the operator gives to everybody. */
 export const newcomer = (

@@ -4,7 +4,7 @@ import { serverActor } from "../actors/server.ts"
 import { userActor } from "../actors/user.ts"
 import type { routes } from "../contract/notification-settings.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const notificationSettings = ({ ask, storage, clock }: Http): Handlers<typeof routes> => {
   const ofServer = (server: string, user: string) => ask(serverActor, server, { type: "readNotificationDefault", user })

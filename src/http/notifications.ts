@@ -1,7 +1,7 @@
 import { userActor } from "../actors/user.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/notifications.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 const usualPage = 20
 

@@ -18,9 +18,9 @@ import {
   type OAuthProvider,
 } from "../domain/oauth.ts"
 import type { UserRow } from "../storage/users.ts"
-import type { Call, Handlers, Http } from "./handlers.ts"
+import type { Call, Handlers, Http } from "./server/handlers.ts"
 import { newcomer } from "./newcomers.ts"
-import { createOAuthProviders, type OAuthProviderDoor } from "../integrations/oauth-providers.ts"
+import { createOAuthProviders, type OAuthProviderClient } from "../integrations/oauth-providers.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
 import { usernameRules } from "./username-rules.ts"
 
@@ -48,7 +48,7 @@ export function oauth(http: Http): Handlers<typeof routes> {
   const rules = usernameRules(policy)
   const seconds = () => secondsAt(clock())
 
-  function doorTo(name: string): { provider: OAuthProvider; door: OAuthProviderDoor } {
+  function doorTo(name: string): { provider: OAuthProvider; door: OAuthProviderClient } {
     if (!isOAuthProvider(name))
       throw fail("oauth_provider_unsupported", { message: `Unsupported OAuth provider: ${name.slice(0, 64)}` })
     const door = providers.get(name)

@@ -2,7 +2,7 @@ import { channelActor } from "../actors/channel.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/pins.ts"
-import type { Call, Handlers, Http } from "./handlers.ts"
+import type { Call, Handlers, Http } from "./server/handlers.ts"
 import { seenBy } from "./message-views.ts"
 
 export function pins(http: Http): Handlers<typeof routes> {

@@ -5,7 +5,7 @@ import { Failure, unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { isRoomFor, limitsOf, mostServers } from "../domain/tiers.ts"
 import type { Log } from "../observability/log.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 
 /** A worker of the version before may have his home, and keeps no places: then it answers `internal`. */
 const unknownTo =

@@ -4,7 +4,7 @@ import { fail, Failure, type ErrorCode } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import type { Poll, routes } from "../contract/polls.ts"
 import { textOf } from "../domain/polls.ts"
-import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
 import { judged } from "./messages.ts"
 
 /** A poll is found by its row, which names its channel; what counts is decided there. */

@@ -3,7 +3,7 @@ import { fail } from "../contract/errors.ts"
 import { Status, type routes } from "../contract/presence.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { defaultPresence, offline } from "../domain/presences.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const presence = ({ ask, storage, presences, clock }: Http): Handlers<typeof routes> => {
   const now = () => secondsAt(clock())

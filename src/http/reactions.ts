@@ -4,7 +4,7 @@ import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/reactions.ts"
 import { emojiKey, givenEmoji, type GivenEmoji } from "../domain/reactions.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { reactionsSeenBy } from "./message-views.ts"
 
 export const reactions = (http: Http): Handlers<typeof routes> => {

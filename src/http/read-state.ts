@@ -4,10 +4,10 @@ import { success, type Snowflake } from "../contract/fields.ts"
 import type { routes } from "../contract/read-state.ts"
 import { holdsIn } from "../domain/permissions.ts"
 import type { Caller } from "../cluster/admission.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { oneAtATime } from "./one-at-a-time.ts"
 import { uncounted } from "./uncounted.ts"
-import { isId } from "./validation.ts"
+import { isId } from "./server/validation.ts"
 
 /** So many channels of one request are asked at a time. */
 const acksAtOnce = 8

@@ -4,7 +4,7 @@ import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import { compareIds } from "../domain/snowflake.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 
 /** Who has read a message, as one of its readers sees it. */
 export interface Receipt {

@@ -7,8 +7,8 @@ import { success, type Snowflake } from "../contract/fields.ts"
 import type { routes, SeenPresence } from "../contract/relationships.ts"
 import { lowerOf, type Room } from "../domain/relationships.ts"
 import { publicUser, shownUser } from "../storage/users.ts"
-import type { Handlers, Http } from "./handlers.ts"
-import { isId } from "./validation.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
+import { isId } from "./server/validation.ts"
 
 export const relationships = ({ ask, storage, presences }: Http): Handlers<typeof routes> => {
   /** The caller and the other, as each is shown to the other. */

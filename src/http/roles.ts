@@ -1,7 +1,7 @@
 import { serverActor } from "../actors/server.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/roles.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { shownMember } from "./members.ts"
 
 export const roles = ({ ask, storage }: Http): Handlers<typeof routes> => ({

@@ -15,10 +15,10 @@ import { around, isStoppedStatement } from "../storage/database.ts"
 import type { Found, MemberOutline, MessagePlace, Placed, Places, ServerHitPlace } from "../storage/search.ts"
 import { searchConnections } from "../storage/storage.ts"
 import { shownUser } from "../storage/users.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { seenBy } from "./message-views.ts"
 import { searchTurns } from "./search-turns.ts"
-import { isId } from "./validation.ts"
+import { isId } from "./server/validation.ts"
 
 const beyondIds = "9223372036854775807"
 /** How much further a page goes back each time, for as much as it came; of phrases most of what has their words has to be read. */

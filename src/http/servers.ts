@@ -7,7 +7,7 @@ import type { routes } from "../contract/servers.ts"
 import { tierAt } from "../domain/accounts.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { UserRow } from "../storage/users.ts"
-import { actorOf, type Handlers, type Http } from "./handlers.ts"
+import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
 import { createPlaces } from "./places.ts"
 

@@ -6,8 +6,8 @@ import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/settings.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { focusIn, focusKey, isOver, isValueTooLong, keyRefusal } from "../domain/settings.ts"
-import type { Handlers, Http } from "./handlers.ts"
-import { invalid } from "./validation.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
+import { invalid } from "./server/validation.ts"
 
 export const settings = ({ ask, storage, clock }: Http): Handlers<typeof routes> => ({
   async listSettings({ caller }) {

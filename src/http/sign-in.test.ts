@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { fail, Failure } from "../contract/errors.ts"
 import { newAccount } from "../domain/accounts.ts"
 import type { UserRow } from "../storage/users.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 import { createSignIn } from "./sign-in.ts"
 
 const ada: UserRow = {

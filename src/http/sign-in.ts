@@ -8,7 +8,7 @@ import { secondsAt } from "../domain/clock.ts"
 import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
 import type { SecondFactor } from "../domain/second-factors.ts"
 import { privateUser, type UserRow } from "../storage/users.ts"
-import type { Call, Http } from "./handlers.ts"
+import type { Call, Http } from "./server/handlers.ts"
 import { readBackupCode, stepOf } from "../integrations/one-time-codes.ts"
 
 /** Where a request came from, as a session remembers it. */

@@ -5,7 +5,7 @@ import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/stickers.ts"
 import { stickerFileOf, stickerObject, wordsOf } from "../domain/stickers.ts"
 import { stored, withFile } from "./files.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const stickers = (http: Http): Handlers<typeof routes> => {
   const { ask, storage } = http

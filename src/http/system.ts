@@ -7,7 +7,7 @@ import { configuredProviders } from "../domain/oauth.ts"
 import { defaultColours } from "../domain/pictures.ts"
 import { tiers } from "../domain/tiers.ts"
 import { compareVersions, parseVersion } from "../domain/versions.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import { accessBlockedPage, securityLogoutPage } from "../web/help-pages.ts"
 import { createQrPictures } from "../integrations/qr-codes.ts"
 

@@ -5,7 +5,7 @@ import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/two-factor.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { sameHash } from "../domain/hashes.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 import {
   isTotpCode,
   newBackupCodes,

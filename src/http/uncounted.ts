@@ -1,6 +1,6 @@
 import { channelActor } from "../actors/channel.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import type { Http } from "./handlers.ts"
+import type { Http } from "./server/handlers.ts"
 
 /** A channel is looked at once in so many milliseconds. */
 const pause = 60_000

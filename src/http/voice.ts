@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { channelActor } from "../actors/channel.ts"
 import { unavailable } from "../contract/errors.ts"
 import type { routes } from "../contract/voice.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 export const voice = ({ ask, policy, iceServers }: Http): Handlers<typeof routes> => ({
   getIceServers({ caller }) {

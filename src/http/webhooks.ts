@@ -8,7 +8,7 @@ import type { routes, Webhook } from "../contract/webhooks.ts"
 import { sameHash } from "../domain/hashes.ts"
 import { webhookSecret, webhookToken } from "../domain/webhooks.ts"
 import type { WebhookState } from "../domain/states.ts"
-import type { Handlers, Http } from "./handlers.ts"
+import type { Handlers, Http } from "./server/handlers.ts"
 
 const secretBytes = 48
 

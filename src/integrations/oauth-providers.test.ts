@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest"
 import { Failure } from "../contract/errors.ts"
 import type { OAuthPolicy, OAuthProvider } from "../domain/oauth.ts"
 import { silentLog } from "../observability/log.ts"
-import { createOAuthProviders, type OAuthProviderDoor } from "./oauth-providers.ts"
+import { createOAuthProviders, type OAuthProviderClient } from "./oauth-providers.ts"
 
 const policy: OAuthPolicy = {
   oauth_redirect_uris: [],
@@ -37,7 +37,7 @@ const reach = (async (url: URL) => {
   if (!answer) throw new TypeError("fetch failed")
   return Response.json(answer())
 }) as unknown as typeof fetch
-const doorTo = (provider: OAuthProvider): OAuthProviderDoor =>
+const doorTo = (provider: OAuthProvider): OAuthProviderClient =>
   createOAuthProviders(policy, { log: silentLog, clock: () => now, fetch: reach }).get(provider)!
 
 const seconds = () => Math.floor(Date.now() / 1000)

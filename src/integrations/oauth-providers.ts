@@ -48,7 +48,7 @@ export interface Return {
   readonly nonce: string | null
 }
 
-export interface OAuthProviderDoor {
+export interface OAuthProviderClient {
   urlFor(departure: Departure): Promise<string>
   /** Who it was. Throws `oauth_failed`, `oauth_unidentified` or `oauth_unavailable`. */
   identify(from: Return): Promise<OAuthProfile>
@@ -72,7 +72,7 @@ interface Surroundings {
 export function createOAuthProviders(
   policy: OAuthPolicy,
   { log, clock, fetch: reach = fetch }: Surroundings,
-): ReadonlyMap<OAuthProvider, OAuthProviderDoor> {
+): ReadonlyMap<OAuthProvider, OAuthProviderClient> {
   let waiting = 0
 
   /** Everything that is asked of a provider on behalf of one request: bounded, and refused in one way. */
@@ -99,7 +99,7 @@ export function createOAuthProviders(
     }
   }
 
-  const doorOf = (provider: OAuthProvider): OAuthProviderDoor => {
+  const doorOf = (provider: OAuthProvider): OAuthProviderClient => {
     const { scope, query, isOpenId } = oauthAsking[provider]
     const client = {
       id: policy[`oauth_${provider}_client_id`]!,

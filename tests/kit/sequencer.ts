@@ -42,7 +42,7 @@ const computing: Readonly<Record<string, number>> = {
   "tests/server-state.test.ts": 25,
   "tests/simulator/redis.test.ts": 14,
   "tests/simulator/store.test.ts": 12,
-  "src/http/door.test.ts": 12,
+  "src/http/server/server.test.ts": 12,
 }
 const shortSeconds = 4
 /** Workers that take what computes, while another one waits. */

@@ -1,12 +1,12 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
-import { userActor } from "../actors/user.ts"
-import type { Admission, Caller, RouteBucket } from "../cluster/admission.ts"
-import { isAtOrigin, originOf, type Tokens } from "../cluster/tokens.ts"
-import { openInMaintenance, routes } from "../contract/contract.ts"
-import { codePoints } from "../contract/fields.ts"
-import { limits } from "../contract/limits.ts"
-import { errors, fail, unavailable, type ErrorCode, type Failure } from "../contract/errors.ts"
-import type { Content, Route, Streamed, Unread } from "../contract/registry.ts"
+import { userActor } from "../../actors/user.ts"
+import type { Admission, Caller, RouteBucket } from "../../cluster/admission.ts"
+import { isAtOrigin, originOf, type Tokens } from "../../cluster/tokens.ts"
+import { openInMaintenance, routes } from "../../contract/contract.ts"
+import { codePoints } from "../../contract/fields.ts"
+import { limits } from "../../contract/limits.ts"
+import { errors, fail, unavailable, type ErrorCode, type Failure } from "../../contract/errors.ts"
+import type { Content, Route, Streamed, Unread } from "../../contract/registry.ts"
 import {
   addressOf,
   clientAddress,
@@ -14,65 +14,65 @@ import {
   limitedAddress,
   trustedProxies,
   type Address,
-} from "../domain/client-address.ts"
-import { barTo, isAdministrator } from "../domain/accounts.ts"
-import { secondsAt } from "../domain/clock.ts"
-import { isUncounted } from "../domain/rate-limits.ts"
-import { isSigned } from "../domain/attachments.ts"
-import { loggedPath } from "../domain/webhooks.ts"
-import type { Log } from "../observability/log.ts"
-import type { Metrics, RouteMetrics } from "../observability/metrics.ts"
+} from "../../domain/client-address.ts"
+import { barTo, isAdministrator } from "../../domain/accounts.ts"
+import { secondsAt } from "../../domain/clock.ts"
+import { isUncounted } from "../../domain/rate-limits.ts"
+import { isSigned } from "../../domain/attachments.ts"
+import { loggedPath } from "../../domain/webhooks.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
 import { createAccessGate } from "./access-gate.ts"
-import { accountDeletion } from "./account-deletion.ts"
-import { attachments, sizeMessage } from "./attachments.ts"
-import { auditLog } from "./audit-log.ts"
-import { auth } from "./auth.ts"
-import { automod } from "./automod.ts"
-import { channels } from "./channels.ts"
-import { features } from "./features.ts"
+import { accountDeletion } from "../account-deletion.ts"
+import { attachments, sizeMessage } from "../attachments.ts"
+import { auditLog } from "../audit-log.ts"
+import { auth } from "../auth.ts"
+import { automod } from "../automod.ts"
+import { channels } from "../channels.ts"
+import { features } from "../features.ts"
 import { createCors } from "./cors.ts"
-import { directs } from "./directs.ts"
+import { directs } from "../directs.ts"
 import { Exchange, longestPiece, type ExchangeSurroundings } from "./exchange.ts"
-import { emojis } from "./emojis.ts"
-import { exports } from "./exports.ts"
+import { emojis } from "../emojis.ts"
+import { exports } from "../exports.ts"
 import { failureReply, isBug, toFailure, waitMessage } from "./failures.ts"
 import { besideFile, FormStream } from "./form-stream.ts"
 import { Encoded, type Call, type Handlers, type Http } from "./handlers.ts"
-import { icons } from "./icons.ts"
+import { icons } from "../icons.ts"
 import { isUnsafe } from "./json-text.ts"
-import { invites } from "./invites.ts"
-import { mailed } from "./mailed.ts"
-import { messages } from "./messages.ts"
-import { messagingSettings } from "./messaging-settings.ts"
+import { invites } from "../invites.ts"
+import { mailed } from "../mailed.ts"
+import { messages } from "../messages.ts"
+import { messagingSettings } from "../messaging-settings.ts"
 import { fileTooLarge, readForm } from "./multipart.ts"
-import { members } from "./members.ts"
-import { moderation } from "./moderation.ts"
-import { notificationSettings } from "./notification-settings.ts"
-import { notifications } from "./notifications.ts"
-import { oauth } from "./oauth.ts"
-import { overrides } from "./overrides.ts"
-import { polls } from "./polls.ts"
-import { pins } from "./pins.ts"
-import { presence } from "./presence.ts"
-import type { PageSource } from "../web/pages.ts"
+import { members } from "../members.ts"
+import { moderation } from "../moderation.ts"
+import { notificationSettings } from "../notification-settings.ts"
+import { notifications } from "../notifications.ts"
+import { oauth } from "../oauth.ts"
+import { overrides } from "../overrides.ts"
+import { polls } from "../polls.ts"
+import { pins } from "../pins.ts"
+import { presence } from "../presence.ts"
+import type { PageSource } from "../../web/pages.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
-import { reactions } from "./reactions.ts"
-import { readState } from "./read-state.ts"
-import { relationships } from "./relationships.ts"
+import { reactions } from "../reactions.ts"
+import { readState } from "../read-state.ts"
+import { relationships } from "../relationships.ts"
 import type { BodyBounds, RequestBody } from "./request-body.ts"
-import { roles } from "./roles.ts"
-import { Room } from "./room.ts"
-import { search } from "./search.ts"
-import { servers } from "./servers.ts"
-import { settings } from "./settings.ts"
+import { roles } from "../roles.ts"
+import { ByteBudget } from "./byte-budget.ts"
+import { search } from "../search.ts"
+import { servers } from "../servers.ts"
+import { settings } from "../settings.ts"
 import { StreamedBody, type StreamBounds } from "./streamed-body.ts"
-import { sessionEnd } from "./sign-in.ts"
-import { stickers } from "./stickers.ts"
-import { system } from "./system.ts"
-import { twoFactor } from "./two-factor.ts"
-import { users } from "./users.ts"
-import { voice } from "./voice.ts"
-import { webhooks } from "./webhooks.ts"
+import { sessionEnd } from "../sign-in.ts"
+import { stickers } from "../stickers.ts"
+import { system } from "../system.ts"
+import { twoFactor } from "../two-factor.ts"
+import { users } from "../users.ts"
+import { voice } from "../voice.ts"
+import { webhooks } from "../webhooks.ts"
 import {
   invalid,
   pathParameters,
@@ -83,7 +83,7 @@ import {
   resourceOf,
 } from "./validation.ts"
 
-export interface HttpDoorOptions extends Omit<Http, "hasDocs"> {
+export interface HttpServerOptions extends Omit<Http, "hasDocs"> {
   admission: Admission
   tokens: Pick<Tokens, "invalidate" | "present" | "find">
   /** Static answers by path, from `documentationPages`. */
@@ -155,7 +155,7 @@ const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELE
  * in this order: blocked addresses, maintenance, who asks, the limits, the shape of the request; then the handler. A request
  * that fails at one of them gets no further.
  */
-export function createHttpDoor(options: HttpDoorOptions) {
+export function createHttpServer(options: HttpServerOptions) {
   const { admission, pages, bounds, log, metrics, policy, clock } = options
   const http: Http = { ...options, hasDocs: pages.has("/docs") }
   const handlers: Handlers<typeof routes> = {
@@ -201,10 +201,10 @@ export function createHttpDoor(options: HttpDoorOptions) {
   const cors = createCors(policy.cors_allowed_origins)
   const proxies = trustedProxies(options.trustedProxies)
   const bodyTimeout = Math.min(bounds.bodyTimeout, longestBodyTimeout)
-  const uploads = new Room(bounds.uploadBytes, bounds.uploadShare)
-  const streamed = new Room(bounds.streamBytes, bounds.uploadShare)
-  const places = new Room(bounds.streams, bounds.streamsPerUser)
-  const downloads = new Room(bounds.downloadBytes, bounds.downloadShare)
+  const uploads = new ByteBudget(bounds.uploadBytes, bounds.uploadShare)
+  const streamed = new ByteBudget(bounds.streamBytes, bounds.uploadShare)
+  const places = new ByteBudget(bounds.streams, bounds.streamsPerUser)
+  const downloads = new ByteBudget(bounds.downloadBytes, bounds.downloadShare)
   const reading = new Set<RequestBody | StreamedBody>()
   const answering = new Set<Exchange>()
   let idle: (() => void) | undefined
@@ -650,7 +650,7 @@ export function createHttpDoor(options: HttpDoorOptions) {
   }
 }
 
-export type HttpDoor = ReturnType<typeof createHttpDoor>
+export type HttpServer = ReturnType<typeof createHttpServer>
 
 /** Administrators' routes call every refusal of a token by one name. */
 const wordsFor = (route: Route | undefined) =>

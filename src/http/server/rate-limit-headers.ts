@@ -1,4 +1,4 @@
-import type { BucketFigures } from "../cluster/admission.ts"
+import type { BucketFigures } from "../../cluster/admission.ts"
 
 export const rateLimitHeaderNames = [
   "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Reset-After", "X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global",

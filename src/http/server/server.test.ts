@@ -2,25 +2,25 @@ import { randomUUID } from "node:crypto"
 import { connect } from "node:net"
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest"
 import uWS from "uWebSockets.js"
-import { clusterConfig } from "../../cluster.config.ts"
-import type { Ask, Create } from "../actors/runtime/actor.ts"
-import { createAdmission } from "../cluster/admission.ts"
-import { redisKeys } from "../cluster/keys.ts"
-import { openRedis } from "../cluster/redis.ts"
-import { createTokens, hashSecret, newSecret, type AccessSession } from "../cluster/tokens.ts"
-import { LoginReply } from "../contract/auth.ts"
-import { routes } from "../contract/contract.ts"
-import { fail } from "../contract/errors.ts"
-import { attachmentPath } from "../domain/attachments.ts"
-import { AccessTokens } from "../domain/access-tokens.ts"
-import { silentLog } from "../observability/log.ts"
-import { createMetrics } from "../observability/metrics.ts"
-import type { Blobs } from "../storage/blobs.ts"
-import type { Storage } from "../storage/storage.ts"
-import type { UserRow } from "../storage/users.ts"
-import { createHttpDoor, type HttpDoor } from "./door.ts"
-import { createHashing } from "../integrations/password-hashing.ts"
-import { createSecrets } from "../integrations/secrets.ts"
+import { clusterConfig } from "../../../cluster.config.ts"
+import type { Ask, Create } from "../../actors/runtime/actor.ts"
+import { createAdmission } from "../../cluster/admission.ts"
+import { redisKeys } from "../../cluster/keys.ts"
+import { openRedis } from "../../cluster/redis.ts"
+import { createTokens, hashSecret, newSecret, type AccessSession } from "../../cluster/tokens.ts"
+import { LoginReply } from "../../contract/auth.ts"
+import { routes } from "../../contract/contract.ts"
+import { fail } from "../../contract/errors.ts"
+import { attachmentPath } from "../../domain/attachments.ts"
+import { AccessTokens } from "../../domain/access-tokens.ts"
+import { silentLog } from "../../observability/log.ts"
+import { createMetrics } from "../../observability/metrics.ts"
+import type { Blobs } from "../../storage/blobs.ts"
+import type { Storage } from "../../storage/storage.ts"
+import type { UserRow } from "../../storage/users.ts"
+import { createHttpServer, type HttpServer } from "./server.ts"
+import { createHashing } from "../../integrations/password-hashing.ts"
+import { createSecrets } from "../../integrations/secrets.ts"
 
 /** The door alone: real sockets, real Redis; actors and rows are played by the test. */
 const redis = openRedis(inject("redis"), "door test", () => {})
@@ -120,7 +120,7 @@ const policy = {
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
 } as const // prettier-ignore
 
-let door: HttpDoor
+let door: HttpServer
 let listening: uWS.us_listen_socket
 let port = 0
 let token = ""
@@ -128,7 +128,7 @@ let limited = { port: 0, socket: undefined as unknown as uWS.us_listen_socket }
 
 async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) {
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
-  const door = createHttpDoor({
+  const door = createHttpServer({
     ask, create, storage, blobs, tokens, policy, metrics, clock: Date.now, log: silentLog, addJob: async () => {},
     linkTo: attachmentPath,
     admission: createAdmission({ redis, keys, tokens, enabled }),

@@ -1,11 +1,11 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { expect, test } from "vitest"
-import { fail, Failure } from "../contract/errors.ts"
+import { fail, Failure } from "../../contract/errors.ts"
 import { RequestBody } from "./request-body.ts"
-import { Room } from "./room.ts"
+import { ByteBudget } from "./byte-budget.ts"
 
 /** A body whose bytes come when the test says so. */
-function arriving(limit: number, room?: Room, holder = "1.2.3.4") {
+function arriving(limit: number, room?: ByteBudget, holder = "1.2.3.4") {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   const res = {
     onData(handler: typeof take) {
@@ -27,7 +27,7 @@ const outcome = (body: RequestBody) =>
 
 test("bodies share their room: who finds none is put off, and who is done gives his back", async () => {
   // Each byte counts twice: it is in a part and in the whole.
-  const room = new Room(2_000)
+  const room = new ByteBudget(2_000)
   const [one, two, three] = [arriving(900, room), arriving(900, room), arriving(900, room)]
   one.come(600)
   two.come(300)
@@ -54,7 +54,7 @@ test("bodies share their room: who finds none is put off, and who is done gives 
 })
 
 test("a body that is refused holds nothing, however long its sender goes on", async () => {
-  const room = new Room(2_000)
+  const room = new ByteBudget(2_000)
   const [tooLarge, late, gone, refused] = [
     arriving(500, room),
     arriving(500, room),
@@ -81,7 +81,7 @@ test("a body that is refused holds nothing, however long its sender goes on", as
 })
 
 test("nobody holds more than his share; what comes before he is known is his address's", async () => {
-  const room = new Room(10_000, 2_000)
+  const room = new ByteBudget(10_000, 2_000)
   const [one, two, three, other] = Array.from({ length: 4 }, () => arriving(900, room)) as [
     Arriving,
     Arriving,

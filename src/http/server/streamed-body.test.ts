@@ -1,12 +1,12 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { expect, test } from "vitest"
-import { fail, Failure } from "../contract/errors.ts"
+import { fail, Failure } from "../../contract/errors.ts"
 import { FormStream } from "./form-stream.ts"
-import { Room } from "./room.ts"
+import { ByteBudget } from "./byte-budget.ts"
 import { StreamedBody } from "./streamed-body.ts"
 
 /** A body whose bytes come when the test says so, and whose connection says whether it was told to wait. */
-function arriving({ announced = 0, room = new Room(10_000_000), places = new Room(10, 3) } = {}) {
+function arriving({ announced = 0, room = new ByteBudget(10_000_000), places = new ByteBudget(10, 3) } = {}) {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   let isWaiting = false
   const res = {
@@ -92,7 +92,7 @@ test("what is too long, or finds no room, is refused before it comes, and what f
   await drained
   expect([longer.body.complete, longer.isWaiting()]).toEqual([true, false])
 
-  const room = new Room(1_500)
+  const room = new ByteBudget(1_500)
   const [first, second] = [arriving({ room }), arriving({ room })]
   first.come("x".repeat(1_000))
   second.come("x".repeat(1_000), true)
@@ -106,8 +106,8 @@ test("what is too long, or finds no room, is refused before it comes, and what f
 })
 
 test("a body holds what is in memory and no more, and one user has few at once", async () => {
-  const room = new Room(1_200)
-  const places = new Room(5, 3)
+  const room = new ByteBudget(1_200)
+  const places = new ByteBudget(5, 3)
   const slow = Array.from({ length: 3 }, () => arriving({ announced: 90_000, room, places }))
   for (const { body, come } of slow) {
     body.belongTo("user 1")

@@ -1,5 +1,5 @@
 /** Memory that several take from, in bytes. One of them holds no more than his share. */
-export class Room {
+export class ByteBudget {
   readonly #size: number
   readonly #share: number
   readonly #held = new Map<string, number>()

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer"
 import type { HttpResponse } from "uWebSockets.js"
-import { fail, unavailable, type Failure } from "../contract/errors.ts"
-import type { Room } from "./room.ts"
+import { fail, unavailable, type Failure } from "../../contract/errors.ts"
+import type { ByteBudget } from "./byte-budget.ts"
 
 export interface BodyBounds {
   /** Bytes of the whole body. */
@@ -15,7 +15,7 @@ export interface BodyBounds {
   /** Milliseconds in which something more of it has to come. */
   readonly patience: number
   /** What bodies of this kind may hold in memory together; absent: nobody counts. */
-  readonly room?: Room | undefined
+  readonly room?: ByteBudget | undefined
   /** Whose share of the room it takes until `belongTo` says more. */
   readonly holder?: string
 }

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
-import type { AccessTokens } from "../domain/access-tokens.ts"
-import { formatAddress, type Address } from "../domain/client-address.ts"
-import type { Log } from "../observability/log.ts"
+import type { AccessTokens } from "../../domain/access-tokens.ts"
+import { formatAddress, type Address } from "../../domain/client-address.ts"
+import type { Log } from "../../observability/log.ts"
 
 export interface AccessGateOptions {
   readonly accessTokens: () => AccessTokens

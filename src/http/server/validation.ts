@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import type { z } from "zod"
-import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../contract/errors.ts"
-import type { RateLimit } from "../contract/limits.ts"
+import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../../contract/errors.ts"
+import type { RateLimit } from "../../contract/limits.ts"
 import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
 
 /** Turns what a request says into what its route declares, or into the refusal. */

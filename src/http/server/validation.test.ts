@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
-import { RegisterInput } from "../contract/auth.ts"
-import { Failure } from "../contract/errors.ts"
-import { PageQuery } from "../contract/messages.ts"
+import { RegisterInput } from "../../contract/auth.ts"
+import { Failure } from "../../contract/errors.ts"
+import { PageQuery } from "../../contract/messages.ts"
 import { failureReply } from "./failures.ts"
 import { isId, pathParameters, readBody, readParams, readQuery } from "./validation.ts"
 

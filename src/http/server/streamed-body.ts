@@ -1,7 +1,7 @@
 import type { HttpResponse } from "uWebSockets.js"
-import { fail, unavailable, type Failure } from "../contract/errors.ts"
+import { fail, unavailable, type Failure } from "../../contract/errors.ts"
 import { atMost, longestDrained } from "./request-body.ts"
-import type { Room } from "./room.ts"
+import type { ByteBudget } from "./byte-budget.ts"
 
 export interface StreamBounds {
   /** Bytes of the whole body. */
@@ -16,9 +16,9 @@ export interface StreamBounds {
   /** Milliseconds in which something more of it has to come. */
   readonly patience: number
   /** What bodies hold in memory together. */
-  readonly room: Room
+  readonly room: ByteBudget
   /** How many of them there may be at once, of all and of one user. */
-  readonly places: Room
+  readonly places: ByteBudget
   /** Whose it is until `belongTo` says more. */
   readonly holder: string
 }
