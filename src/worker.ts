@@ -143,7 +143,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     renew: sessions => tokens.invalidate(sessions),
     index: messages => searchIndex.add(messages),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
-    servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
+    servedHomes: shards => doors.gateway?.homeSubscriptions(shards) ?? [],
     onItems: items => doors.gateway?.takeItems(items),
     onPresences: changes => doors.gateway?.takePresences(changes),
     onDeath: () => doors.gateway?.noteDeath(),

@@ -10,7 +10,7 @@ import { allIntents, bitOf } from "../src/contract/intents.ts"
 import type { Permission } from "../src/contract/permissions.ts"
 import { grantedAtCreation } from "../src/domain/permissions.ts"
 import { dayOf, voiceSessionId } from "../src/domain/voice.ts"
-import { VoiceEndings } from "../src/gateway/voice-endings.ts"
+import { VoiceEndings } from "../src/gateway/requests/voice-endings.ts"
 import { createLog } from "../src/observability/log.ts"
 import { openStorage } from "../src/storage/storage.ts"
 import { systemClock } from "../src/system-clock.ts"
@@ -1022,7 +1022,7 @@ test("one sweep finds everything that dead workers left behind, however much it 
     self: "sweeper",
     webWorkers: () => ["sweeper"],
     storage,
-    listeners: { byId: new Map() },
+    subscriptions: { byId: new Map() },
     resumeWindow: 3_600_000,
     page: 2,
     clock: systemClock,

@@ -4,7 +4,7 @@
  */
 import { createDeflateRaw, constants, type DeflateRaw } from "node:zlib"
 import uWS, { type WebSocket } from "uWebSockets.js"
-import { Frame } from "../../src/gateway/frames.ts"
+import { Frame } from "../../src/gateway/protocol/frames.ts"
 
 export type Way = "plain" | "shared" | "own" | "own, small"
 /** Messages to send one after another, as `d` of a dispatch. */

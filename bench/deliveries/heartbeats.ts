@@ -3,7 +3,7 @@ import type { Clock } from "../../src/domain/clock.ts"
 import type { LogItem } from "../../src/domain/log-entry.ts"
 import { epochMs, idOf } from "../../src/domain/snowflake.ts"
 import { Deliveries } from "../../src/gateway/deliveries.ts"
-import type { Session } from "../../src/gateway/session.ts"
+import type { Session } from "../../src/gateway/state/session.ts"
 import { createMetrics } from "../../src/observability/metrics.ts"
 import { figure, type Figure } from "../statistics.ts"
 
@@ -28,10 +28,10 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
     },
   } as unknown as Clock
   const byId = new Map<string, Session>()
-  const listeners = { position: 0, placeOf: () => listeners.position, byId }
+  const subscriptions = { position: 0, placeOf: () => subscriptions.position, byId }
   let written = 0
   const deliveries = new Deliveries({
-    listeners,
+    subscriptions,
     self: "bench",
     store: {
       move: async rows => {
@@ -39,7 +39,7 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
       },
     },
     mintedUpTo: () => ({ servers: epochMs + 1e12, directs: epochMs + 1e12 }),
-    end: async () => listeners.position,
+    end: async () => subscriptions.position,
     place: () => "here",
     timing: { settleEvery: 250, cursorsEvery: 1_000 },
     clock,
@@ -64,7 +64,7 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
   let position = 1
   /** With all that follows of it within the same second. */
   const beat = async () => {
-    listeners.position = ++position
+    subscriptions.position = ++position
     const startedAt = performance.now()
     for (const session of sessions) deliveries.named(session, position)
     now += 1_000

@@ -9,12 +9,12 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { DeliveryRow } from "../storage/deliveries.ts"
 import type { Storage } from "../storage/storage.ts"
-import type { Listeners } from "./listeners.ts"
+import type { Subscriptions } from "./fan-out/subscriptions.ts"
 import { deliveredUpTo, MessageMarks } from "./message-marks.ts"
-import type { Session } from "./session.ts"
+import type { Session } from "./state/session.ts"
 
 export interface DeliveriesOptions {
-  readonly listeners: Pick<Listeners, "position" | "placeOf" | "byId">
+  readonly subscriptions: Pick<Subscriptions, "position" | "placeOf" | "byId">
   readonly store: Pick<Storage["deliveries"], "move">
   /** This worker. */
   readonly self: string
@@ -100,7 +100,7 @@ export class Deliveries {
   /** A client says up to where it has received what it was sent. */
   named(session: Session, position: unknown): void {
     if (typeof position !== "number" || position <= session.named || !Number.isSafeInteger(position)) return
-    if (position > this.#options.listeners.placeOf(session)) return // V3
+    if (position > this.#options.subscriptions.placeOf(session)) return // V3
     // What it was sent of another worker's log has other positions there; it is told one of this log soon.
     const span = session.spans.at(-1)!
     if (span.counted || position < span.lo) return
@@ -153,12 +153,12 @@ export class Deliveries {
 
   /** Once the log was read to where it ended after everything up to that moment stood in it. */
   #useKnown(): void {
-    const { listeners, place } = this.#options
+    const { subscriptions, place } = this.#options
     const known = this.#known
     if (!known) return
     // What another Redis has lost comes again, later.
     if (known.place !== place()) this.#known = undefined
-    else if (listeners.position >= known.end) {
+    else if (subscriptions.position >= known.end) {
       this.#known = undefined
       this.#letGo()
       this.#used = known
@@ -172,9 +172,9 @@ export class Deliveries {
    * what is learnt later would say too much.
    */
   #letGo(): void {
-    const { listeners, place } = this.#options
+    const { subscriptions, place } = this.#options
     for (const [session, pending] of this.#pending) {
-      if (listeners.byId.get(session.id) === session) continue
+      if (subscriptions.byId.get(session.id) === session) continue
       this.#pending.delete(session)
       const used = this.#used
       if (used?.place !== place()) continue

@@ -19,25 +19,25 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
 import { Deliveries } from "./deliveries.ts"
-import { Entrance } from "./entrance.ts"
-import { ForeignLogs } from "./foreign-log.ts"
-import { FrameLimits, IdentifyLimit, nothingSent } from "./frame-limits.ts"
-import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./frames.ts"
-import { GuildMembers } from "./guild-members.ts"
-import { Listeners } from "./listeners.ts"
-import { PresenceFeed, presenceRequests } from "./presence.ts"
-import { Reader } from "./reader.ts"
-import type { SessionHandlers } from "./requests.ts"
-import { Resumption } from "./resumption.ts"
-import { ServedHomes } from "./served-homes.ts"
-import { Announcer } from "./announcer.ts"
-import type { Connection } from "./session.ts"
-import { Sessions } from "./sessions.ts"
-import { Stream } from "./stream.ts"
-import { Voice } from "./voice.ts"
-import { bareToken, TokenCheck } from "./token-check.ts"
-import { TypingRequests } from "./typing.ts"
-import { drainPause, inWaves, type DrainTopology } from "./waves.ts"
+import { IdentifyHandler } from "./sessions/identify.ts"
+import { PeerLogs } from "./replay/peer-log.ts"
+import { FrameLimits, IdentifyLimit, nothingSent } from "./protocol/frame-limits.ts"
+import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./protocol/frames.ts"
+import { GuildMembers } from "./requests/guild-members.ts"
+import { Subscriptions } from "./fan-out/subscriptions.ts"
+import { PresenceFeed, presenceRequests } from "./requests/presence.ts"
+import { CatchUpReader } from "./replay/catch-up-reader.ts"
+import type { SessionHandlers } from "./requests/handlers.ts"
+import { ResumeHandler } from "./sessions/resume.ts"
+import { HomeSubscriptions } from "./fan-out/home-subscriptions.ts"
+import { ServiceNotices } from "./fan-out/service-notices.ts"
+import type { Connection } from "./state/session.ts"
+import { Sessions } from "./sessions/sessions.ts"
+import { Stream } from "./fan-out/stream.ts"
+import { Voice } from "./requests/voice.ts"
+import { bareToken, TokenCheck } from "./sessions/token-check.ts"
+import { TypingRequests } from "./requests/typing.ts"
+import { drainPauseMs, forEachInBatches, type DrainTopology } from "./fan-out/drain.ts"
 
 export interface GatewayTopology extends DrainTopology {
   readonly heartbeatInterval: number
@@ -100,21 +100,21 @@ const strangersUnread = 64 * 1024
 
 /**
  * The WebSocket door: sockets with their heartbeats, and the rules about frames. What sessions are sent is the business of
- * the stream, the reader and the listeners.
+ * the stream, the reader and the subscriptions.
  */
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #connections = new Set<Connection>()
-  readonly #listeners: Listeners
-  readonly #announcer: Announcer
-  readonly #homes: ServedHomes
-  readonly #reader: Reader
+  readonly #subscriptions: Subscriptions
+  readonly #notices: ServiceNotices
+  readonly #homes: HomeSubscriptions
+  readonly #reader: CatchUpReader
   readonly #sessions: Sessions
-  readonly #entrance: Entrance
-  readonly #resumption: Resumption
+  readonly #identify: IdentifyHandler
+  readonly #resume: ResumeHandler
   readonly #stream: Stream
   readonly #voice: Voice
-  readonly #foreign: ForeignLogs
+  readonly #peerLogs: PeerLogs
   readonly #timers: Timer[]
   readonly #limits: FrameLimits
   readonly #identifies = new IdentifyLimit()
@@ -130,7 +130,7 @@ export class Gateway {
     const { app, node, storage, topology, clock, log, metrics, records } = options
     const self = node.membership.self.id
     this.#limits = new FrameLimits(topology)
-    this.#homes = new ServedHomes({
+    this.#homes = new HomeSubscriptions({
       register: (shard, homes) => {
         metrics.gateway.registrations.inc()
         return node.router.register(shard, homes)
@@ -144,22 +144,22 @@ export class Gateway {
       clock,
       log,
     })
-    this.#listeners = new Listeners({
+    this.#subscriptions = new Subscriptions({
       app,
       view: server => this.#homes.view(server),
       classesPerAudience: topology.classesPerAudience,
       clock,
       metrics,
     })
-    this.#announcer = new Announcer({
+    this.#notices = new ServiceNotices({
       service: options.service,
       connections: this.#connections,
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       clock,
       log,
     })
-    this.#reader = new Reader({
-      listeners: this.#listeners,
+    this.#reader = new CatchUpReader({
+      subscriptions: this.#subscriptions,
       homes: this.#homes,
       streams: () => node.streams,
       logs: node.logs,
@@ -173,7 +173,7 @@ export class Gateway {
       metrics,
     })
     this.#deliveries = new Deliveries({
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       store: storage.deliveries,
       self,
       mintedUpTo: () => node.mintedUpTo(),
@@ -184,7 +184,7 @@ export class Gateway {
       log,
       metrics,
     })
-    this.#foreign = new ForeignLogs({
+    this.#peerLogs = new PeerLogs({
       logs: node.logs,
       isReal: worker => node.isRealLog(worker),
       self,
@@ -195,7 +195,7 @@ export class Gateway {
     })
     this.#sessions = new Sessions({
       self,
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       reader: this.#reader,
       homes: this.#homes,
       records,
@@ -210,7 +210,7 @@ export class Gateway {
     })
     const shared = {
       self,
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       reader: this.#reader,
       homes: this.#homes,
       sessions: this.#sessions,
@@ -228,21 +228,21 @@ export class Gateway {
         const found = await storage.users.memberships([...new Set(users)])
         return users.map(user => found.get(user) ?? [])
       }, clock),
-      onOpen: (connection: Connection) => this.#announcer.greet(connection),
+      onOpen: (connection: Connection) => this.#notices.greet(connection),
       clock,
       log,
       metrics,
     }
-    this.#entrance = new Entrance({
+    this.#identify = new IdentifyHandler({
       ...shared,
       gatewayUrl: options.gatewayUrl,
       minClientVersion: options.minClientVersion,
       identifyAtOnce: topology.identifyAtOnce,
       identifyQueue: topology.identifyQueue,
     })
-    this.#resumption = new Resumption({
+    this.#resume = new ResumeHandler({
       ...shared,
-      foreign: this.#foreign,
+      peerLogs: this.#peerLogs,
       streams: () => node.streams,
       logs: node.logs,
       bus: node.bus,
@@ -257,7 +257,7 @@ export class Gateway {
       self,
       webWorkers: () => node.membership.members().flatMap(({ id, role }) => (role === "web" ? [id] : [])),
       storage,
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       reader: this.#reader,
       logs: node.logs,
       save: session => this.#sessions.save(session),
@@ -270,7 +270,7 @@ export class Gateway {
       log,
     })
     this.#stream = new Stream({
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       reader: this.#reader,
       homes: this.#homes,
       giveUp: session => this.#sessions.end(session),
@@ -291,7 +291,7 @@ export class Gateway {
       trouble: (error: unknown) => log.debug({ err: error }, "typing not taken back"),
     })
     this.#presences = new PresenceFeed({
-      listeners: this.#listeners,
+      subscriptions: this.#subscriptions,
       stream: this.#stream,
       view: server => this.#homes.view(server),
       timing: options.presence,
@@ -299,7 +299,12 @@ export class Gateway {
       clock,
       metrics,
     })
-    const guildMembers = new GuildMembers({ storage, presences: node.presences, listeners: this.#listeners, clock })
+    const guildMembers = new GuildMembers({
+      storage,
+      presences: node.presences,
+      subscriptions: this.#subscriptions,
+      clock,
+    })
     this.#handlers = {
       ...this.#typing.handlers,
       ...this.#voice.handlers,
@@ -319,7 +324,7 @@ export class Gateway {
 
   /** The position that live sessions stand at; the log is read from here on. */
   begin(position: number): void {
-    this.#listeners.position = position
+    this.#subscriptions.position = position
   }
 
   /** New pieces of the worker's log, in order. */
@@ -349,7 +354,7 @@ export class Gateway {
   }
 
   /** The homes whose events this worker's log takes, with the row from which it holds them. */
-  servedHomes(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
+  homeSubscriptions(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
     return this.#homes.of(shards)
   }
 
@@ -367,10 +372,10 @@ export class Gateway {
     this.#draining = true
     const { clock, topology } = this.#options
     const everybody = [...this.#connections]
-    await inWaves(everybody, drainPause(everybody.length, topology), clock, connection => {
+    await forEachInBatches(everybody, drainPauseMs(everybody.length, topology), clock, connection => {
       if (connection.session)
-        this.#listeners.sendPayload(connection, plainFrame(connection.encoding, "RECONNECT", null))
-      this.#listeners.close(connection, "service_restart")
+        this.#subscriptions.sendPayload(connection, plainFrame(connection.encoding, "RECONNECT", null))
+      this.#subscriptions.close(connection, "service_restart")
     })
   }
 
@@ -380,7 +385,7 @@ export class Gateway {
     for (const timer of this.#timers) timer.stop()
     this.#presences.stop()
     this.#deliveries.stop()
-    for (const connection of this.#connections) this.#listeners.close(connection, "service_restart")
+    for (const connection of this.#connections) this.#subscriptions.close(connection, "service_restart")
   }
 
   #listen(): void {
@@ -407,12 +412,12 @@ export class Gateway {
         connection.ws = ws
         this.#connections.add(connection)
         metrics.gateway.connections.inc()
-        this.#listeners.sendPayload(
+        this.#subscriptions.sendPayload(
           connection,
           plainFrame(connection.encoding, "HELLO", { heartbeat_interval: topology.heartbeatInterval }),
         )
-        const refusal = this.#announcer.refusal()
-        if (refusal) this.#listeners.close(connection, refusal)
+        const refusal = this.#notices.refusal()
+        if (refusal) this.#subscriptions.close(connection, refusal)
       },
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
       drain: ws => {
@@ -425,7 +430,7 @@ export class Gateway {
         }
       },
       dropped: ws => {
-        this.#listeners.holed.add(ws.getUserData())
+        this.#subscriptions.holed.add(ws.getUserData())
       },
       close: ws => this.#closed(ws),
     })
@@ -450,7 +455,7 @@ export class Gateway {
       if (name === "x-forwarded-for") forwardedFor = withForwarded(forwardedFor, value)
     })
     const address = clientAddress(isIP(peer) ? peer : "", forwardedFor)
-    if (this.#announcer.isBlocked(address)) {
+    if (this.#notices.isBlocked(address)) {
       res.writeStatus("403 Forbidden").end(closeCodes.ip_blocked.reason)
       return
     }
@@ -521,10 +526,10 @@ export class Gateway {
       case "IDENTIFY":
         return this.#enter(connection, () => {
           this.#countIdentify(d)
-          return this.#entrance.identify(connection, d)
+          return this.#identify.identify(connection, d)
         })
       case "RESUME":
-        return this.#enter(connection, () => this.#resumption.resume(connection, d))
+        return this.#enter(connection, () => this.#resume.resume(connection, d))
       default: {
         const done = this.#handlers[op](connection.session!, d)
         if (done)
@@ -548,10 +553,10 @@ export class Gateway {
   }
 
   #refuse(connection: Connection, error: unknown, log: Log): void {
-    if (error instanceof FrameRefused) return this.#listeners.close(connection, error.close)
-    if (isPassing(error)) return this.#listeners.close(connection, "try_again_later")
+    if (error instanceof FrameRefused) return this.#subscriptions.close(connection, error.close)
+    if (isPassing(error)) return this.#subscriptions.close(connection, "try_again_later")
     log.error({ err: error }, "gateway fault")
-    this.#listeners.close(connection, "unknown_error")
+    this.#subscriptions.close(connection, "unknown_error")
   }
 
   /** The answer carries the position when nothing else has for a while, so that a quiet session can be resumed. */
@@ -563,12 +568,12 @@ export class Gateway {
     const ack = heartbeatAck[connection.encoding]
     if (
       session?.state !== "live" ||
-      this.#options.clock.monotonic() - this.#listeners.lastSentAt(session) < this.#options.topology.positionAfter
+      this.#options.clock.monotonic() - this.#subscriptions.lastSentAt(session) < this.#options.topology.positionAfter
     )
-      return this.#listeners.sendPayload(connection, ack)
+      return this.#subscriptions.sendPayload(connection, ack)
     connection.ws.cork(() => {
-      this.#listeners.sendPayload(connection, ack)
-      this.#listeners.sendPosition(session)
+      this.#subscriptions.sendPayload(connection, ack)
+      this.#subscriptions.sendPosition(session)
     })
   }
 
@@ -586,16 +591,16 @@ export class Gateway {
     for (const connection of this.#connections) {
       const { session, busy, heartbeatAt, openedAt } = connection
       if (heartbeatAt < silentSince)
-        this.#listeners.close(connection, session ? "session_timed_out" : "not_authenticated")
+        this.#subscriptions.close(connection, session ? "session_timed_out" : "not_authenticated")
       // Heartbeats alone hold no place.
-      else if (!session && !busy && openedAt < silentSince) this.#listeners.close(connection, "not_authenticated")
+      else if (!session && !busy && openedAt < silentSince) this.#subscriptions.close(connection, "not_authenticated")
     }
     this.#stream.closeHoled()
     const detachedSince = clock.monotonic() - topology.resumeWindow
-    for (const session of this.#listeners.byId.values())
+    for (const session of this.#subscriptions.byId.values())
       if (session.state === "detached" && session.progressAt < detachedSince) this.#sessions.end(session)
     this.#reader.sweep()
-    this.#foreign.sweep()
+    this.#peerLogs.sweep()
     this.#typing.sweep()
   }
 
@@ -604,13 +609,13 @@ export class Gateway {
    * sure any more. Its own positions are.
    */
   #afterFailOver(): void {
-    for (const session of this.#listeners.byId.values()) session.spans = session.spans.slice(-1)
+    for (const session of this.#subscriptions.byId.values()) session.spans = session.spans.slice(-1)
     this.#saveAll()
   }
 
   /** With them goes the count of a user's connections, which lapses and is lost likewise. */
   #saveAll(): void {
-    for (const session of this.#listeners.byId.values()) {
+    for (const session of this.#subscriptions.byId.values()) {
       this.#sessions.save(session)
       if (session.connection) this.#sessions.countAgain(session)
     }

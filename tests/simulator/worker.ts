@@ -111,7 +111,7 @@ export class SimulatedWorker implements Actor {
       topology,
       onItems: items => doors.gateway?.takeItems(items),
       onPresences: changes => doors.gateway?.takePresences(changes),
-      servedHomes: shards => doors.gateway?.servedHomes(shards) ?? [],
+      servedHomes: shards => doors.gateway?.homeSubscriptions(shards) ?? [],
       onDeath: () => doors.gateway?.noteDeath(),
       onOver: why => this.end(why),
       newShard: this.#options.newShard,

@@ -1,0 +1,298 @@
+import { fail } from "../../contract/errors.ts"
+import { inTurns } from "../../cluster/batches.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { RulesChange } from "../../domain/control.ts"
+import { shardOf } from "../../domain/snowflake.ts"
+import type { Log } from "../../observability/log.ts"
+import type { ServerOutline } from "../../storage/servers.ts"
+import { ServerView } from "../state/server-view.ts"
+
+export interface HomeSubscriptionsOptions {
+  /** Makes this worker's log take the events of homes of one shard. @returns the row from which it holds them */
+  readonly register: (shard: number, homes: readonly Snowflake[]) => Promise<number>
+  readonly release: (shard: number, homes: readonly Snowflake[]) => void
+  /** The same of users, until it is known to have been heard: others see them as long as a worker takes their events. */
+  readonly releaseUsers: (shard: number, users: readonly Snowflake[]) => Promise<void>
+  readonly loadOutlines: (servers: readonly Snowflake[]) => Promise<ServerOutline[]>
+  readonly loadsAtOnce: number
+  /** The oldest position that the worker's log can still be read after. */
+  readonly oldest: () => number
+  /** How long a home without sessions is kept. */
+  readonly keep: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Milliseconds for which a user is kept after his last session: long enough for one that comes back at once. */
+const usersKept = 500
+
+interface Held {
+  readonly isUser: boolean
+  sessions: number
+  unusedSince: number
+  /** Of a user: for so long at least. */
+  keptUntil: number
+  /** While it is on its way. */
+  registering: Promise<number> | undefined
+  /** The row from which the log holds the home; until it is registered nobody relies on it. */
+  from: number | undefined
+}
+
+/**
+ * The homes whose events this worker's log takes, and what it knows of the servers among them: registered once and loaded
+ * once, however many sessions wait.
+ */
+export class HomeSubscriptions {
+  readonly #options: HomeSubscriptionsOptions
+  readonly #held = new Map<Snowflake, Held>()
+  readonly #views = new Map<Snowflake, Promise<ServerView | undefined>>()
+  readonly #ready = new Map<Snowflake, ServerView>()
+  /** Changes that came while a view was being loaded: they may not be in it. */
+  readonly #early = new Map<Snowflake, (readonly [change: RulesChange, row: number, at: number])[]>()
+  /** Per shard: the way to ask its owner. */
+  readonly #registering = new Map<number, (home: Snowflake) => Promise<number>>()
+  /** How many registrations of a home are under way: what is released meanwhile would come back. */
+  readonly #asking = new Map<Snowflake, number>()
+  /** Users without sessions, and those whose release did not arrive. */
+  readonly #unused = new Set<Snowflake>()
+  /** Releases under way: whoever comes back registers after them. */
+  readonly #leaving = new Map<Snowflake, Promise<unknown>>()
+  /** Loads asked for in this turn of the loop. */
+  #toLoad: { ids: Set<Snowflake>; done: Promise<Map<Snowflake, ServerOutline>> } | undefined
+  /** Servers that were asked for and do not exist any more; ids are never used twice. */
+  readonly #gone = new Set<Snowflake>()
+  #loading = 0
+  readonly #queue: (() => void)[] = []
+
+  constructor(options: HomeSubscriptionsOptions) {
+    this.#options = options
+  }
+
+  /** A server's view if it is there already. */
+  view(server: Snowflake): ServerView | undefined {
+    return this.#ready.get(server)
+  }
+
+  /** A change of a server's rules has come in the log. @returns the view, if there are sessions to be moved */
+  change(change: RulesChange, row: number, at: number): ServerView | undefined {
+    this.#early.get(change.server)?.push([change, row, at])
+    const view = this.#ready.get(change.server)
+    view?.apply(change, row, at, this.#options.oldest())
+    return view
+  }
+
+  isGone(server: Snowflake): boolean {
+    return this.#gone.has(server)
+  }
+
+  /** Counts a session in and registers the home unless it is; resolves with the row from which the log holds it. */
+  hold(home: Snowflake): Promise<number> {
+    return this.#hold(home, false)
+  }
+
+  /** The same of the user whose session it is. */
+  holdUser(user: Snowflake): Promise<number> {
+    return this.#hold(user, true)
+  }
+
+  #hold(home: Snowflake, isUser: boolean): Promise<number> {
+    let held = this.#held.get(home)
+    if (!held) {
+      held = { isUser, sessions: 0, unusedSince: 0, keptUntil: 0, registering: undefined, from: undefined }
+      this.#held.set(home, held)
+    }
+    held.sessions++
+    if (held.from !== undefined) return Promise.resolve(held.from)
+    return (held.registering ??= this.#settle(home, held))
+  }
+
+  /** Whoever comes after a failure tries again; who waits now is told. Every hold is released once, failed or not. */
+  async #settle(home: Snowflake, held: Held): Promise<number> {
+    try {
+      held.from = await this.#register(home)
+      return held.from
+    } finally {
+      held.registering = undefined
+    }
+  }
+
+  /** What an owner of shards that does not know it needs to be told. */
+  of(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
+    return [...this.#held].flatMap(([home, { from }]): [Snowflake, number][] =>
+      from !== undefined && shards.has(shardOf(home)) ? [[home, from]] : [],
+    )
+  }
+
+  /** @param isMoved the session goes on elsewhere: until it has, what it misses meanwhile is read from this worker's log */
+  release(home: Snowflake, isMoved = false): void {
+    const held = this.#held.get(home)
+    if (!held) return
+    const now = this.#options.clock.monotonic()
+    held.keptUntil = Math.max(held.keptUntil, isMoved ? now + this.#options.keep : now + usersKept)
+    if (--held.sessions > 0) return
+    held.unusedSince = now
+    if (held.isUser) this.#unused.add(home)
+  }
+
+  /** Registers again, to learn up to which row everything stands in the logs by now. */
+  cut(home: Snowflake): Promise<number> {
+    return this.#register(home)
+  }
+
+  /** The view of a server that is held; undefined when there is no such server any more. */
+  async need(server: Snowflake): Promise<ServerView | undefined> {
+    let view = this.#views.get(server)
+    if (!view) {
+      view = this.#load(server)
+      this.#views.set(server, view)
+      view.catch(() => this.#views.delete(server))
+    }
+    return view
+  }
+
+  /** The server is gone. */
+  forgetServer(server: Snowflake): void {
+    this.#gone.add(server)
+    this.#forgetView(server)
+  }
+
+  /** Rows of a shard are missing in the log: what is known of its servers may be wrong. */
+  forgetShard(shard: number): void {
+    for (const [server, view] of this.#ready) {
+      if (shardOf(server) !== shard) continue
+      view.isOver = true
+      this.#forgetView(server)
+    }
+    // What is being loaded is loaded once more.
+    for (const server of this.#early.keys()) if (shardOf(server) === shard) this.#early.delete(server)
+  }
+
+  #forgetView(server: Snowflake): void {
+    this.#views.delete(server)
+    this.#ready.delete(server)
+  }
+
+  /** Users go as soon as their last session has. */
+  sweepUsers(): void {
+    const now = this.#options.clock.monotonic()
+    const byShard = new Map<number, Snowflake[]>()
+    for (const user of this.#unused) {
+      const held = this.#held.get(user)
+      if (held && held.sessions > 0) this.#unused.delete(user)
+      else if (!(held && held.keptUntil > now) && !this.#asking.has(user) && !this.#leaving.has(user)) {
+        this.#unused.delete(user)
+        this.#held.delete(user)
+        add(byShard, shardOf(user), user)
+      }
+    }
+    for (const [shard, users] of byShard) {
+      const leaving = this.#options
+        .releaseUsers(shard, users)
+        .catch((error: unknown) => {
+          this.#options.log.debug({ err: error, shard }, "users not released")
+          for (const user of users) if (!this.#held.has(user)) this.#unused.add(user)
+        })
+        .finally(() => {
+          for (const user of users) this.#leaving.delete(user)
+        })
+      for (const user of users) this.#leaving.set(user, leaving)
+    }
+  }
+
+  /** Homes without sessions go after a while, so that friends who come and go cost nothing. */
+  sweep(): void {
+    const before = this.#options.clock.monotonic() - this.#options.keep
+    if (this.#gone.size > 10_000) this.#gone.clear()
+    const byShard = new Map<number, Snowflake[]>()
+    for (const [home, held] of this.#held) {
+      if (held.isUser || held.sessions > 0 || held.unusedSince > before) continue
+      this.#held.delete(home)
+      this.#forgetView(home)
+      add(byShard, shardOf(home), home)
+    }
+    for (const [shard, homes] of byShard) this.#options.release(shard, homes)
+  }
+
+  async #register(home: Snowflake): Promise<number> {
+    this.#asking.set(home, (this.#asking.get(home) ?? 0) + 1)
+    try {
+      const leaving = this.#leaving.get(home)
+      if (leaving) await leaving
+      return await this.#ask(home)
+    } finally {
+      const others = this.#asking.get(home)! - 1
+      if (others > 0) this.#asking.set(home, others)
+      else this.#asking.delete(home)
+    }
+  }
+
+  /** One request a shard at a time, for all that is asked meanwhile. */
+  #ask(home: Snowflake): Promise<number> {
+    const { register, clock } = this.#options
+    const shard = shardOf(home)
+    let asking = this.#registering.get(shard)
+    if (!asking) {
+      asking = inTurns(async homes => {
+        const from = await register(shard, [...new Set(homes)])
+        return homes.map(() => from)
+      }, clock)
+      this.#registering.set(shard, asking)
+    }
+    return asking(home)
+  }
+
+  async #load(server: Snowflake): Promise<ServerView | undefined> {
+    const early: (readonly [change: RulesChange, row: number, at: number])[] = []
+    this.#early.set(server, early)
+    try {
+      await this.#held.get(server)?.registering
+      const outline = (await this.#outlines(server)).get(server)
+      if (!outline) {
+        this.#gone.add(server)
+        return undefined
+      }
+      if (this.#early.get(server) !== early) return await this.#load(server)
+      const view = new ServerView(outline)
+      for (const [change, row, at] of early) view.apply(change, row, at, 0)
+      this.#ready.set(server, view)
+      return view
+    } finally {
+      if (this.#early.get(server) === early) this.#early.delete(server)
+    }
+  }
+
+  #outlines(server: Snowflake): Promise<Map<Snowflake, ServerOutline>> {
+    if (!this.#toLoad) {
+      const ids = new Set<Snowflake>()
+      const done = new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(async () => {
+        this.#toLoad = undefined
+        await this.#turn()
+        try {
+          const outlines = await this.#options.loadOutlines([...ids])
+          return new Map(outlines.map(outline => [outline.id, outline]))
+        } finally {
+          this.#loading--
+          this.#queue.shift()?.()
+        }
+      })
+      this.#toLoad = { ids, done }
+    }
+    this.#toLoad.ids.add(server)
+    return this.#toLoad.done
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#loading >= this.#options.loadsAtOnce) {
+      if (this.#queue.length > 10_000) throw fail("unavailable")
+      await new Promise<void>(resolve => this.#queue.push(resolve))
+    }
+    this.#loading++
+  }
+}
+
+function add(lists: Map<number, Snowflake[]>, shard: number, home: Snowflake): void {
+  const list = lists.get(shard)
+  if (list) list.push(home)
+  else lists.set(shard, [home])
+}

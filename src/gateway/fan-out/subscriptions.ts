@@ -1,0 +1,365 @@
+import type { TemplatedApp } from "uWebSockets.js"
+import { events } from "../../contract/contract.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { sessionPosition } from "../../contract/gateway.ts"
+import { closeCodes, type CloseName } from "../../contract/gateway-codes.ts"
+import { intentBit, type Audience } from "../../domain/audience.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { LogHeader, LogItem } from "../../domain/log-entry.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import { opened } from "../protocol/compression.ts"
+import { Frame, isCompressed, type Payload } from "../protocol/frames.ts"
+import type { Connection, Guild, Session } from "../state/session.ts"
+import { isSubscribed, type VisibilityRules, type ServerAudience } from "../state/visibility-rules.ts"
+import { classIntents, type SubscriberClass, type ServerView } from "../state/server-view.ts"
+
+type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
+
+/** Which bit of the intents an event needs among members of a server; 0: none. */
+const serverBits = new Map<string, number>(
+  Object.values(events).map(event => [event.name, intentBit(event, "members")]),
+)
+/** Which it needs where it is for a user alone. */
+const userBits = new Map<string, number>(Object.values(events).map(event => [event.name, intentBit(event, "user")]))
+
+export interface SubscriptionsOptions {
+  readonly app: TemplatedApp
+  readonly view: (server: Snowflake) => ServerView | undefined
+  readonly classesPerAudience: number
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/**
+ * All sessions of this worker, and how an event reaches the live ones: one publish a class, however many they are. It keeps:
+ *   L1  A session is subscribed to exactly what it may receive while it is live, and to nothing else ever.
+ *   L2  Nothing is sent on a socket that was closed.
+ */
+export class Subscriptions {
+  readonly #options: SubscriptionsOptions
+  readonly byId = new Map<string, Session>()
+  readonly #byUser = new Map<Snowflake, Session[]>()
+  /** The position at which every live session stands. */
+  position = 0
+  /** Live sessions are being moved past a change of the rules: nobody goes live until all of them are. */
+  isMoving = false
+  /** The most that any one socket was handed since the buffers were last looked at. */
+  unlookedBytes = 0
+  /** The most sessions that one frame was published to since this was last set to 0. */
+  reached = 0
+  /** What pieces of the log are as dispatches, for those who read them; kept while the pieces are. */
+  readonly #read = new WeakMap<LogItem, Frame>()
+  #positionFrame: Frame | undefined
+  /** Live sessions that uWS refused to buffer for: a hole; they are closed before anything else is sent. */
+  readonly holed = new Set<Connection>()
+
+  constructor(options: SubscriptionsOptions) {
+    this.#options = options
+  }
+
+  add(session: Session): void {
+    this.byId.set(session.id, session)
+    const mine = this.#byUser.get(session.user)
+    if (mine) mine.push(session)
+    else this.#byUser.set(session.user, [session])
+  }
+
+  remove(session: Session): void {
+    this.byId.delete(session.id)
+    const mine = this.#byUser.get(session.user)?.filter(other => other !== session)
+    if (mine && mine.length > 0) this.#byUser.set(session.user, mine)
+    else this.#byUser.delete(session.user)
+  }
+
+  ofUser(user: Snowflake): readonly Session[] {
+    return this.#byUser.get(user) ?? []
+  }
+
+  /** From this tick on what is published reaches the session. */
+  goLive(session: Session): void {
+    session.state = "live"
+    session.cursor = this.position
+    for (const guild of session.guilds.values()) this.#subscribe(session, guild)
+  }
+
+  /** From this tick on nothing that is published reaches it. */
+  goReading(session: Session): void {
+    const place = this.placeOf(session)
+    if (session.state === "live") for (const guild of session.guilds.values()) this.#unsubscribe(session, guild)
+    session.state = "reading"
+    session.cursor = place
+  }
+
+  /** A server comes into or goes out of a session's sight. */
+  addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: VisibilityRules): Guild {
+    const guild = view.seen(roles, rules)
+    session.guilds.put(guild)
+    view.sessions.add(session)
+    if (session.state === "live") this.#subscribe(session, guild)
+    return guild
+  }
+
+  /** What decides what a session sees of a server has changed. */
+  regroup(session: Session, guild: Guild, rules: VisibilityRules, roles: readonly Snowflake[]): void {
+    const before = keysOf(session, guild)
+    const isMoved = session.state === "live" && !isSame(before, rules.subscribedKeys({ user_id: session.user, roles }))
+    if (isMoved) this.#unsubscribe(session, guild)
+    const after = guild.view.seen(roles, rules)
+    session.guilds.put(after)
+    if (isMoved) this.#subscribe(session, after)
+  }
+
+  removeGuild(session: Session, server: Snowflake): boolean {
+    const guild = session.guilds.get(server)
+    if (!guild) return false
+    if (session.state === "live") this.#unsubscribe(session, guild)
+    session.guilds.delete(server)
+    guild.view.sessions.delete(session)
+    return true
+  }
+
+  /** Sends an event to every live session that is to have it. */
+  publish(item: LogItem, header: EventHeader): void {
+    const [, , , , audience, name, except] = header
+    const frame = new Frame(name, item.s, item.data)
+    if (audience.kind === "user") {
+      for (const session of this.ofUser(audience.user))
+        if (session.state === "live" && passes(session, userBits, name) && !except.includes(session.id))
+          this.send(session, frame)
+      return
+    }
+    const view = this.#options.view(audience.server)
+    if (view && view.sessions.size > 0) this.#publishIn(view, audience, frame, except)
+  }
+
+  /**
+   * One event for the members of some servers and for some users, sent to each live session once. The members of the first
+   * server are reached by its topics, the others one by one: the first should be the largest. Between servers it may be left
+   * to wait; the frame is asked for anew, because by then sessions may stand elsewhere.
+   */
+  *spread(
+    frame: () => Frame,
+    [first, ...others]: readonly ServerView[],
+    users: readonly Snowflake[],
+    except: readonly string[],
+  ): Generator<void> {
+    const left = new Set(except)
+    if (first) this.#publishIn(first, { kind: "members", server: first.id }, frame(), except)
+    const reached = new Set<Session>()
+    const send = (session: Session, now: Frame) => {
+      if (session.state !== "live" || left.has(session.user) || reached.has(session)) return
+      if (first && session.guilds.has(first.id)) return
+      reached.add(session)
+      if (passes(session, serverBits, now.name)) this.send(session, now)
+    }
+    for (const view of others) {
+      yield
+      const now = frame()
+      for (const session of view.sessions) send(session, now)
+    }
+    yield
+    for (const user of users) for (const session of this.ofUser(user)) send(session, frame())
+  }
+
+  #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
+    const bit = serverBits.get(frame.name) ?? 0
+    const key = view.now.audienceKey(audience)
+    if (!isSubscribed(key)) return this.#sendEach(view.sessions, view, audience, frame, bit, except)
+
+    const classes = view.classes.get(key)
+    const left = except.length > 0 ? this.#leaveOut(except, view, key) : undefined
+    if (classes)
+      for (const subscribers of classes.values()) {
+        if (subscribers.count === 0 || (bit !== 0 && (subscribers.intents & bit) === 0)) continue
+        const payload = frame.in(subscribers.encoding)
+        this.#options.app.publish(subscribers.topic, payload, typeof payload !== "string", false)
+        subscribers.publishedAt = this.#options.clock.monotonic()
+        this.#count(payload, subscribers.count)
+      }
+    left?.()
+    if (view.individual.size > 0) this.#sendEach(view.individual, view, audience, frame, bit, except)
+  }
+
+  /** Whether an event is for a session, as of now. */
+  isFor(session: Session, audience: Audience, name: string, except: readonly string[]): boolean {
+    if (except.length > 0 && except.includes(session.user)) return false
+    if (audience.kind === "user") return audience.user === session.user && passes(session, userBits, name)
+    if (!passes(session, serverBits, name)) return false
+    const guild = session.guilds.get(audience.server)
+    return guild !== undefined && guild.rules.includes(audience, { user_id: session.user, roles: guild.roles })
+  }
+
+  /** Whether the session's intents let through what it is told of a server by its own worker. */
+  hearsOf(session: Session, name: string): boolean {
+    return passes(session, serverBits, name)
+  }
+
+  /** When something that carries a position last went to a session. */
+  lastSentAt(session: Session): number {
+    let last = session.sentAt
+    if (session.state === "live")
+      for (const guild of session.guilds.values())
+        for (const key of keysOf(session, guild))
+          last = Math.max(last, guild.view.classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
+    return last
+  }
+
+  /** The first dispatch on a session's socket: it and all that follow are in the session's encoding. */
+  open(session: Session, frame: Frame): void {
+    const { connection, encoding } = session
+    if (!connection) return
+    session.sentAt = this.#options.clock.monotonic()
+    connection.encoding = encoding
+    const payload = frame.in(encoding)
+    this.sendPayload(connection, isCompressed(encoding) ? opened(payload as Uint8Array) : payload)
+  }
+
+  /**
+   * One piece of a log to one session that reads. As JSON it is made by joining texts; what costs more is made once for all who read
+   * it at that position.
+   */
+  sendItem(session: Session, item: LogItem, name: string, s: number): void {
+    if (session.encoding === "json") return this.send(session, new Frame(name, s, item.data))
+    let frame = this.#read.get(item)
+    if (frame?.s !== s) this.#read.set(item, (frame = new Frame(name, s, item.data)))
+    this.send(session, frame)
+  }
+
+  /** The position of what a session was sent last. A live one may have been moved past a change of the rules already. */
+  placeOf(session: Session): number {
+    return session.state === "live" ? Math.max(this.position, session.cursor) : session.cursor
+  }
+
+  /** Tells a live session where it stands. */
+  sendPosition(session: Session): void {
+    const s = this.placeOf(session)
+    if (this.#positionFrame?.s !== s) this.#positionFrame = new Frame(sessionPosition.name, s, "{}")
+    this.send(session, this.#positionFrame)
+  }
+
+  /** One dispatch to one session. */
+  send(session: Session, frame: Frame): void {
+    session.sentAt = this.#options.clock.monotonic()
+    if (session.connection) this.sendPayload(session.connection, frame.in(session.encoding))
+  }
+
+  sendPayload(connection: Connection, payload: Payload): void {
+    if (connection.closed || this.holed.has(connection)) return // L2
+    const outcome = connection.ws.send(payload, typeof payload !== "string", false)
+    if (outcome === 2) this.holed.add(connection)
+    this.#count(payload, 1)
+  }
+
+  /** Closes a connection for a reason of the table. */
+  close(connection: Connection, name: CloseName): void {
+    if (connection.closed) return
+    const { code, reason } = closeCodes[name]
+    this.#options.metrics.gateway.closes.of(code).inc()
+    connection.ws.end(code, reason)
+  }
+
+  #sendEach(
+    sessions: Iterable<Session>,
+    view: ServerView,
+    audience: ServerAudience,
+    frame: Frame,
+    bit: number,
+    except: readonly string[],
+  ): void {
+    const left = new Set(except)
+    for (const session of sessions) {
+      if (session.state !== "live" || (bit !== 0 && (session.intents & bit) === 0)) continue
+      const guild = session.guilds.get(view.id)
+      const member = guild && { user_id: session.user, roles: guild.roles }
+      if (member && !left.has(session.user) && guild.rules.includes(audience, member)) this.send(session, frame)
+    }
+  }
+
+  /** Takes users' sessions off a topic; what is returned puts them back, in the same tick. */
+  #leaveOut(users: readonly string[], view: ServerView, key: string): (() => void) | undefined {
+    const left: { session: Session; topic: string }[] = []
+    for (const user of users)
+      for (const session of this.ofUser(user)) {
+        const guild = session.guilds.get(view.id)
+        if (session.state !== "live" || !guild || !session.connection || view.individual.has(session)) continue
+        if (!keysOf(session, guild).includes(key)) continue
+        const topic = topicOf(view, key, session)
+        session.connection.ws.unsubscribe(topic)
+        left.push({ session, topic })
+      }
+    if (left.length === 0) return undefined
+    return () => {
+      for (const { session, topic } of left) session.connection!.ws.subscribe(topic)
+    }
+  }
+
+  #subscribe(session: Session, guild: Guild): void {
+    const { view } = guild
+    const classes: SubscriberClass[] = []
+    for (const key of keysOf(session, guild)) {
+      const subscribers = this.#classOf(session, view, key)
+      if (!subscribers) {
+        view.individual.add(session)
+        return
+      }
+      classes.push(subscribers)
+    }
+    for (const subscribers of classes) {
+      session.connection!.ws.subscribe(subscribers.topic)
+      subscribers.count++
+    }
+  }
+
+  #unsubscribe(session: Session, guild: Guild): void {
+    const { view } = guild
+    if (view.individual.delete(session)) return
+    for (const key of keysOf(session, guild)) {
+      const classes = view.classes.get(key)
+      const subscribers = classes?.get(classKey(session))
+      if (!subscribers) continue
+      if (session.connection && !session.connection.closed) session.connection.ws.unsubscribe(subscribers.topic)
+      if (--subscribers.count === 0) classes!.delete(classKey(session))
+    }
+  }
+
+  #classOf(session: Session, view: ServerView, key: string): SubscriberClass | undefined {
+    let classes = view.classes.get(key)
+    if (!classes) view.classes.set(key, (classes = new Map()))
+    let subscribers = classes.get(classKey(session))
+    if (!subscribers) {
+      if (classes.size >= this.#options.classesPerAudience) return undefined
+      subscribers = {
+        topic: topicOf(view, key, session),
+        intents: classIntents(session.intents),
+        encoding: session.encoding,
+        count: 0,
+        publishedAt: this.#options.clock.monotonic(),
+      }
+      classes.set(classKey(session), subscribers)
+    }
+    return subscribers
+  }
+
+  #count(payload: Payload, receivers: number): void {
+    // A string's length counts UTF-16 units, of up to three bytes each.
+    this.unlookedBytes += typeof payload === "string" ? 3 * payload.length : payload.length
+    if (receivers > this.reached) this.reached = receivers
+    const bytes = payload.length * receivers
+    const { gateway } = this.#options.metrics
+    gateway.publishes.inc()
+    gateway.deliveries.inc(receivers)
+    gateway.sentBytes.inc(bytes)
+  }
+}
+
+const keysOf = ({ user }: Session, { rules, roles }: Guild): readonly string[] =>
+  rules.subscribedKeys({ user_id: user, roles })
+const isSame = (a: readonly string[], b: readonly string[]): boolean =>
+  a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
+const classKey = (session: Session) => `${classIntents(session.intents)} ${session.encoding}`
+const topicOf = (view: ServerView, key: string, session: Session) => `${view.id} ${key} ${classKey(session)}`
+
+function passes({ intents }: Session, bits: ReadonlyMap<string, number>, name: string): boolean {
+  const bit = bits.get(name) ?? 0
+  return bit === 0 || (intents & bit) !== 0
+}

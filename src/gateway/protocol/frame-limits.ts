@@ -1,0 +1,84 @@
+/** What one connection has sent in a minute. */
+export interface Sent {
+  /** Monotonic: when the minute began. */
+  since: number
+  frames: number
+  /** Voice signals, counted apart. */
+  signals: number
+  /** Bytes that compressed frames held, or are counted as. */
+  inflatedBytes: number
+}
+
+export const nothingSent = (now: number): Sent => ({ since: now, frames: 0, signals: 0, inflatedBytes: 0 })
+
+export interface FrameLimitsOptions {
+  readonly framesPerMinute: number
+  readonly signalsPerMinute: number
+  readonly maxFrameBytes: number
+}
+
+const minute = 60_000
+/** A compressed frame costs the time in which so many bytes are read, however few it holds. */
+const leastInflated = 1024
+
+/** What one connection may send in a minute. Each look counts, and says whether it is too much by now. */
+export class FrameLimits {
+  readonly #options: FrameLimitsOptions
+
+  constructor(options: FrameLimitsOptions) {
+    this.#options = options
+  }
+
+  frame(sent: Sent, now: number): boolean {
+    begin(sent, now)
+    return ++sent.frames > this.#options.framesPerMinute
+  }
+
+  signal(sent: Sent, now: number): boolean {
+    begin(sent, now)
+    return ++sent.signals > this.#options.signalsPerMinute
+  }
+
+  /**
+   * A few bytes can hold very many: what compressed frames hold is bounded whatever their opcodes, by what the frames of a minute may
+   * hold when they are not compressed.
+   */
+  inflated(sent: Sent, bytes: number, now: number): boolean {
+    const { framesPerMinute, maxFrameBytes } = this.#options
+    begin(sent, now)
+    sent.inflatedBytes += Math.max(bytes, leastInflated)
+    return sent.inflatedBytes > framesPerMinute * maxFrameBytes
+  }
+}
+
+function begin(sent: Sent, now: number): void {
+  if (now - sent.since >= minute) Object.assign(sent, nothingSent(now))
+}
+
+/** IDENTIFY per token in so many milliseconds. */
+const identifies = { most: 5, within: 5_000 }
+/** Tokens that are counted at once. */
+const mostTokens = 50_000
+
+/** How often one token identifies, in any slice of that length. */
+export class IdentifyLimit {
+  /** When each token was let identify lately. */
+  readonly #times = new Map<string, number[]>()
+  #sweptAt = -Infinity
+
+  /** One more; whether it is too many by now. `token` is a digest: what strangers send may be long. */
+  isTooMuch(token: string, now: number): boolean {
+    const isOver = (time: number) => now - time >= identifies.within
+    if (isOver(this.#sweptAt)) {
+      this.#sweptAt = now
+      for (const [old, times] of this.#times) if (isOver(times.at(-1)!)) this.#times.delete(old)
+    }
+    const before = this.#times.get(token)
+    // A flood of tokens that nobody has must not take memory; those count against their address.
+    if (!before && this.#times.size >= mostTokens) return false
+    const times = (before ?? []).filter(time => !isOver(time))
+    if (times.length >= identifies.most) return true
+    this.#times.set(token, [...times, now])
+    return false
+  }
+}

@@ -1,0 +1,130 @@
+import { encode } from "@msgpack/msgpack"
+import { closeCodes, opcodes, type ClientOp, type CloseName, type ServerOp } from "../../contract/gateway-codes.ts"
+import { deflated, inflated, isDeflated } from "./compression.ts"
+import { readMessagePack } from "./message-pack.ts"
+
+/** What the URL asks for. */
+export type PlainEncoding = "json" | "msgpack"
+/** With `-zlib` each frame is a piece of one zlib stream. */
+export type Encoding = PlainEncoding | `${PlainEncoding}-zlib`
+
+const isMessagePack = (encoding: Encoding): boolean => encoding.startsWith("msgpack")
+export const isCompressed = (encoding: Encoding): boolean => encoding.endsWith("-zlib")
+export const compressed = (encoding: PlainEncoding): Encoding => `${encoding}-zlib`
+
+/** What a socket is sent: text for JSON, bytes for everything else. */
+export type Payload = string | Uint8Array
+
+/** A dispatch in each encoding that somebody listens in; made once, whoever receives it. */
+export class Frame {
+  readonly name: string
+  readonly s: number
+  readonly #d: string
+  readonly #made: { [E in Encoding]?: Payload } = {}
+
+  /** `d` is JSON. */
+  constructor(name: string, s: number, d: string) {
+    this.name = name
+    this.s = s
+    this.#d = d
+  }
+
+  in(encoding: Encoding): Payload {
+    return (this.#made[encoding] ??= this.#make(encoding))
+  }
+
+  #make(encoding: Encoding): Payload {
+    switch (encoding) {
+      case "json":
+        return `{"op":0,"t":"${this.name}","s":${this.s},"d":${this.#d}}`
+      case "msgpack":
+        return encode({ op: opcodes.DISPATCH.op, t: this.name, s: this.s, d: JSON.parse(this.#d) as unknown })
+      case "json-zlib":
+        return deflated(this.in("json"))
+      case "msgpack-zlib":
+        return deflated(this.in("msgpack"))
+    }
+  }
+}
+
+/** A frame that is no dispatch. */
+export const plainFrame = (encoding: Encoding, name: ServerOp, d: unknown): Payload =>
+  encoded(encoding, { op: opcodes[name].op, d })
+
+function encoded(encoding: Encoding, frame: object): Payload {
+  const plain = isMessagePack(encoding) ? encode(frame) : JSON.stringify(frame)
+  return isCompressed(encoding) ? deflated(plain) : plain
+}
+
+const ack = { op: opcodes.HEARTBEAT_ACK.op }
+/** HEARTBEAT_ACK has no `d`: it is the same for everybody. */
+export const heartbeatAck: { readonly [E in Encoding]: Payload } = {
+  json: encoded("json", ack),
+  msgpack: encoded("msgpack", ack),
+  "json-zlib": encoded("json-zlib", ack),
+  "msgpack-zlib": encoded("msgpack-zlib", ack),
+}
+
+/** A client's frame that the gateway does not understand, or must not accept: the connection closes. */
+export class FrameRefused extends Error {
+  readonly close: CloseName
+  constructor(close: CloseName) {
+    super(closeCodes[close].reason)
+    this.close = close
+  }
+}
+
+export interface ClientFrame {
+  readonly op: ClientOp
+  readonly d: unknown
+}
+
+const clientOps = new Map<unknown, ClientOp>(
+  Object.entries(opcodes).flatMap(([name, { op, from }]) =>
+    from === "client" || from === "both" ? [[op, name as ClientOp]] : [],
+  ),
+)
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+export interface FrameBounds {
+  /** Of a frame as it comes. */
+  readonly maxFrameBytes: number
+  /** Of what a compressed frame holds. */
+  readonly maxInflatedBytes: number
+}
+
+/** What a client's message holds, inflated where it is compressed. */
+export function messageOf(message: ArrayBuffer, isBinary: boolean, bounds: FrameBounds) {
+  if (message.byteLength > bounds.maxFrameBytes) throw new FrameRefused("decode_error")
+  const bytes = new Uint8Array(message)
+  const wasCompressed = isBinary && isDeflated(bytes)
+  return {
+    bytes: wasCompressed ? understood(() => inflated(bytes, bounds.maxInflatedBytes)) : bytes,
+    wasCompressed,
+  }
+}
+
+/**
+ * Reads a client's frame. Text is JSON; binary is MessagePack on such a connection, else JSON in UTF-8.
+ * @returns undefined for what is to be ignored
+ */
+export function readFrame(bytes: Uint8Array, isBinary: boolean, encoding: PlainEncoding): ClientFrame | undefined {
+  const value = understood(() =>
+    isBinary && encoding === "msgpack" ? readMessagePack(bytes) : (JSON.parse(utf8.decode(bytes)) as unknown),
+  )
+  if (value === null) return undefined
+  if (typeof value !== "object" || Array.isArray(value)) throw new FrameRefused("decode_error")
+  const { op, d } = value as { op?: unknown; d?: unknown }
+  if (op === undefined || op === null) throw new FrameRefused("decode_error")
+  const name = clientOps.get(op)
+  if (name === undefined) throw new FrameRefused("unknown_opcode")
+  return { op: name, d }
+}
+
+function understood<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw Object.assign(new FrameRefused("decode_error"), { cause: error })
+  }
+}

@@ -1,0 +1,388 @@
+import { channelCreate, channelDelete } from "../../contract/channels.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { guildCreate, guildDelete, type Guild as ShownGuild } from "../../contract/servers.ts"
+import type { WorkerStreams } from "../../cluster/worker-streams.ts"
+import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { Control } from "../../domain/control.ts"
+import type { LogItem } from "../../domain/log-entry.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import { controlOf, userOf } from "../fan-out/controls.ts"
+import { Frame } from "../protocol/frames.ts"
+import { belongsTo, nextPiece, passPiece } from "./peer-log.ts"
+import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { viewChanges, type VisibilityRules } from "../state/visibility-rules.ts"
+import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
+import { changesKept, type Guild, type GuildChange, type Session } from "../state/session.ts"
+
+export interface CatchUpReaderOptions {
+  readonly subscriptions: Subscriptions
+  readonly homes: HomeSubscriptions
+  readonly streams: () => Pick<WorkerStreams, "recentAfter" | "oldest" | "at">
+  readonly logs: Pick<DeliveryLogs, "read" | "at">
+  readonly self: string
+  /** Unsent bytes of a socket above which no more is given to it. */
+  readonly budget: number
+  readonly stuckAfter: number
+  /** The user's membership changed in a way that the log did not tell this session in full. */
+  readonly reconcile: (session: Session, server: Snowflake) => void
+  /** The servers that a session knows have changed. */
+  readonly changed: (session: Session) => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/**
+ * Sessions with a cursor on the log: those that have just come, those that come back, those whose sockets are slow. Each is
+ * given what its socket takes; at the head of the log it goes live in the tick of its last frame. It keeps:
+ *   R1  A session is sent every piece of the log that is for it, in order, whichever way it reads.
+ *   R2  A slow reader costs the others nothing.
+ */
+export class CatchUpReader {
+  readonly #options: CatchUpReaderOptions
+  readonly #reading = new Set<Session>()
+
+  constructor(options: CatchUpReaderOptions) {
+    this.#options = options
+  }
+
+  /** Begins after the session's cursor. */
+  begin(session: Session): void {
+    session.progressAt = this.#options.clock.monotonic()
+    this.#reading.add(session)
+    this.pump(session)
+  }
+
+  leave(session: Session): void {
+    this.#reading.delete(session)
+  }
+
+  get size(): number {
+    return this.#reading.size
+  }
+
+  /** The head of the log has moved: whoever waits for it goes on. */
+  wake(): void {
+    for (const session of this.#reading) if (!session.waiting) this.pump(session)
+  }
+
+  /** Closes whoever has not taken a byte for too long. */
+  sweep(): void {
+    const { clock, stuckAfter, subscriptions } = this.#options
+    const before = clock.monotonic() - stuckAfter
+    for (const session of this.#reading) {
+      const { connection } = session
+      if (!connection || connection.closed || session.progressAt > before || connection.ws.getBufferedAmount() === 0)
+        continue
+      subscriptions.close(connection, "rate_limited")
+    }
+  }
+
+  /** The socket has taken something. */
+  drained(session: Session): void {
+    session.progressAt = this.#options.clock.monotonic()
+    if (session.state === "reading" && !session.waiting) this.pump(session)
+  }
+
+  /** Gives the socket what it takes; goes live at the head. */
+  pump(session: Session): void {
+    const { connection } = session
+    if (session.state !== "reading" || session.waiting || !connection || connection.closed) return
+    connection.ws.cork(() => this.#pump(session))
+  }
+
+  #pump(session: Session): void {
+    const { subscriptions, streams, budget, metrics } = this.#options
+    const connection = session.connection!
+    for (;;) {
+      if (session.waiting || connection.closed) return
+      if (connection.ws.getBufferedAmount() > budget / 2) return // drain goes on
+      if (session.peerSlices) {
+        this.#sendPeerLog(session)
+        continue
+      }
+      const items = streams().recentAfter(session.cursor)
+      if (items === undefined) return this.#readBack(session)
+      const sent = this.#sendOwn(session, items)
+      if (sent === "all") {
+        if (subscriptions.position < session.notBefore || subscriptions.isMoving) return // wake goes on
+        this.#catchUp(session)
+        this.#reading.delete(session)
+        subscriptions.goLive(session)
+        session.cuts = undefined
+        if (session.isElsewhere) subscriptions.sendPosition(session)
+        session.isElsewhere = false
+        metrics.gateway.sessions.reading.dec()
+        metrics.gateway.sessions.live.inc()
+        return
+      }
+    }
+  }
+
+  /** The own log after the cursor, up to where the live sessions stand. */
+  #sendOwn(session: Session, items: readonly LogItem[]): "all" | "some" {
+    const { subscriptions, budget } = this.#options
+    const connection = session.connection!
+    for (const item of items) {
+      if (item.s > subscriptions.position) return "all"
+      this.#take(session, item, item.s)
+      // A view is being loaded: the piece comes again.
+      if (session.waiting || connection.closed) return "some"
+      session.cursor = item.s
+      if (connection.ws.getBufferedAmount() > budget) return "some"
+    }
+    return "all"
+  }
+
+  /** Memory does not reach back to the cursor: Redis does. */
+  #readBack(session: Session): void {
+    const { logs, self, streams, clock, log, subscriptions } = this.#options
+    if (session.cursor < streams().oldest) return subscriptions.close(session.connection!, "rate_limited")
+    session.waiting = true
+    const { connection } = session
+    const { at } = streams()
+    // After a fail-over of Redis the log is another's or nobody's until it was made anew.
+    const isSettled = () => logs.at(self) === at && streams().at === at
+    const read = isSettled() ? logs.read(self, session.cursor, 100) : Promise.reject(new Error("log is made anew"))
+    read
+      .then(items => {
+        if (!isSettled()) throw new Error("log was made anew")
+        // Resumed meanwhile, from another position: what was read is not what comes next.
+        if (session.connection !== connection) return
+        session.waiting = false
+        if (session.state !== "reading" || !connection || connection.closed) return
+        // The log may have been made anew meanwhile, and begin later.
+        if (session.cursor < streams().oldest) return subscriptions.close(connection, "rate_limited")
+        connection.ws.cork(() => {
+          this.#sendOwn(session, items)
+          this.#pump(session)
+        })
+      })
+      .catch((error: unknown) => {
+        log.warn({ err: error }, "delivery log not readable")
+        clock.after(200, () => {
+          if (session.connection !== connection) return
+          session.waiting = false
+          this.pump(session)
+        })
+      })
+  }
+
+  #sendPeerLog(session: Session): void {
+    const { budget } = this.#options
+    const [slice] = session.peerSlices!
+    if (!slice) return this.#endPeerLogs(session)
+    for (let at = nextPiece(slice); at !== undefined; at = nextPiece(slice)) {
+      const item = slice.items[at]!
+      if (belongsTo(slice.segment, item)) this.#take(session, item, slice.base + at)
+      if (session.waiting || session.connection!.closed) return
+      passPiece(slice, at)
+      if (session.connection!.ws.getBufferedAmount() > budget) return
+    }
+    session.peerSlices!.shift()
+  }
+
+  /** From here on the own log; the rules are those of the place where it takes over. */
+  #endPeerLogs(session: Session): void {
+    session.peerSlices = undefined
+    const { ownRules } = session
+    session.ownRules = undefined
+    for (const guild of session.guilds.values()) {
+      const own = ownRules?.get(guild.view.id)
+      if (own) this.#moveTo(session, guild, own, guild.roles, session.cursor)
+    }
+  }
+
+  /** At the head of the log a session knows what all live ones know. */
+  #catchUp(session: Session): void {
+    for (const guild of session.guilds.values())
+      if (guild.rules !== guild.view.now)
+        this.#moveTo(session, guild, guild.view.now, guild.roles, this.#options.subscriptions.position)
+  }
+
+  /** One piece of a log, for one session. Ephemeral events are for those who are live. */
+  #take(session: Session, item: LogItem, s: number): void {
+    const { header } = item
+    if (header[0] === "e") {
+      const [, , number, home, audience, name, except] = header
+      if (isCut(session, home, number) || (audience.kind !== "user" && session.hidden?.has(audience.server))) return
+      if (!this.#options.subscriptions.isFor(session, audience, name, except)) return
+      this.#options.subscriptions.sendItem(session, item, name, s)
+    } else if (header[0] === "c" && !isCut(session, header[3], header[2])) {
+      if ((userOf(header) ?? session.user) === session.user) this.control(session, controlOf(item), s)
+    }
+  }
+
+  /**
+   * A control entry, for one session at its place in the stream. While a server's view is being loaded the session waits;
+   * the entry comes again afterwards.
+   */
+  control(session: Session, control: Control, s: number): void {
+    const { subscriptions } = this.#options
+    switch (control.type) {
+      case "joined":
+        if (control.user === session.user) this.#join(session, control, s)
+        return
+      case "left":
+        if (control.user === session.user) this.#lose(session, control.server, s, s <= session.repeatedUntil)
+        return
+      case "serverDeleted":
+        this.#lose(session, control.server, s, wasTold(session, control.server, s))
+        return
+      case "membershipsChanged":
+        if (control.user === session.user && session.guilds.has(control.server) !== control.member)
+          this.#options.reconcile(session, control.server)
+        return
+      case "sessionEnded":
+        if (control.session === session.accessSession && session.connection)
+          subscriptions.close(session.connection, "authentication_failed")
+        return
+      case "memberRoles":
+        if (control.user === session.user) this.#changeRoles(session, control, s)
+        return
+      case "role":
+      case "channel":
+      case "channelsMoved":
+      case "overrides":
+      case "server":
+        this.#advance(session, control.server, s)
+    }
+  }
+
+  /** Past every change of a server's rules up to a position. */
+  #advance(session: Session, server: Snowflake, s: number): void {
+    const guild = session.guilds.get(server)
+    if (!guild) return
+    let { rules } = guild
+    while (rules.next && rules.next.at <= s) rules = rules.next.to
+    if (rules !== guild.rules) this.#moveTo(session, guild, rules, guild.roles, s)
+  }
+
+  #changeRoles(session: Session, control: Extract<Control, { type: "memberRoles" }>, s: number): void {
+    const guild = session.guilds.get(control.server)
+    if (!guild) return
+    const { server, before, after } = control
+    session.roleChanges = [...session.roleChanges.slice(1 - changesKept), { server, s, before }]
+    this.#moveTo(session, guild, guild.rules, after, s, before)
+  }
+
+  /** Tells a session which channels came into and went out of its sight, and what it is sent from now on. */
+  #moveTo(
+    session: Session,
+    guild: Guild,
+    rules: VisibilityRules,
+    roles: readonly Snowflake[],
+    s: number,
+    rolesBefore = guild.roles,
+  ): void {
+    const { subscriptions } = this.#options
+    const before = { user_id: session.user, roles: rolesBefore }
+    const after = roles === rolesBefore ? before : { user_id: session.user, roles }
+    const { gained, lost } = viewChanges(guild.rules, before, rules, after)
+    subscriptions.regroup(session, guild, rules, roles)
+    if (session.state === "live") session.cursor = s
+    const server_id = guild.view.id
+    if (gained.length + lost.length === 0 || session.hidden?.has(server_id)) return
+    const tellAll = () => {
+      for (const id of lost)
+        this.tell(session, channelDelete.name, JSON.stringify({ id, server_id, guild_id: server_id }), s)
+      for (const channel of gained) this.tell(session, channelCreate.name, JSON.stringify(channel), s)
+    }
+    const { connection } = session
+    if (connection && !connection.closed) connection.ws.cork(tellAll)
+  }
+
+  #join(session: Session, control: Extract<Control, { type: "joined" }>, s: number): void {
+    const { subscriptions, homes, changed } = this.#options
+    const known = session.guilds.has(control.server)
+    const guild = session.guilds.get(control.server)
+    const toCome = session.hidden?.get(control.server) ?? 0
+    if (toCome > 1) {
+      session.hidden!.set(control.server, toCome - 1)
+      return
+    }
+    const awaited = session.hidden?.delete(control.server) ?? false
+    if (guild && awaited) subscriptions.regroup(session, guild, guild.rules, control.roles)
+    // From elsewhere: what he may see is known already, as of now, and his client has been told.
+    if (session.peerSlices) return
+    if (known && !awaited && s > session.repeatedUntil) return
+    if (!known) {
+      if (homes.isGone(control.server)) return
+      const view = homes.view(control.server)
+      if (!view) return this.#await(session, control.server)
+      homes.hold(control.server).catch(() => {})
+      subscriptions.addGuild(session, view, control.roles, view.at(s))
+      noteChange(session, { server: control.server, s, isMember: true })
+      changed(session)
+    }
+    this.tell(session, guildCreate.name, JSON.stringify(shownTo(session, control.event as ShownGuild)), s)
+  }
+
+  #lose(session: Session, server: Snowflake, s: number, again: boolean): void {
+    const { subscriptions, homes, changed } = this.#options
+    if (session.peerSlices) return
+    const had = subscriptions.removeGuild(session, server)
+    if (had) {
+      homes.release(server)
+      noteChange(session, { server, s, isMember: false })
+      changed(session)
+    }
+    if (had || again)
+      this.tell(session, guildDelete.name, JSON.stringify({ id: server, server_id: server, guild_id: server }), s)
+  }
+
+  /** An event that the worker makes itself, for one session. */
+  tell(session: Session, name: string, d: string, s: number): void {
+    const { subscriptions } = this.#options
+    if (subscriptions.hearsOf(session, name)) subscriptions.send(session, new Frame(name, s, d))
+  }
+
+  /** The session reads, and stands still until the server's view is there. */
+  #await(session: Session, server: Snowflake): void {
+    const { subscriptions, homes, clock, log, metrics } = this.#options
+    if (session.state === "live") {
+      subscriptions.goReading(session)
+      metrics.gateway.sessions.live.dec()
+      metrics.gateway.sessions.reading.inc()
+      this.#reading.add(session)
+    }
+    session.waiting = true
+    const { connection } = session
+    const goOn = () => {
+      homes.release(server)
+      if (session.connection !== connection) return
+      session.waiting = false
+      this.pump(session)
+    }
+    homes
+      .hold(server)
+      .then(() => homes.need(server))
+      .then(goOn, (error: unknown) => {
+        log.warn({ err: error, server }, "server not loaded")
+        clock.after(200, goOn)
+      })
+  }
+}
+
+const isCut = (session: Session, home: Snowflake, number: number): boolean => {
+  const cut = session.peerSlices ? undefined : session.cuts?.get(home)
+  return cut !== undefined && number <= cut
+}
+
+/** Whether the session lost a server at this place, when it read it before. */
+const wasTold = ({ changes, repeatedUntil }: Session, server: Snowflake, at: number): boolean =>
+  at <= repeatedUntil && changes.some(change => change.server === server && change.s === at && !change.isMember)
+
+export function noteChange(session: Session, change: GuildChange): void {
+  session.changes = [...session.changes.slice(1 - changesKept), change]
+}
+
+/** What a session's user sees of a server that he comes into, where the session has read to. */
+export function shownTo(session: Session, shown: ShownGuild): ShownGuild {
+  const guild = session.guilds.get(shown.id)
+  if (!guild) return shown
+  const member = { user_id: session.user, roles: guild.roles }
+  return { ...shown, channels: shown.channels.filter(({ id }) => guild.rules.mayView(id, member)) }
+}

@@ -1,0 +1,205 @@
+import { randomUUID } from "node:crypto"
+import { afterAll, beforeAll, expect, inject, test } from "vitest"
+import { DeliveryLogs } from "../../cluster/delivery-log.ts"
+import { redisKeys } from "../../cluster/keys.ts"
+import { openRedis } from "../../cluster/redis.ts"
+import type { LogItem } from "../../domain/log-entry.ts"
+import { createMetrics } from "../../observability/metrics.ts"
+import { belongsTo, firstAfter, PeerLogs, type PeerLogSlice, nextPiece, LogTruncated, passPiece } from "./peer-log.ts"
+import { type ReplaySegment, segmentsFrom, type Span } from "../state/log-spans.ts"
+import { systemClock } from "../../system-clock.ts"
+
+const metrics = createMetrics()
+afterAll(() => metrics.close())
+const redis = openRedis(inject("redis"), "peer log test", () => {})
+beforeAll(() => redis.connect())
+afterAll(() => redis.quit())
+
+const item = (s: number): LogItem => ({ s, header: ["b"], data: "", bytes: 1 })
+
+test("the first piece after a position is found by halving", () => {
+  const items = [3, 5, 9].map(item)
+  expect([0, 2, 3, 4, 5, 8, 9, 100].map(position => firstAfter(items, position))).toEqual([0, 0, 1, 1, 2, 2, 3, 3])
+  expect(firstAfter([], 7)).toBe(0)
+})
+
+/** What a session is sent of a slice: positions there, and here. */
+function sent(slice: PeerLogSlice): { s: number; here: number }[] {
+  const pieces: { s: number; here: number }[] = []
+  for (let at = nextPiece(slice); at !== undefined; at = nextPiece(slice)) {
+    if (belongsTo(slice.segment, slice.items[at]!)) pieces.push({ s: slice.items[at]!.s, here: slice.base + at })
+    passPiece(slice, at)
+  }
+  return pieces
+}
+
+async function open(maxBytes = 1_000_000) {
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  const logs = new DeliveryLogs(redis, keys)
+  let now = 0
+  const clock = { ...systemClock, now: () => now, monotonic: () => now }
+  await logs.create("a", 5000)
+  await logs.create("b", 1000)
+  const peers = new PeerLogs({ logs, isReal: async () => true, self: "b", maxBytes, keep: 60_000, clock, metrics })
+  let number = 0
+  const append = async (count: number, data = "x") => {
+    const fields = Array.from({ length: count }, () => [`["e",1,${number + 1},"home"]`, data]).flat()
+    await logs.append("a", [{ shard: 1, epoch: 1, number: number + 1, before: number, fields }])
+    number++
+  }
+  return { keys, logs, peers, append, passes: (ms: number) => (now += ms) }
+}
+
+/** A segment of a journey that begins after a position of that log. */
+const segment = (start: number, log = "a"): ReplaySegment => ({
+  log,
+  start,
+  after: undefined,
+  until: new Map([["home", 99]]),
+})
+
+/** Positions without end for what lies after 5000, or as many as are asked for. */
+const room = (length = Infinity, lo = 7) => ({ since: 5000, lo, hi: lo + length })
+
+test("a log is read to its present end, from any position it still reaches", async () => {
+  const { logs, peers, append } = await open()
+  const after = async (start: number, log?: string) =>
+    sent(await peers.read(segment(start, log), { ...room(), since: Math.min(start, 5000) })).map(one => one.s)
+  await append(700)
+  await append(900)
+  const all = (await logs.read("a", 0, 10_000)).map(one => one.s)
+  expect(await after(all[800]!)).toEqual(all.slice(801))
+  expect(await after(5000)).toEqual(all.slice(1))
+  await append(3)
+  expect(await after(all.at(-1)!)).toHaveLength(3)
+  await expect(after(4998)).rejects.toThrow(LogTruncated)
+  await expect(after(5000, "nobody")).rejects.toThrow(LogTruncated)
+})
+
+test("many who come at once share one reading", async () => {
+  const { logs, peers, append } = await open()
+  await append(1200)
+  let reads = 0
+  const read = logs.read.bind(logs)
+  logs.read = (...args) => {
+    reads++
+    return read(...args)
+  }
+  const found = await Promise.all(Array.from({ length: 20 }, () => peers.read(segment(5000), room())))
+  expect(new Set(found.map(slice => sent(slice).length))).toEqual(new Set([1200]))
+  // However many they are, the pieces are there once.
+  expect(new Set(found.map(({ items }) => items)).size).toBe(1)
+  expect(reads).toBeLessThanOrEqual(3)
+})
+
+test("what is too much to hold, has a gap, or goes beyond the reserved positions is out of reach", async () => {
+  const { logs, peers, append } = await open(1000)
+  await append(2)
+  // However far their own positions lie from the start, two pieces take two.
+  expect((await logs.lastPosition("a"))! - 5000).toBeGreaterThan(1000)
+  expect(sent(await peers.read(segment(5000), room(3)))).toHaveLength(2)
+  await expect(peers.read(segment(5000), room(2))).rejects.toThrow(LogTruncated) // the last one is kept for what is told after them
+  // What belongs to the log after this one needs none.
+  expect(sent(await peers.read({ ...segment(5000), until: new Map([["home", 0]]) }, room(1)))).toHaveLength(0)
+  await append(20, "x".repeat(100))
+  await expect(peers.read(segment(5000), room())).rejects.toThrow(LogTruncated)
+
+  const { logs: others, peers: reader } = await open()
+  await others.append("a", [{ shard: 1, epoch: 1, number: 9, before: null, fields: ['["g",1,9]', ""] }])
+  await expect(reader.read(segment(5000), room())).rejects.toThrow(LogTruncated)
+})
+
+test("a join reserves room for what lies after the start, above all that either log gave out, and serves all who come", async () => {
+  const { logs, peers, append } = await open()
+  await append(10)
+  const last = (await logs.lastPosition("a"))!
+  const ask = { start: 5000, isLiving: false, above: last }
+  const join = await peers.join("a", ask)
+  expect(join.log).toBe("a")
+  expect(join.since).toBeLessThanOrEqual(5000)
+  expect(join.lo).toBeGreaterThan(last)
+  const pieces = (await logs.read("a", join.since, 10_000)).length
+  expect(pieces).toBeGreaterThanOrEqual(10)
+  expect(join.hi - join.lo).toBeGreaterThanOrEqual(pieces)
+  expect(await logs.lastPosition("b")).toBe(join.hi)
+  const marker = (await logs.read("b", 1000, 10)).map(({ header }) => header)
+  expect(marker).toEqual([["m", "a", join.since, join.hi - join.lo + 1]])
+  expect(await peers.join("a", ask)).toBe(join)
+  // Somebody who has seen more than the join begins with needs another.
+  const above = await peers.join("a", { ...ask, above: join.lo })
+  expect(above.lo).toBeGreaterThan(join.hi)
+})
+
+test("the join of a log that still grows is made anew after a while, and for whoever stopped before it begins", async () => {
+  const { logs, peers, append, passes } = await open()
+  await append(5)
+  const last = (await logs.lastPosition("a"))!
+  const ask = { start: last - 1, isLiving: true, above: 0 }
+  const join = await peers.join("a", ask)
+  expect(await peers.join("a", ask)).toBe(join)
+  const earlier = await peers.join("a", { ...ask, start: last - 4 })
+  expect(earlier.since).toBeLessThanOrEqual(last - 4)
+  passes(5_001)
+  expect(await peers.join("a", ask)).not.toBe(earlier)
+})
+
+test("the pieces have the positions after the join's first, one each, wherever the segment begins; each leads back to its piece", async () => {
+  const { logs, peers, append } = await open()
+  // Far apart in their own log.
+  for (const count of [3, 1, 4]) {
+    await append(count)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  const all = (await logs.read("a", 5000, 100)).map(one => one.s)
+  expect(all).toHaveLength(8)
+  expect(all.at(-1)! - all[0]!).toBeGreaterThan(8)
+  for (const isLiving of [false, true]) {
+    const join = await peers.join("a", { start: 5000, isLiving, above: 0 })
+    const whole = await peers.read(segment(5000), join)
+    expect(sent(whole).map(one => one.s)).toEqual(all)
+    const span: Span = { ...join, counted: true }
+    expect(await peers.positionAt(span, join.lo)).toBe(join.since)
+    expect(await peers.positionAt(span, whole.first - 1)).toBe(5000)
+    for (const [i, s] of all.entries()) {
+      expect(await peers.positionAt(span, whole.first + i)).toBe(s)
+      // Whoever has seen this one goes on with the next, at the position that everybody has for it.
+      const rest = await peers.read(segment(s), join)
+      expect(rest.first).toBe(whole.first + i + 1)
+      expect(sent(rest)).toEqual(all.slice(i + 1).map((s, n) => ({ s, here: rest.first + n })))
+    }
+    await expect(peers.positionAt(span, whole.first + all.length)).rejects.toThrow(LogTruncated)
+  }
+})
+
+test("where a session lived, positions are the log's own, from where it began to read", async () => {
+  const { peers } = await open()
+  const span: Span = { log: "a", lo: 6001, hi: null, counted: false, since: 6000 }
+  expect(await peers.positionAt(span, 7000)).toBe(7000)
+  expect(await peers.positionAt({ ...span, since: 6500 }, 6400)).toBe(6500)
+})
+
+test("logs that nobody came for lately go out of memory; they can be read again", async () => {
+  const { logs, peers, append, passes } = await open()
+  await append(5)
+  await peers.read(segment(5000), room())
+  passes(60_001)
+  peers.sweep()
+  expect(sent(await peers.read(segment(5000), room()))).toHaveLength(5)
+  await logs.drop("a")
+  await expect(peers.read(segment(5000), room())).rejects.toThrow(LogTruncated)
+})
+
+test("a gap before a segment's start refuses nobody who was past it", async () => {
+  const { logs, peers } = await open()
+  await logs.append("a", [{ shard: 1, epoch: 1, number: 9, before: null, fields: ['["g",1,9]', ""] }])
+  const past = (await logs.lastPosition("a"))!
+  await logs.append("a", [{ shard: 1, epoch: 1, number: 10, before: 9, fields: ['["e",1,10,"home"]', "x"] }])
+  const join = await peers.join("a", { start: past, isLiving: false, above: 0 })
+  expect(sent(await peers.read(segment(past), join))).toHaveLength(1)
+  await expect(peers.read(segment(5000), join)).rejects.toThrow(LogTruncated)
+  // Nor when the session comes back later: its journey knows where it began in that log.
+  const span: Span = { ...join, counted: true, start: past }
+  const before: Span = { log: "z", lo: 1, hi: 2, counted: true, since: 0 }
+  const [, second] = segmentsFrom([before, span], before, 0, new Map([["home", 99]]))
+  expect(sent(await peers.read(second!, join))).toHaveLength(1)
+})

@@ -1,0 +1,315 @@
+import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { LogItem } from "../../domain/log-entry.ts"
+import type { Control } from "../../domain/control.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import { belongs, type ReplaySegment, type Span } from "../state/log-spans.ts"
+
+/** One slice of another worker's log, mapped to positions of this worker's. The pieces are shared by all who read it. */
+export interface PeerLogSlice {
+  readonly segment: ReplaySegment
+  readonly items: readonly LogItem[]
+  /** The piece at an index has this position, plus the index. */
+  readonly base: number
+  /** The position of the first piece after the segment's start. */
+  readonly first: number
+  /** The index after the last piece that is wanted. */
+  readonly end: number
+  /** Servers that the session's user joined in it, once for every time. */
+  readonly joined: readonly Snowflake[]
+  /** The indices of what changes who sees what in the session's servers. */
+  readonly changes: readonly number[]
+  /** Per home of the session, the indices of its pieces and how many of them are behind. */
+  readonly homes: readonly { readonly at: readonly number[]; next: number }[]
+}
+
+/** The index of the next piece that may be for the session; undefined when all were passed. */
+export function nextPiece({ homes, end }: PeerLogSlice): number | undefined {
+  let first = end
+  for (const { at, next } of homes) if (next < at.length && at[next]! < first) first = at[next]!
+  return first < end ? first : undefined
+}
+
+export function passPiece({ homes }: PeerLogSlice, index: number): void {
+  for (const home of homes) if (home.at[home.next] === index) home.next++
+}
+
+/** The log does not reach back, has a gap, or is too long to hold: the session cannot be resumed. */
+export class LogTruncated extends Error {}
+
+export interface PeerLogsOptions {
+  readonly logs: DeliveryLogs
+  /** Whether what stands in a worker's log can be relied on. */
+  readonly isReal: (worker: string) => Promise<boolean>
+  readonly self: string
+  readonly maxBytes: number
+  readonly keep: number
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/** `lo` is the position here for `since` there; the pieces after it have those that follow, up to `hi`. */
+export interface Join {
+  readonly log: string
+  readonly since: number
+  readonly lo: number
+  readonly hi: number
+  readonly madeAt: number
+}
+
+interface Held {
+  /** Which Redis it was read from: in another one the same pieces may stand elsewhere. */
+  readonly at: string
+  /** Nothing before this position is held. */
+  readonly from: number
+  readonly items: LogItem[]
+  /** Where each home's rows are among the pieces, where the gaps are, and who joined which server where. */
+  readonly homes: Map<Snowflake, number[]>
+  readonly gaps: number[]
+  readonly joins: Map<Snowflake, { at: number; server: Snowflake }[]>
+  /** Where, per home, it changes who sees what. */
+  readonly changes: Map<Snowflake, number[]>
+  bytes: number
+  readTo: number
+  reading: Promise<void> | undefined
+  usedAt: number
+}
+
+interface Ends {
+  readonly oldest: number
+  readonly last: number
+}
+
+/** How many pieces a log may still grow by after it was joined. A dead worker's log takes what owners append for a while. */
+const slack = { living: 20_000, dead: 1_000_000 }
+/** How long one join marker serves all who come from a log that still grows. */
+const livingJoinLasts = 5_000
+
+/**
+ * Other workers' logs, read for sessions that move here: each log is read once, however many sessions come from it, and one
+ * join marker reserves the positions that its events are mapped to.
+ */
+export class PeerLogs {
+  readonly #options: PeerLogsOptions
+  readonly #held = new Map<string, Held>()
+  readonly #joins = new Map<string, Promise<Join>>()
+  /** Questions of this turn of the loop: where a log begins and ends. */
+  readonly #looks = new Map<string, Promise<Ends>>()
+
+  constructor(options: PeerLogsOptions) {
+    this.#options = options
+  }
+
+  /** Reserves positions of this worker's log, above everything that the client has seen, for what lies after `start`. */
+  async join(
+    log: string,
+    { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
+  ): Promise<Join> {
+    const place = `${this.#options.logs.at(log)} ${log}`
+    const known = this.#joins.get(place)
+    if (known) {
+      const join = await known
+      const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLasts
+      if (fresh && join.since <= start && join.lo > above) return join
+      if (this.#joins.get(place) === known) this.#joins.delete(place)
+      return this.join(log, { start, isLiving, above })
+    }
+    const joining = this.#mark(log, { start, isLiving, above })
+    this.#joins.set(place, joining)
+    joining.catch(() => this.#joins.delete(place))
+    return joining
+  }
+
+  async #mark(
+    log: string,
+    { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
+  ): Promise<Join> {
+    const { logs, self, clock, metrics } = this.#options
+    const { oldest, last } = await this.ends(log)
+    // A dead worker's whole log is joined once, for all its sessions; a living one's from where this session stopped.
+    const since = isLiving ? start : oldest - 1
+    const held = await this.#upToEnd(log, since)
+    const length = 1 + held.items.length - firstAfter(held.items, since) + (isLiving ? slack.living : slack.dead)
+    const lo = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
+    if (lo === undefined) throw new LogTruncated("no positions could be reserved")
+    metrics.gateway.joins.inc()
+    return { log, since, lo, hi: lo + length - 1, madeAt: clock.monotonic() }
+  }
+
+  /** What a segment's log holds after its start, up to its present end, with the positions that were reserved for it. */
+  async read(segment: ReplaySegment, join: Pick<Join, "since" | "lo" | "hi">, user?: Snowflake): Promise<PeerLogSlice> {
+    const { items, homes, gaps, joins, changes } = await this.#upToEnd(segment.log, join.since)
+    const base = join.lo + 1 - firstAfter(items, join.since)
+    const start = Math.max(firstAfter(items, segment.start), firstAfter(items, join.since))
+    const end = items.length
+    if (gaps.some(at => at >= start)) throw new LogTruncated("a gap lies between")
+    const mine = [...segment.until.keys()].flatMap(home => (homes.has(home) ? [homes.get(home)!] : []))
+    for (const at of mine) {
+      const last = at.findLast(index => belongsTo(segment, items[index]!))
+      if (last !== undefined && last >= start && base + last >= join.hi)
+        throw new LogTruncated("the reserved positions are used up")
+    }
+    const joined = user === undefined ? [] : (joins.get(user) ?? [])
+    return {
+      segment,
+      items,
+      base,
+      first: base + start,
+      end,
+      joined: joined.flatMap(({ at, server }) => (at >= start && belongsTo(segment, items[at]!) ? [server] : [])),
+      changes: [...segment.until.keys()].flatMap(home => {
+        const at = changes.get(home)
+        return at ? at.slice(firstFrom(at, start)) : []
+      }),
+      homes: mine.map(at => ({ at, next: firstFrom(at, start) })),
+    }
+  }
+
+  /** Where a client stood in a log when it had seen everything up to `seq` of a slice. */
+  async positionAt(span: Span, seq: number): Promise<number> {
+    if (!span.counted) return Math.max(seq, span.since)
+    if (seq === span.lo) return span.since
+    const { items } = await this.#upToEnd(span.log, span.since)
+    const piece = items[firstAfter(items, span.since) + seq - span.lo - 1]
+    if (!piece) throw new LogTruncated("a position that was never given out")
+    return piece.s
+  }
+
+  /** Where a log begins and ends; who asks in one turn of the loop shares the look, and it begins after all have asked. */
+  ends(log: string): Promise<Ends> {
+    let look = this.#looks.get(log)
+    if (!look) {
+      look = this.#look(log)
+      look.catch(() => {})
+      this.#looks.set(log, look)
+    }
+    return look
+  }
+
+  async #look(log: string): Promise<Ends> {
+    const { logs, clock } = this.#options
+    await new Promise<void>(resolve => clock.soon(resolve))
+    this.#looks.delete(log)
+    const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
+    if (oldest === undefined || last === undefined) throw new LogTruncated("the log is gone")
+    return { oldest, last }
+  }
+
+  /** A log as far as it reaches now, from a position on or from an earlier one. */
+  async #upToEnd(log: string, position: number): Promise<Held> {
+    const { logs, clock, maxBytes, isReal } = this.#options
+    const [{ oldest, last }, real] = await Promise.all([this.ends(log), isReal(log)])
+    if (!real) throw new LogTruncated("the log was made by a worker that was dead")
+    // What was sent just before the first position that is still there is known to be whole.
+    if (position < oldest - 1) throw new LogTruncated("the log does not reach back")
+    const at = logs.at(log)
+    let held = this.#held.get(log)
+    if (!held || held.from > position || held.at !== at) {
+      held = {
+        at,
+        from: position,
+        items: [],
+        homes: new Map(),
+        gaps: [],
+        joins: new Map(),
+        changes: new Map(),
+        bytes: 0,
+        readTo: position,
+        reading: undefined,
+        usedAt: 0,
+      }
+      this.#held.set(log, held)
+    }
+    held.usedAt = clock.monotonic()
+    while (held.readTo < last) {
+      await this.#readOn(log, held)
+      if (this.#heldBytes() <= maxBytes) continue
+      if (this.#held.get(log) === held) this.#held.delete(log)
+      throw new LogTruncated("too much was missed")
+    }
+    return held
+  }
+
+  #heldBytes(): number {
+    let bytes = 0
+    for (const held of this.#held.values()) bytes += held.bytes
+    return bytes
+  }
+
+  #readOn(log: string, held: Held): Promise<void> {
+    held.reading ??= this.#readChunk(log, held).finally(() => {
+      held.reading = undefined
+    })
+    return held.reading
+  }
+
+  async #readChunk(log: string, held: Held): Promise<void> {
+    this.#options.metrics.gateway.replayReads.inc()
+    const items = await this.#options.logs.read(log, held.readTo, 500)
+    if (items.length === 0) throw new LogTruncated("the log is gone")
+    for (const item of items) note(held, item)
+    held.readTo = items.at(-1)!.s
+  }
+
+  /** Logs that nobody came for lately go out of memory. */
+  sweep(): void {
+    const before = this.#options.clock.monotonic() - this.#options.keep
+    for (const [log, held] of this.#held)
+      if (held.usedAt < before && !held.reading) {
+        this.#held.delete(log)
+        this.#joins.delete(`${held.at} ${log}`)
+      }
+  }
+}
+
+const changesAccess = /^\{"type":"(?:role|channel|channelsMoved|overrides|server|memberRoles)"/
+
+/** Another piece of a log that is held. */
+function note(held: Held, item: LogItem): void {
+  const at = held.items.push(item) - 1
+  held.bytes += item.bytes
+  const { header } = item
+  if (header[0] === "g") held.gaps.push(at)
+  if (header[0] !== "e" && header[0] !== "c") return
+  const home = held.homes.get(header[3])
+  if (home) home.push(at)
+  else held.homes.set(header[3], [at])
+  if (header[0] !== "c") return
+  if (changesAccess.test(item.data)) {
+    const changes = held.changes.get(header[3])
+    if (changes) changes.push(at)
+    else held.changes.set(header[3], [at])
+  }
+  if (!item.data.startsWith('{"type":"joined"')) return
+  const { user, server } = JSON.parse(item.data) as Extract<Control, { type: "joined" }>
+  held.joins.set(user, [...(held.joins.get(user) ?? []), { at, server }])
+}
+
+/** Whether a piece is of a row that belongs to a segment. */
+export const belongsTo = (segment: ReplaySegment, { header }: LogItem): boolean =>
+  (header[0] === "e" || header[0] === "c") && belongs(segment, header[3], header[2])
+
+/** How many of some rising indices are below one. */
+function firstFrom(indices: readonly number[], least: number): number {
+  let low = 0
+  let high = indices.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (indices[middle]! < least) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** The index of the first piece after a position. */
+export function firstAfter(items: readonly LogItem[], position: number): number {
+  let low = 0
+  let high = items.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (items[middle]!.s <= position) low = middle + 1
+    else high = middle
+  }
+  return low
+}

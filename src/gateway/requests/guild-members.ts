@@ -1,0 +1,224 @@
+import { isPassing } from "../../actors/runtime/passing.ts"
+import type { ClusterNode } from "../../actors/runtime/node.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { guildMembersChunk, RequestGuildMembers, type GuildMember } from "../../contract/guild-members.ts"
+import { bitOf } from "../../contract/intents.ts"
+import { avatarPath } from "../../contract/users.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { shownRoles } from "../../domain/servers.ts"
+import type { IdRange, ListedMember, MemberChoice } from "../../storage/guild-members.ts"
+import type { Storage } from "../../storage/storage.ts"
+import { Frame } from "../protocol/frames.ts"
+import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { retryTransient } from "../sessions/retry-transient.ts"
+import type { SessionHandlers } from "./handlers.ts"
+import type { Connection, Session } from "../state/session.ts"
+
+export interface GuildMembersOptions {
+  readonly storage: Pick<Storage, "guildMembers" | "servers">
+  readonly presences: Pick<ClusterNode["presences"], "of">
+  readonly subscriptions: Subscriptions
+  readonly clock: Clock
+}
+
+type Asked = ReturnType<typeof RequestGuildMembers.parse>
+
+const chunkSize = 1_000
+/** Those who joined since the list was cut into chunks may stand among the others. */
+const mostInChunk = 2 * chunkSize
+/** Beside the one that is answered; more are ignored. */
+const waitingPerConnection = 3
+/** Of this worker, whoever asks: other queries have their turn. */
+const readsAtOnce = 2
+/** Unsent bytes of a socket above which the next chunk waits. */
+const unsentBytes = 64 * 1024
+/** A read that fails for the moment is tried for so many milliseconds. */
+const readTimeoutMs = 5_000
+/** Between looks at a session that does not stand in this worker's log yet. */
+const lookAgain = 50
+
+/** The connection has ended, or the asker is no member any more. */
+class RequestCancelled extends Error {}
+
+/**
+ * Op 8: lists of members, chunk by chunk. Each chunk is a page by key, read when the socket has taken the one before; between
+ * two of them everybody else has his turn. It keeps:
+ *   M1  A connection has one list under way and few that wait; a worker has few reads under way, however many ask.
+ *   M2  Only who is a member when a chunk is read gets it.
+ *   M3  A chunk carries the position at which its session stands: nothing that is still to come is before it.
+ */
+export class GuildMembers {
+  readonly #options: GuildMembersOptions
+  readonly #underWay = new WeakMap<Connection, number>()
+  readonly #tails = new WeakMap<Connection, Promise<void>>()
+  #reads = 0
+  readonly #waiting: (() => void)[] = []
+  /** Pages that are being read: whoever asks for the same meanwhile gets the same. */
+  readonly #pages = new Map<string, Promise<ListedMember[]>>()
+
+  constructor(options: GuildMembersOptions) {
+    this.#options = options
+  }
+
+  get handlers(): Pick<SessionHandlers, "REQUEST_GUILD_MEMBERS"> {
+    return { REQUEST_GUILD_MEMBERS: (session, d) => this.#request(session, d) }
+  }
+
+  /** M1. */
+  async #request(session: Session, d: unknown): Promise<void> {
+    const { connection } = session
+    const { data: asked } = RequestGuildMembers.safeParse(d)
+    if (!asked || !connection || (session.intents & bitOf("GUILD_MEMBERS")) === 0) return
+    const before = this.#underWay.get(connection) ?? 0
+    if (before > waitingPerConnection) return
+    this.#underWay.set(connection, before + 1)
+    const mine = (this.#tails.get(connection) ?? Promise.resolve()).then(() => this.#answer(session, connection, asked))
+    this.#tails.set(
+      connection,
+      mine.catch(() => {}),
+    )
+    try {
+      await mine
+    } catch (error) {
+      if (!(error instanceof RequestCancelled)) throw error
+    } finally {
+      this.#underWay.set(connection, this.#underWay.get(connection)! - 1)
+    }
+  }
+
+  async #answer(session: Session, connection: Connection, asked: Asked): Promise<void> {
+    const { guildMembers } = this.#options.storage
+    const server = (asked.guild_id ?? asked.server_id)!
+    const asker: Asker = { session, connection, server, asked }
+    this.#require(asker)
+    if (asked.user_ids) {
+      const users = [...new Set(asked.user_ids)]
+      const rows = await this.#read(asker, () => guildMembers.some(server, users))
+      const found = new Set(rows.map(({ user_id }) => user_id))
+      const missing = users.filter(user => !found.has(user))
+      return this.#send(asker, rows, { index: 0, count: 1, missing })
+    }
+    const choice: MemberChoice = { server, query: asked.query ?? "" }
+    const ends = await this.#read(asker, () => guildMembers.pieces(choice, chunkSize, asked.limit || null))
+    if (ends.length === 0) return this.#send(asker, [], { index: 0, count: 1, missing: [] })
+    const isOne = choice.query !== "" && ends.length === 1
+    let after: Snowflake = "0"
+    for (const [index, until] of ends.entries()) {
+      const range = { after, until }
+      const rows = await this.#read(asker, () =>
+        isOne ? guildMembers.onlyPiece(choice, until, mostInChunk) : this.#page(choice, range),
+      )
+      await this.#send(asker, rows, { index, count: ends.length, missing: [] })
+      after = until
+    }
+  }
+
+  /** One statement and the look whether the asker is a member; M1, M2. */
+  async #read<T>(asker: Asker, read: () => Promise<T>): Promise<T> {
+    const { storage, clock } = this.#options
+    const { session, server } = asker
+    if (this.#reads >= readsAtOnce) await new Promise<void>(resolve => this.#waiting.push(resolve))
+    else this.#reads++
+    try {
+      this.#require(asker)
+      return await retryTransient(clock, readTimeoutMs, async () => {
+        const [rows, mine] = await Promise.all([read(), storage.servers.members(server, [session.user])])
+        if (!mine.has(session.user)) throw new RequestCancelled()
+        return rows
+      })
+    } finally {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#reads--
+    }
+  }
+
+  #page(choice: MemberChoice, range: IdRange): Promise<ListedMember[]> {
+    const load = () => this.#options.storage.guildMembers.piece(choice, range, mostInChunk)
+    if (choice.query !== "") return load()
+    const key = `${choice.server} ${range.after} ${range.until}`
+    let page = this.#pages.get(key)
+    if (!page) {
+      page = load().finally(() => this.#pages.delete(key))
+      this.#pages.set(key, page)
+    }
+    return page
+  }
+
+  async #send(
+    asker: Asker,
+    rows: readonly ListedMember[],
+    { index, count, missing }: { index: number; count: number; missing: readonly Snowflake[] },
+  ): Promise<void> {
+    const { subscriptions } = this.#options
+    const { session, server, asked } = asker
+    const statuses = asked.presences === false ? undefined : await this.#statuses(session.user, rows)
+    await this.#untilReady(asker)
+    const known = session.guilds.get(server)!.rules
+    const members = rows.map(({ user_id, username, bot, nickname, joined_at, roles }): GuildMember => ({
+      user_id,
+      username,
+      nickname,
+      avatar_url: bot ? null : avatarPath(user_id),
+      bot,
+      joined_at,
+      roles: shownRoles(known, roles),
+      ...(statuses && { presence: { status: statuses.get(user_id) ?? "offline" } }),
+    }))
+    const chunk = {
+      guild_id: server,
+      server_id: server,
+      members,
+      chunk_index: index,
+      chunk_count: count,
+      not_found: missing,
+      ...(asked.nonce !== undefined && { nonce: asked.nonce }),
+    }
+    // M3
+    subscriptions.send(
+      session,
+      new Frame(guildMembersChunk.name, subscriptions.placeOf(session), JSON.stringify(chunk)),
+    )
+  }
+
+  /** As the asker sees them. What cannot be known now looks like nobody being there; changes are told as they come. */
+  async #statuses(asker: Snowflake, rows: readonly ListedMember[]) {
+    const { presences, storage, clock } = this.#options
+    const users = rows.map(({ user_id }) => user_id)
+    if (users.length === 0) return new Map<Snowflake, Status>()
+    const blocked = await retryTransient(clock, readTimeoutMs, () => storage.guildMembers.blocked(asker, users))
+    const seen = await presences.of(users.filter(user => !blocked.has(user))).catch((error: unknown) => {
+      if (!isPassing(error)) throw error
+      return new Map<Snowflake, { status: Status }>()
+    })
+    return new Map([...seen].map(([user, { status }]) => [user, status]))
+  }
+
+  /**
+   * Until the socket has taken what it was given, and the session stands in this worker's log: while it is sent what another log
+   * holds, its position is ahead of what it has.
+   */
+  async #untilReady(asker: Asker): Promise<void> {
+    const { connection, session } = asker
+    for (;;) {
+      this.#require(asker)
+      if (session.peerSlices) await this.#options.clock.sleep(lookAgain)
+      else if (connection.ws.getBufferedAmount() <= unsentBytes) return
+      else await new Promise<void>(resolve => (connection.onDrain = resolve))
+    }
+  }
+
+  #require({ session, connection, server }: Asker): void {
+    if (connection.closed || session.connection !== connection || !session.guilds.has(server))
+      throw new RequestCancelled()
+  }
+}
+
+type Status = NonNullable<GuildMember["presence"]>["status"]
+
+interface Asker {
+  readonly session: Session
+  readonly connection: Connection
+  readonly server: Snowflake
+  readonly asked: Asked
+}

@@ -1,0 +1,238 @@
+import { isPassing } from "../../actors/runtime/passing.ts"
+import { randomBytes } from "node:crypto"
+import type { z } from "zod"
+import { inTurns } from "../../cluster/batches.ts"
+import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
+import type { AccessSession } from "../../cluster/tokens.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { Identify, ready } from "../../contract/gateway.ts"
+import { avatarPath } from "../../contract/users.ts"
+import { shownBadges } from "../../domain/badges.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { isOlder } from "../../domain/versions.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Storage } from "../../storage/storage.ts"
+import type { Membership } from "../../storage/users.ts"
+import { Frame, FrameRefused } from "../protocol/frames.ts"
+import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { retryTransient } from "./retry-transient.ts"
+import type { CatchUpReader } from "../replay/catch-up-reader.ts"
+import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
+import { Guilds, type Connection, type Guild, type Session } from "../state/session.ts"
+import { ClientDisconnected, type Sessions } from "./sessions.ts"
+import type { TokenCheck } from "./token-check.ts"
+
+export interface IdentifyOptions {
+  readonly self: string
+  readonly subscriptions: Subscriptions
+  readonly reader: CatchUpReader
+  readonly homes: HomeSubscriptions
+  readonly sessions: Sessions
+  readonly records: GatewaySessions
+  readonly storage: Pick<Storage, "sessions">
+  readonly tokens: TokenCheck
+  /** Where a user is a member. */
+  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
+  readonly gatewayUrl: string
+  readonly minClientVersion: string
+  /** A connection has a session from here on. */
+  readonly onOpen: (connection: Connection) => void
+  readonly identifyAtOnce: number
+  readonly identifyQueue: number
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+type IdentifyRequest = z.output<typeof Identify>
+
+/** While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come again. */
+const identifyTimeoutMs = 5_000
+/** What is left for its second half, however long the first took. */
+const minTimeoutMs = 1_000
+
+/**
+ * How sessions begin: IDENTIFY makes one, which begins reading and goes live at the head of the log. It keeps:
+ *   E1  READY says what was so at a position, and everything after that position follows.
+ */
+export class IdentifyHandler {
+  readonly #options: IdentifyOptions
+  #identifying = 0
+  readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
+  /** What a session is: one query at a time, for all who come meanwhile. */
+  readonly #sessionOf: (session: Snowflake) => Promise<AccessSession | undefined>
+
+  constructor(options: IdentifyOptions) {
+    this.#options = options
+    this.#sessionOf = inTurns(async sessions => {
+      const found = new Map((await options.storage.sessions.find(sessions)).map(known => [known.session_id, known]))
+      return sessions.map(session => found.get(session))
+    }, options.clock)
+  }
+
+  async identify(connection: Connection, d: unknown): Promise<void> {
+    const { subscriptions, tokens, clock, metrics } = this.#options
+    if (d === null || typeof d !== "object" || Array.isArray(d) || Object.keys(d).length === 0)
+      throw new FrameRefused("decode_error")
+    const { token } = d as { token?: unknown }
+    if (typeof token !== "string" || token === "") throw new FrameRefused("authentication_failed")
+    const asked = Identify.safeParse(d)
+    if (!asked.success)
+      throw new FrameRefused(
+        asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
+      )
+
+    if (isOlder(asked.data.properties?.["client_version"], this.#options.minClientVersion))
+      throw new FrameRefused("version_outdated")
+
+    const startedAt = clock.monotonic()
+    const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.accessOf(connection, asked.data))
+    // Whoever waits in the queue waits for others; what is left of his patience is for PostgreSQL and Redis.
+    const patience = Math.max(minTimeoutMs, identifyTimeoutMs - (clock.monotonic() - startedAt))
+    if (!access) throw new FrameRefused("authentication_failed")
+    metrics.gateway.identifies.inc()
+    await this.#turn()
+    try {
+      const begun = await retryTransient(clock, patience, isLate => this.#begin(connection, access, asked.data, isLate))
+      if (!begun) return
+      const { session, user, position } = begun
+      const d = {
+        v: 10,
+        user: {
+          id: user.user_id,
+          username: user.username,
+          discriminator: "0",
+          avatar: null,
+          avatar_url: user.bot ? null : avatarPath(user.user_id),
+          badges: shownBadges(user.badges),
+          bot: user.bot,
+        },
+        guilds: [...session.guilds.values()].map(({ view }) => ({
+          id: view.id,
+          name: view.name,
+          unavailable: false,
+        })),
+        session_id: session.id,
+        resume_gateway_url: this.#options.gatewayUrl,
+        application: { id: user.user_id, flags: 0 },
+      }
+      connection.ws.cork(() => {
+        subscriptions.open(session, new Frame(ready.name, position, JSON.stringify(d)))
+        this.#options.reader.begin(session)
+        this.#options.onOpen(connection)
+      })
+    } catch (error) {
+      if (isPassing(error)) this.#refuseWaiting(error)
+      throw error
+    } finally {
+      this.#identifying--
+      this.#queue.shift()?.go()
+    }
+  }
+
+  /** E1: registered first, then the position, then what is so. */
+  async #begin(
+    connection: Connection,
+    access: AccessSession,
+    { intents, compress }: IdentifyRequest,
+    isLate: () => boolean,
+  ) {
+    const { subscriptions, homes, sessions, clock, self, metrics, records } = this.#options
+    const guilds = new Map<Snowflake, Pick<Guild, "view" | "roles">>()
+    let position = 0
+    let memberships: Membership[]
+    let known: AccessSession | undefined
+    const held = new Set<Snowflake>()
+    const registered = homes.holdUser(access.user_id)
+    let counted = ""
+    try {
+      await registered
+      for (;;) {
+        position = subscriptions.position
+        // After the position the log says when the access ends. What stands before it was committed before this is asked.
+        ;[memberships, known] = await Promise.all([
+          this.#options.membershipsOf(access.user_id),
+          this.#sessionOf(access.session_id),
+        ])
+        if (!known) throw new FrameRefused("authentication_failed")
+        this.#options.tokens.requireLetIn(known)
+        const missing = memberships.filter(({ server_id }) => !held.has(server_id))
+        const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
+        for (const { server_id } of missing) {
+          held.add(server_id)
+          homes.hold(server_id).catch(() => {})
+        }
+        if (loaded) break
+        await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
+        // Of servers whose events were not taken yet: who is a member is asked again, now that they are.
+      }
+      for (const { server_id, roles } of memberships) {
+        const view = homes.view(server_id)
+        if (view) guilds.set(server_id, { view, roles })
+      }
+      const session: Session = {
+        id: randomBytes(16).toString("hex"),
+        user: access.user_id,
+        accessSession: access.session_id,
+        intents,
+        encoding: sessions.encodingFor(connection, compress),
+        connection,
+        state: "reading",
+        cursor: position,
+        notBefore: 0,
+        repeatedUntil: 0,
+        isElsewhere: false,
+        peerSlices: undefined,
+        cuts: undefined,
+        waiting: false,
+        guilds: new Guilds(),
+        ownRules: undefined,
+        spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
+        named: -1,
+        settled: -1,
+        voice: undefined,
+        hidden: undefined,
+        changes: [],
+        roleChanges: [],
+        sentAt: clock.monotonic(),
+        progressAt: clock.monotonic(),
+      }
+      counted = session.id
+      await sessions.count(session)
+      await records.save(sessions.recordOf(session, [...guilds.keys()]))
+      if (connection.closed || isLate()) throw new ClientDisconnected()
+      if ([...guilds.values()].some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
+      for (const [server, { view, roles }] of guilds) {
+        held.delete(server)
+        subscriptions.addGuild(session, view, roles, view.at(position))
+      }
+      for (const server of held) homes.release(server)
+      subscriptions.add(session)
+      connection.session = session
+      metrics.gateway.sessions.reading.inc()
+      return { session, user: known, position }
+    } catch (error) {
+      homes.release(access.user_id)
+      for (const server of held) homes.release(server)
+      if (counted)
+        await Promise.allSettled([records.disconnect(access.user_id, counted, self), records.forget(counted, self)])
+      if (error instanceof ClientDisconnected) return undefined
+      throw error
+    }
+  }
+
+  async #turn(): Promise<void> {
+    const { identifyAtOnce, identifyQueue } = this.#options
+    if (this.#identifying >= identifyAtOnce) {
+      if (this.#queue.length >= identifyQueue) throw new FrameRefused("try_again_later")
+      const since = this.#options.clock.monotonic()
+      await new Promise<void>((go, refuse) => this.#queue.push({ go, refuse, since }))
+    }
+    this.#identifying++
+  }
+
+  /** What failed one after all its patience would fail those behind it too, who have waited as long. */
+  #refuseWaiting(error: unknown): void {
+    const before = this.#options.clock.monotonic() - identifyTimeoutMs
+    while (this.#queue[0] && this.#queue[0].since <= before) this.#queue.shift()!.refuse(error)
+  }
+}

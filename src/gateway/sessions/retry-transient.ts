@@ -1,0 +1,37 @@
+import { isPassing } from "../../actors/runtime/passing.ts"
+import { unavailable } from "../../contract/errors.ts"
+import type { Clock } from "../../domain/clock.ts"
+
+const pause = 100
+
+/**
+ * Tries for so long as only something that passes stands in the way. An attempt that is out when the time is over is not
+ * waited for: it finds out by `isLate`.
+ */
+export function retryTransient<T>(
+  clock: Clock,
+  milliseconds: number,
+  attempt: (isLate: () => boolean) => Promise<T>,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let late = false
+    const timer = clock.after(milliseconds, () => {
+      late = true
+      reject(unavailable("no answer in time"))
+    })
+    const tryOn = async (): Promise<T> => {
+      for (;;) {
+        try {
+          return await attempt(() => late)
+        } catch (error) {
+          if (late || !isPassing(error)) throw error
+          await clock.sleep(pause)
+          if (late) throw error
+        }
+      }
+    }
+    tryOn()
+      .finally(() => timer.stop())
+      .then(resolve, reject)
+  })
+}

@@ -1,0 +1,175 @@
+import type { GatewaySessions, SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { guildCreate } from "../../contract/servers.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { guildObject } from "../../domain/servers.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Storage } from "../../storage/storage.ts"
+import { compressed, FrameRefused, type Encoding } from "../protocol/frames.ts"
+import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { noteChange, shownTo, type CatchUpReader } from "../replay/catch-up-reader.ts"
+import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
+import type { Connection, Session } from "../state/session.ts"
+
+export interface SessionsOptions {
+  readonly self: string
+  readonly subscriptions: Subscriptions
+  readonly reader: CatchUpReader
+  readonly homes: HomeSubscriptions
+  readonly records: GatewaySessions
+  readonly storage: Pick<Storage, "servers">
+  readonly isLiving: (worker: string) => boolean
+  readonly connectionsPerUser: number | undefined
+  /** Whether clients that ask for compressed frames get them. */
+  readonly compression: boolean
+  /** A session is over for good. */
+  readonly onEnd: (session: Session) => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** The client has gone while it was served; nothing is said against its session. */
+export class ClientDisconnected extends Error {}
+
+/** What becomes of this worker's sessions between their beginning and their end, and what others need to know of them. */
+export class Sessions {
+  readonly #options: SessionsOptions
+
+  constructor(options: SessionsOptions) {
+    this.#options = options
+  }
+
+  /** The old socket ends, and none of the effects of a disconnect happen. */
+  leaveSocket(session: Session): void {
+    const { connection } = session
+    this.detach(session)
+    if (!connection) return
+    connection.session = undefined
+    this.#options.subscriptions.close(connection, "resumed_elsewhere")
+  }
+
+  /** The socket is gone; the session waits for a RESUME. */
+  detach(session: Session): void {
+    const { subscriptions, reader, metrics, clock } = this.#options
+    if (session.state === "detached") return
+    metrics.gateway.sessions[session.state].dec()
+    metrics.gateway.sessions.detached.inc()
+    reader.leave(session)
+    if (session.state === "live") subscriptions.goReading(session)
+    session.state = "detached"
+    session.waiting = false
+    session.connection = undefined
+    session.progressAt = clock.monotonic()
+  }
+
+  /** The session leaves this worker: ended, or gone to another. */
+  drop(session: Session, isMoved = false): void {
+    const { subscriptions, homes, metrics } = this.#options
+    if (subscriptions.byId.get(session.id) !== session) return
+    this.detach(session)
+    metrics.gateway.sessions.detached.dec()
+    for (const server of session.guilds.keys()) {
+      subscriptions.removeGuild(session, server)
+      homes.release(server)
+    }
+    homes.release(session.user, isMoved)
+    subscriptions.remove(session)
+  }
+
+  /** The session is over for good. */
+  end(session: Session): void {
+    const { records, self, log } = this.#options
+    this.drop(session)
+    this.#options.onEnd(session)
+    Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id, self)]).catch(
+      (error: unknown) => log.warn({ err: error }, "session record not forgotten"),
+    )
+  }
+
+  /** What others need to know of the session has changed. */
+  save(session: Session): void {
+    this.#options.records
+      .save(this.recordOf(session))
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, "session record not written"))
+  }
+
+  /** The log did not tell the session in full where its user is a member: PostgreSQL does. */
+  reconcile(session: Session, server: Snowflake): void {
+    this.#reconcile(session, server).catch((error: unknown) =>
+      this.#options.log.warn({ err: error, server }, "membership not reconciled"),
+    )
+  }
+
+  async #reconcile(session: Session, server: Snowflake): Promise<void> {
+    const { homes, storage, subscriptions, reader } = this.#options
+    const held = homes.hold(server)
+    let kept = false
+    try {
+      await held
+      const view = await homes.need(server)
+      const member = view && (await storage.servers.members(server, [session.user])).get(session.user)
+      const state = member && !session.guilds.has(server) ? await storage.servers.load(server) : undefined
+      if (session.state === "detached" || subscriptions.byId.get(session.id) !== session) return
+      if (view?.isOver) return await this.#reconcile(session, server)
+      const s = subscriptions.placeOf(session)
+      if (view && state && member && !session.guilds.has(server)) {
+        kept = true
+        subscriptions.addGuild(session, view, member.roles, view.at(s))
+        noteChange(session, { server, s, isMember: true, isLookedUp: true })
+        reader.tell(session, guildCreate.name, JSON.stringify(shownTo(session, guildObject(state, member))), s)
+        this.save(session)
+        // Whoever left between the look and now was not known to the stream as a member.
+        const still = (await storage.servers.members(server, [session.user])).has(session.user)
+        if (!still && session.guilds.has(server))
+          reader.control(session, { type: "left", server, user: session.user }, subscriptions.placeOf(session))
+      } else if (!member && session.guilds.has(server))
+        reader.control(session, { type: "left", server, user: session.user }, s)
+    } finally {
+      if (!kept) homes.release(server)
+    }
+  }
+
+  encodingFor({ plainEncoding }: Connection, compress: unknown): Encoding {
+    return compress && this.#options.compression ? compressed(plainEncoding) : plainEncoding
+  }
+
+  recordOf(session: Session, guilds: readonly Snowflake[] = [...session.guilds.keys()]): SessionRecord {
+    return {
+      id: session.id,
+      worker: this.#options.self,
+      user: session.user,
+      accessSession: session.accessSession,
+      intents: session.intents,
+      guilds,
+      changes: session.changes,
+      spans: session.spans,
+      voice: session.voice ?? null,
+    }
+  }
+
+  /** At most so many live connections of one user, over all workers. */
+  async count(session: Session): Promise<void> {
+    const { records, connectionsPerUser, self, isLiving } = this.#options
+    const workers = await records.connect(session.user, session.id, self)
+    if (connectionsPerUser === undefined) return
+    if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
+    throw new FrameRefused("rate_limited")
+  }
+
+  /** What is known of a user's connections may be lost, or lapse. */
+  countAgain(session: Session): void {
+    const { records, self, log } = this.#options
+    records
+      .connect(session.user, session.id, self)
+      .catch((error: unknown) => log.warn({ err: error }, "connection not counted"))
+  }
+
+  async uncount(session: Session): Promise<void> {
+    const { records, self, log } = this.#options
+    await records
+      .disconnect(session.user, session.id, self)
+      .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
+  }
+}
