@@ -1,7 +1,10 @@
 /**
  * Writes the documents that follow from the code. `--check` writes nothing and fails when one of them is not current.
+ * `--out DIR` writes the whole OpenAPI and AsyncAPI documents into a folder, for comparing two versions.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
 import { clusterConfig } from "../cluster.config.ts"
 import { entries } from "../src/config.ts"
 import { asyncapiDocument } from "../src/contract/asyncapi.ts"
@@ -9,6 +12,7 @@ import { events, routes } from "../src/contract/contract.ts"
 import { errors } from "../src/contract/errors.ts"
 import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents, type Intent, intents, largestIntents } from "../src/contract/intents.ts"
+import { digestOf } from "./interface-digest.ts"
 import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/field-list.ts"
 import { jsonSchema } from "../src/contract/json-schema.ts"
 import { openapiDocument } from "../src/contract/openapi.ts"
@@ -275,11 +279,37 @@ function eventsPage(): string {
   )
 }
 
-const openapi = openapiDocument({ title: "Starling", version: wireVersion })
-const asyncapi = asyncapiDocument({ title: "Starling", version: wireVersion })
+/**
+ * The two interface descriptions. They are large and follow from the contract alone, so the repository keeps only
+ * their digest: a change of the interface shows as a changed line in it. `--out DIR` writes them whole.
+ */
+const interfaces = {
+  openapi: openapiDocument({ title: "Starling", version: wireVersion }),
+  asyncapi: asyncapiDocument({ title: "Starling", version: wireVersion }),
+}
+
+function digests(): string {
+  const { openapi, asyncapi } = interfaces
+  return `${JSON.stringify(
+    {
+      openapi: {
+        sha256: digestOf(openapi),
+        routes: Object.values(openapi.paths).reduce((sum, operations) => sum + Object.keys(operations).length, 0),
+        schemas: Object.keys(openapi.components.schemas).length,
+      },
+      asyncapi: {
+        sha256: digestOf(asyncapi),
+        events: Object.keys(events).length,
+        schemas: Object.keys(asyncapi.components.schemas).length,
+      },
+    },
+    null,
+    2,
+  )}\n`
+}
+
 const documents: Record<string, string> = {
-  "docs/openapi.json": `${JSON.stringify(openapi, null, 2)}\n`,
-  "docs/asyncapi.json": `${JSON.stringify(asyncapi, null, 2)}\n`,
+  "docs/interfaces.json": digests(),
   "docs/errors.md": errorsPage(),
   "docs/permissions.md": permissionsPage(),
   "docs/configuration.md": configurationPage(),
@@ -287,7 +317,7 @@ const documents: Record<string, string> = {
 }
 
 const root = new URL("../", import.meta.url)
-const checkOnly = process.argv.includes("--check")
+const { values: options } = parseArgs({ options: { check: { type: "boolean" }, out: { type: "string" } } })
 
 function onDisk(path: string): string | undefined {
   try {
@@ -298,15 +328,29 @@ function onDisk(path: string): string | undefined {
   }
 }
 
-for (const [path, text] of Object.entries(documents)) {
-  const before = onDisk(path)
-  if (before === text) console.log(`${path} is current`)
-  else if (checkOnly) {
-    console.error(`${path} ${before === undefined ? "is missing" : "is not current"}: run npm run docs`)
-    process.exitCode = 1
-  } else {
-    mkdirSync(new URL("docs/", root), { recursive: true })
-    writeFileSync(new URL(path, root), text)
+function writeInterfaces(folder: string): void {
+  mkdirSync(folder, { recursive: true })
+  for (const [name, document] of Object.entries(interfaces)) {
+    const path = join(folder, `${name}.json`)
+    writeFileSync(path, `${JSON.stringify(document, null, 2)}\n`)
     console.log(`${path} written`)
   }
 }
+
+function writeDocuments(): void {
+  for (const [path, text] of Object.entries(documents)) {
+    const before = onDisk(path)
+    if (before === text) console.log(`${path} is current`)
+    else if (options.check) {
+      console.error(`${path} ${before === undefined ? "is missing" : "is not current"}: run npm run docs`)
+      process.exitCode = 1
+    } else {
+      mkdirSync(new URL(".", new URL(path, root)), { recursive: true })
+      writeFileSync(new URL(path, root), text)
+      console.log(`${path} written`)
+    }
+  }
+}
+
+if (options.out === undefined) writeDocuments()
+else writeInterfaces(options.out)

@@ -134,4 +134,10 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
     expect(output).toMatch(/FAIL {2}docs[^]*docs\/errors\.md/)
     expect(passed).toBe(false)
   })
+
+  test("docs refuses a digest of the interface that is not that of the contract", async () => {
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/interfaces.json" })
+    expect(output).toMatch(/FAIL {2}docs[^]*docs\/interfaces\.json/)
+    expect(passed).toBe(false)
+  })
 })
