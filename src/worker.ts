@@ -26,7 +26,6 @@ import { messageOf, shownStatus, waitFor } from "./domain/server-status.ts"
 import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createClassifiers } from "./integrations/classifiers.ts"
-import { Delivered } from "./http/delivered.ts"
 import { createHttpServer } from "./http/server/server.ts"
 import { createHashing } from "./integrations/password-hashing.ts"
 import { createSecrets } from "./integrations/secrets.ts"
@@ -40,6 +39,7 @@ import { ServerStatusWatch } from "./server-status-watch.ts"
 import { openLocalBlobs } from "./storage/blobs.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
+import { DeliveryCounts } from "./views/delivery-counts.ts"
 
 export interface WebWorkerOptions {
   self: Member
@@ -225,7 +225,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     ask: node.ask,
     create: node.create,
     storage,
-    delivered: new Delivered({ storage, clock }),
+    delivered: new DeliveryCounts({ storage, clock }),
     blobs,
     addJob: job => jobs.add(job),
     tokens,

@@ -1,7 +1,7 @@
 /** What it costs to say to how many messages were delivered, by members of a server; in this process, so that nothing else is in it. */
 import postgres from "postgres"
 import { epochMs } from "../../src/domain/snowflake.ts"
-import { Delivered } from "../../src/http/delivered.ts"
+import { DeliveryCounts } from "../../src/views/delivery-counts.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import { systemClock } from "../../src/system-clock.ts"
 import { explained } from "../communities/plans.ts"
@@ -63,7 +63,7 @@ export async function benchDelivered(
       const firstCpu: number[] = []
       const next: number[] = []
       for (let run = 0; run <= 5 * runs; run++) {
-        const delivered = new Delivered({ storage, clock: systemClock })
+        const delivered = new DeliveryCounts({ storage, clock: systemClock })
         const cpuBefore = process.cpuUsage()
         const startedAt = performance.now()
         await delivered.counts(channel, server, page)
@@ -75,7 +75,7 @@ export async function benchDelivered(
           firstCpu.push(user + system)
         }
       }
-      const delivered = new Delivered({ storage, clock: { ...systemClock, monotonic: () => 0 } })
+      const delivered = new DeliveryCounts({ storage, clock: { ...systemClock, monotonic: () => 0 } })
       await delivered.counts(channel, server, page)
       for (let run = 0; run < runs; run++) {
         const startedAt = performance.now()

@@ -8,9 +8,9 @@ import type { Message, routes } from "../contract/messages.ts"
 import type { PagePlace } from "../domain/tails.ts"
 import { ownUploads } from "./attachments.ts"
 import { DeepReaders } from "./deep-readers.ts"
-import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
-import { HotPages } from "./hot-pages.ts"
-import { pageSeenBy, seenBy } from "./message-views.ts"
+import { actorOf, Encoded, type Handlers, type Http } from "./server/handlers.ts"
+import { HotPages } from "../views/hot-pages.ts"
+import { pageSeenBy, seenBy } from "../views/message-views.ts"
 
 export const messages = (http: Http): Handlers<typeof routes> => {
   const { ask, storage, classifiers } = http
@@ -34,7 +34,9 @@ export const messages = (http: Http): Handlers<typeof routes> => {
       })
       if (before !== undefined) deepReaders.note(user, channel, before)
       // Homes of the version before do not say.
-      return await (marks ? pageSeenBy(http, user, messages, marks, undefined) : seenBy(http, user, messages))
+      return marks
+        ? new Encoded<Message[]>(await pageSeenBy(http, user, messages, marks, undefined))
+        : await seenBy(http, user, messages)
     } catch (error) {
       deepReaders.forget(user, channel)
       throw error
@@ -77,7 +79,7 @@ export const messages = (http: Http): Handlers<typeof routes> => {
       })
       if (!page || !marks) return deepPage(user, channel, asked, before)
       const hot = page.messages ? hotPages.keep(channel, asked, { ...page, messages: page.messages }) : known
-      return pageSeenBy(http, user, page.messages ?? known!.messages, marks, hot)
+      return new Encoded(await pageSeenBy(http, user, page.messages ?? known!.messages, marks, hot))
     },
 
     async getMessage({ params, caller }) {

@@ -3,7 +3,7 @@ import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/pins.ts"
 import type { Call, Handlers, Http } from "./server/handlers.ts"
-import { seenBy } from "./message-views.ts"
+import { seenBy } from "../views/message-views.ts"
 
 export function pins(http: Http): Handlers<typeof routes> {
   const { ask, storage } = http

@@ -5,7 +5,7 @@ import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/reactions.ts"
 import { emojiKey, givenEmoji, type GivenEmoji } from "../domain/reactions.ts"
 import type { Handlers, Http } from "./server/handlers.ts"
-import { reactionsSeenBy } from "./message-views.ts"
+import { reactionsSeenBy } from "../views/message-views.ts"
 
 export const reactions = (http: Http): Handlers<typeof routes> => {
   const { ask, storage } = http

@@ -16,8 +16,8 @@ import type { Found, MemberOutline, MessagePlace, Placed, Places, ServerHitPlace
 import { searchConnections } from "../storage/storage.ts"
 import { shownUser } from "../storage/users.ts"
 import type { Handlers, Http } from "./server/handlers.ts"
-import { seenBy } from "./message-views.ts"
-import { searchTurns } from "./search-turns.ts"
+import { seenBy } from "../views/message-views.ts"
+import { searchTurns } from "../views/search-turns.ts"
 import { isId } from "./server/validation.ts"
 
 const beyondIds = "9223372036854775807"

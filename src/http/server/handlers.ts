@@ -18,7 +18,7 @@ import type { Log } from "../../observability/log.ts"
 import type { Blobs } from "../../storage/blobs.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Classifiers } from "../../integrations/classifiers.ts"
-import type { Delivered } from "../delivered.ts"
+import type { DeliveryCounts } from "../../views/delivery-counts.ts"
 import type { FormStream } from "./form-stream.ts"
 import type { Hashing } from "../../integrations/password-hashing.ts"
 import type { SearchReach } from "../search.ts"
@@ -89,7 +89,7 @@ export interface Http {
   >
   readonly blobs: Blobs
   /** To how many people messages were delivered. */
-  readonly delivered: Pick<Delivered, "counts">
+  readonly delivered: Pick<DeliveryCounts, "counts">
   /** Work for later; the rows that it is about are there already. */
   readonly addJob: (job: JobRequest) => Promise<void>
   readonly tokens: Pick<Tokens, "invalidate">

@@ -6,7 +6,7 @@ import { everyoneHolds, holdsIn } from "../domain/permissions.ts"
 import type { ReceiverRow, ServerChannel, ViewingRules } from "../storage/deliveries.ts"
 import type { Storage } from "../storage/storage.ts"
 
-export interface DeliveredOptions {
+export interface DeliveryCountsOptions {
   readonly storage: Pick<Storage, "deliveries">
   readonly clock: Clock
   /** Of all channels together. */
@@ -63,8 +63,8 @@ const patience = 500
  * sorted arrays: a page costs two searches a message, and one statement now and then, however many messages and readers
  * there are.
  */
-export class Delivered {
-  readonly #options: DeliveredOptions
+export class DeliveryCounts {
+  readonly #options: DeliveryCountsOptions
   readonly #load = inBatches((places: readonly Place[]) => this.#loadAll(places), atOnce)
   /** The one used longest ago is first. */
   readonly #kept = new Map<Snowflake, Kept>()
@@ -75,7 +75,7 @@ export class Delivered {
   #restUntil = -Infinity
   #isResting = false
 
-  constructor(options: DeliveredOptions) {
+  constructor(options: DeliveryCountsOptions) {
     this.#options = options
   }
 

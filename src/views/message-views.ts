@@ -7,66 +7,71 @@ import { messageObject } from "../domain/messages.ts"
 import { pollResults } from "../domain/polls.ts"
 import { shownReactions, tallyKey } from "../domain/reactions.ts"
 import { voteKey } from "../storage/polls.ts"
-import { Encoded, type Http } from "./server/handlers.ts"
 import type { HotPage } from "./hot-pages.ts"
+import type { ViewSources } from "./sources.ts"
 import { addReceipt, isRead, receiptsIn, receiptsOf, type Receipt } from "./receipts.ts"
 
 /** Messages of one channel as a reader sees them: with what is his alone. */
 export async function seenBy(
-  http: Pick<Http, "ask" | "linkTo" | "clock" | "storage" | "delivered">,
+  sources: ViewSources,
   reader: Snowflake,
   messages: readonly Readonly<MessageState>[],
 ): Promise<Message[]> {
-  const view = await viewOf(http, reader, messages)
+  const view = await viewOf(sources, reader, messages)
   return messages.map((message, i) => view.whole(message, i))
 }
 
-/** A page of one channel as its reader sees it, whom its home has let in; `hot`: which newest page it is. */
+/** A page of one channel, as JSON, as its reader sees it, whom its home has let in; `hot`: which newest page it is. */
 export async function pageSeenBy(
-  http: Pick<Http, "ask" | "linkTo" | "clock" | "storage" | "delivered">,
+  sources: ViewSources,
   reader: Snowflake,
   messages: readonly Readonly<MessageState>[],
   marks: ReadMarks,
   hot: HotPage | undefined,
-): Promise<Encoded<Message[]>> {
+): Promise<string | Uint8Array> {
   const named = new Set(marks.named.map(([place]) => place))
   const isUsual = (message: Readonly<MessageState>, i: number) => isPlain(message) && !named.has(i)
   if (messages.every(isUsual)) {
-    const seen = { reader, marks, delivered: await deliveredOf(http.delivered, messages) }
+    const seen = { reader, marks, delivered: await deliveredOf(sources.delivered, messages) }
     const ends = messages.map((message, i) => usualEnd(message, i, seen))
     const known = hot?.bodyWith(ends)
-    if (known) return new Encoded(known)
+    if (known) return known
     const text = arrayOf(messages.map((message, i) => headOf(message) + ends[i]!))
-    return new Encoded(hot ? hot.keepBody(ends, text) : text)
+    return hot ? hot.keepBody(ends, text) : text
   }
-  const view = await viewOf(http, reader, messages, receiptsIn(http.storage, reader, [{ asked: messages, marks }]))
+  const view = await viewOf(
+    sources,
+    reader,
+    messages,
+    receiptsIn(sources.storage, reader, [{ asked: messages, marks }]),
+  )
   const seen = { reader, marks, delivered: view.delivered }
   const shown = messages.map((message, i) =>
     isUsual(message, i) ? headOf(message) + usualEnd(message, i, seen) : JSON.stringify(view.whole(message, i)),
   )
-  return new Encoded(arrayOf(shown))
+  return arrayOf(shown)
 }
 
 const arrayOf = (values: readonly string[]): string => `[${values.join(",")}]`
 
 /** What is one reader's alone, looked up for all of them at once. */
 async function viewOf(
-  http: Pick<Http, "ask" | "linkTo" | "clock" | "storage" | "delivered">,
+  sources: ViewSources,
   reader: Snowflake,
   messages: readonly Readonly<MessageState>[],
-  known: Promise<ReadonlyMap<Snowflake, Receipt>> = receiptsOf(http, reader, messages),
+  known: Promise<ReadonlyMap<Snowflake, Receipt>> = receiptsOf(sources, reader, messages),
 ) {
-  const now = http.clock()
+  const now = sources.clock()
   const [votes, own, receipts, delivered] = await Promise.all([
-    votesOf(http.storage, reader, messages),
-    ownReactionsIn(http.storage, reader, messages),
+    votesOf(sources.storage, reader, messages),
+    ownReactionsIn(sources.storage, reader, messages),
     known,
-    deliveredOf(http.delivered, messages),
+    deliveredOf(sources.delivered, messages),
   ])
   return {
     delivered,
     whole(message: Readonly<MessageState>, i: number): Message {
-      const shown = messageObject(message, { reader, linkTo: http.linkTo, now })
+      const shown = messageObject(message, { reader, linkTo: sources.linkTo, now })
       addReceipt(shown, receipts.get(message.id))
       addDelivered(shown, receipts.get(message.id)?.isHidden ? 0 : delivered[i]!)
       shown.reactions = shownReactions(message.reactions, key => own.has(`${message.id}:${key}`))
@@ -106,7 +111,7 @@ function usualEnd(
 
 /** To how many people each message was delivered. */
 async function deliveredOf(
-  delivered: Http["delivered"],
+  delivered: ViewSources["delivered"],
   messages: readonly Readonly<MessageState>[],
 ): Promise<readonly number[]> {
   const [first] = messages
@@ -121,7 +126,7 @@ function addDelivered(message: ReadBy, count: number): void {
 
 /** What the reader has voted for; most pages have nothing to vote on. */
 async function votesOf(
-  storage: Http["storage"],
+  storage: ViewSources["storage"],
   reader: Snowflake,
   messages: readonly Readonly<MessageState>[],
 ): Promise<ReadonlyMap<string, readonly Snowflake[]>> {
@@ -131,7 +136,7 @@ async function votesOf(
 
 /** The reactions of a message as a reader sees them. */
 export async function reactionsSeenBy(
-  storage: Http["storage"],
+  storage: ViewSources["storage"],
   reader: Snowflake,
   message: Readonly<MessageState>,
 ): Promise<Message["reactions"]> {
@@ -141,7 +146,7 @@ export async function reactionsSeenBy(
 
 /** What the reader has reacted with, as `message:emoji`. */
 async function ownReactionsIn(
-  storage: Http["storage"],
+  storage: ViewSources["storage"],
   reader: Snowflake,
   messages: readonly Readonly<MessageState>[],
 ): Promise<ReadonlySet<string>> {

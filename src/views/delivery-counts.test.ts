@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import type { Clock } from "../domain/clock.ts"
 import { epochMs } from "../domain/snowflake.ts"
-import { Delivered } from "./delivered.ts"
+import { DeliveryCounts } from "./delivery-counts.ts"
 
 const message = { id: (BigInt(Date.now() - epochMs) << 22n).toString(), author_id: "1" }
 
@@ -33,7 +33,7 @@ class Scene {
       return { stop: () => void (this.#later = this.#later.filter(other => other !== timer)) }
     },
   } as unknown as Clock
-  readonly delivered: Delivered
+  readonly delivered: DeliveryCounts
 
   constructor(maxBytes?: number) {
     const ofDirects = async (channels: readonly string[]) => {
@@ -45,7 +45,7 @@ class Scene {
       return channels.map(channel_id => ({ channel_id, roles: [], named: false, members: block(this.count) }))
     }
     const storage = { deliveries: { ofDirects } } as never
-    this.delivered = new Delivered({ storage, clock: this.clock, ...(maxBytes !== undefined && { maxBytes }) })
+    this.delivered = new DeliveryCounts({ storage, clock: this.clock, ...(maxBytes !== undefined && { maxBytes }) })
   }
 
   async pass(ms: number): Promise<void> {

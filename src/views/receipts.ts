@@ -4,7 +4,7 @@ import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import { compareIds } from "../domain/snowflake.ts"
-import type { Http } from "./server/handlers.ts"
+import type { ViewSources } from "./sources.ts"
 
 /** Who has read a message, as one of its readers sees it. */
 export interface Receipt {
@@ -20,7 +20,7 @@ type Asked = Pick<Message, "id" | "channel_id" | "author_id">
 
 /** By message. Who may not read a channel any more is told nothing of what is there. */
 export async function receiptsOf(
-  { ask, storage }: Pick<Http, "ask" | "storage">,
+  { ask, storage }: Pick<ViewSources, "ask" | "storage">,
   user: Snowflake,
   messages: readonly Asked[],
 ): Promise<ReadonlyMap<Snowflake, Receipt>> {
@@ -47,7 +47,7 @@ export async function receiptsOf(
 
 /** The same, of what has been asked already; homes of the version before do not say. */
 export async function receiptsIn(
-  storage: Http["storage"],
+  storage: ViewSources["storage"],
   user: Snowflake,
   marked: readonly {
     readonly asked: readonly Pick<Asked, "id" | "author_id">[]
