@@ -34,8 +34,8 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 --quick     short and once: shows that all works, not what it costs
 --main      the server to run; left out, this checkout is built and run
 
-npm run bench -- scaling      the cost model and its simulation, see docs/scaling.md
-npm run bench -- guarantees   what the guarantees cost, see docs/guarantees.md
+npm run bench -- scaling      the cost model and its simulation, see docs/operate/scaling.md
+npm run bench -- guarantees   what the guarantees cost, see docs/internals/guarantees.md
 npm run bench -- gateway      sizes of audiences, storms, idle sessions, latency under load
 npm run bench -- accounts     sign-ins, the cost of asking who one is, latency while many sign in
 npm run bench -- communities  what a server costs as it grows to 100,000 members

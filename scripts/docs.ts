@@ -309,11 +309,11 @@ function digests(): string {
 }
 
 const documents: Record<string, string> = {
-  "docs/interfaces.json": digests(),
-  "docs/errors.md": errorsPage(),
-  "docs/permissions.md": permissionsPage(),
-  "docs/configuration.md": configurationPage(),
-  "docs/events.md": eventsPage(),
+  "docs/api/interfaces.json": digests(),
+  "docs/api/errors.md": errorsPage(),
+  "docs/api/permissions.md": permissionsPage(),
+  "docs/operate/configuration.md": configurationPage(),
+  "docs/api/events.md": eventsPage(),
 }
 
 const root = new URL("../", import.meta.url)

@@ -11,7 +11,7 @@ interface Digests {
   openapi: { sha256: string; routes: number; schemas: number }
   asyncapi: { sha256: string; events: number; schemas: number }
 }
-const kept = JSON.parse(readFileSync(new URL("../docs/interfaces.json", import.meta.url), "utf8")) as Digests
+const kept = JSON.parse(readFileSync(new URL("../docs/api/interfaces.json", import.meta.url), "utf8")) as Digests
 
 test("the served interface description is the one whose digest is in docs/, with this server's address", async ({
   shared,

@@ -131,13 +131,13 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   })
 
   test("docs refuses a document that is not what the contract says", async () => {
-    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/errors.md" })
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/api/errors.md" })
     expect(output).toMatch(/FAIL {2}docs[^]*docs\/errors\.md/)
     expect(passed).toBe(false)
   })
 
   test("docs refuses a digest of the interface that is not that of the contract", async () => {
-    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/interfaces.json" })
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/api/interfaces.json" })
     expect(output).toMatch(/FAIL {2}docs[^]*docs\/interfaces\.json/)
     expect(passed).toBe(false)
   })

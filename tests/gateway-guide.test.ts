@@ -24,7 +24,7 @@ import { until } from "./kit/until.ts"
 // A client that waits with jitter may wait long.
 vi.setConfig({ testTimeout: 120_000 })
 
-const folder = fileURLToPath(new URL("../docs/", import.meta.url))
+const folder = fileURLToPath(new URL("../docs/api/", import.meta.url))
 const guide = readFileSync(join(folder, "gateway.md"), "utf8")
 
 /** The fenced code of a language that holds `mark`. */

@@ -84,14 +84,15 @@ export async function benchScaling(args: string[], prepare: () => Promise<void>)
 
 /** The tables and the picture stand between two marks. */
 async function intoDocument(text: string, name: string): Promise<void> {
-  const path = join(root, "docs", "scaling.md")
+  const path = join(root, "docs", "operate", "scaling.md")
   const [before, , after] = readFileSync(path, "utf8").split(/<!-- (?:figures|end of figures) -->/)
-  if (before === undefined || after === undefined) throw new Error("docs/scaling.md has no place for the figures")
+  if (before === undefined || after === undefined)
+    throw new Error("docs/operate/scaling.md has no place for the figures")
   const { cores, cpu, memoryGiB, loadBefore } = machine(loadavg()[0]!)
   const about =
     `From \`bench/results/${name}.json\`: ${cpu}, ${cores} cores, ${memoryGiB} GiB, ` +
     `load ${loadBefore.toFixed(1)} when it ended.`
-  const picture = `![model and measurement](../bench/results/${name}.svg)`
+  const picture = `![model and measurement](../../bench/results/${name}.svg)`
   await writeFile(path, `${before}<!-- figures -->\n\n${about}\n${text}\n${picture}\n\n<!-- end of figures -->${after}`)
 }
 

@@ -3,7 +3,7 @@ import { omittable, queryInt, Seconds, Snowflake, SnowflakeInput, Success, text 
 import { limits } from "./limits.ts"
 import { defineRoute } from "./registry.ts"
 
-/** What a rule looks at, one by one; see docs/automod.md. */
+/** What a rule looks at, one by one; see docs/api/automod.md. */
 export const automodRuleTypes = [
   "keyword",
   "regex",
@@ -158,7 +158,7 @@ export const AutomodRule = z
     rule_type: z.enum(automodRuleTypes),
     config: z
       .record(z.string(), z.unknown())
-      .describe("By `rule_type`, with every default filled in; see docs/automod.md"),
+      .describe("By `rule_type`, with every default filled in; see docs/api/automod.md"),
     actions: z.array(AutomodAction),
     applied_roles: z.array(Snowflake).describe("Not empty: only for members with one of these roles"),
     exempt_roles: z.array(Snowflake),
@@ -182,7 +182,7 @@ const ids = (max: number) =>
 
 const ruleName = text(1, limits.automod.nameCharacters)
 // Looked into by `checkedRule`, which answers 400: what it has to be depends on the type.
-const config = z.record(z.string(), z.unknown()).describe("By `rule_type`; see docs/automod.md")
+const config = z.record(z.string(), z.unknown()).describe("By `rule_type`; see docs/api/automod.md")
 const actions = z.array(z.unknown()).describe("1 to 10 of AutomodActionResponse; only `action_type` is required")
 const settings = {
   applied_roles: omittable(ids(limits.rolesPerServer)),

@@ -1,7 +1,7 @@
 /**
  * What is held about a person, table by table: what an export gives, what it leaves out and why, and what a purge does. Every
  * table stands here or among `otherTables`; tests/export.test.ts compares both with the database, tests/account-deletion.test.ts
- * looks at what a purge has left. Told to people in docs/privacy.md.
+ * looks at what a purge has left. Told to people in docs/operate/privacy.md.
  */
 export interface PersonalTable {
   /** Where the name here is another than the table's. */

@@ -66,7 +66,7 @@ test("labels: ids, messages and what is no id; routes that share one", () => {
 }) // prettier-ignore
 
 test("the document for client authors names every bucket as it is", () => {
-  const text = readFileSync(new URL("../../docs/rate-limits.md", import.meta.url), "utf8")
+  const text = readFileSync(new URL("../../docs/api/rate-limits.md", import.meta.url), "utf8")
   const written = [...text.matchAll(/^\| `([^`]+)` \| (\d+) in ([\d.]+) s \| (\d+) \| (\w+) \| (\w+) \|(.*)\|$/gm)].map(
     ([, label, requests, seconds, burst, algorithm, scope, cap]) => [
       label,

@@ -64,7 +64,7 @@ const patience = 5_000
  *   V1  A cursor never covers a message that stands after what the client named, whatever was appended late.
  *   V2  What stands at or before it is covered soon.
  *   V3  A client that names what it was not sent moves nothing.
- * A cursor is a moment, one for servers and one for DMs, as a session may take the one and not the other; see docs/deliveries.md.
+ * A cursor is a moment, one for servers and one for DMs, as a session may take the one and not the other; see docs/api/deliveries.md.
  */
 export class Deliveries {
   readonly #options: DeliveriesOptions
