@@ -37,6 +37,18 @@ const src = names => names.map(name => `src/${name}`)
 const main = { uses: [...src(everything), "cluster.config.ts"] }
 const outside = { uses: "anything", env: true }
 
+/** The folders of the gateway: each may use those before it, and nothing may use `gateway.ts` beside them. */
+const gatewayFolders = ["protocol", "state", "fan-out", "replay", "sessions", "requests"].map(
+  name => `src/gateway/${name}`,
+)
+const belowGateway = src(["views", "actors", "cluster", "storage", "domain", "contract", "observability"])
+const gatewayRows = Object.fromEntries(
+  [...gatewayFolders, "src/gateway"].map((folder, i) => [
+    folder,
+    { uses: [...belowGateway, ...gatewayFolders.slice(0, i)] },
+  ]),
+)
+
 const rooms = {
   "src/contract": { uses: [], npm: ["zod"], node: false },
   "src/domain": { uses: src(["contract"]), npm: ["re2js"], node: false },
@@ -48,7 +60,7 @@ const rooms = {
   "src/http": {
     uses: src(["integrations", "views", "web", "actors", "cluster", "storage", "domain", "contract", "observability"]),
   },
-  "src/gateway": { uses: src(["views", "actors", "cluster", "storage", "domain", "contract", "observability"]) },
+  ...gatewayRows,
   "src/workers": { uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]) },
   "src/observability": { uses: src(["contract"]) },
   "src/web": { uses: src(["contract", "observability"]), npm: [] },
@@ -95,7 +107,7 @@ const owners = {
   "openid-client": ["src/integrations"],
   otplib: ["src/integrations"],
   "lean-qr": ["src/integrations"],
-  "uWebSockets.js": ["src/http", "src/gateway", "src/worker.ts"],
+  "uWebSockets.js": ["src/http", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/worker.ts"],
 }
 
 export default {

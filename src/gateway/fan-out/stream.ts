@@ -6,13 +6,23 @@ import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { controlOf, userOf } from "./controls.ts"
 import type { Subscriptions } from "./subscriptions.ts"
-import type { CatchUpReader } from "../replay/catch-up-reader.ts"
 import type { HomeSubscriptions } from "./home-subscriptions.ts"
 import type { Session } from "../state/session.ts"
 
+/** Sessions that read the log at their own pace, each from its own cursor. */
+export interface CursorReader {
+  readonly size: number
+  /** The head of the log has moved. */
+  wake(): void
+  /** The session reads from its cursor on. */
+  begin(session: Session): void
+  /** Applies a control entry to one session. */
+  control(session: Session, control: Control, s: number): void
+}
+
 export interface StreamOptions {
   readonly subscriptions: Subscriptions
-  readonly reader: CatchUpReader
+  readonly reader: CursorReader
   readonly homes: HomeSubscriptions
   /** The session can never be resumed: what it missed is nowhere. */
   readonly giveUp: (session: Session) => void
@@ -115,13 +125,13 @@ export class Stream {
     const { subscriptions, reader, homes } = this.#options
     if (isRulesChange(control)) {
       const view = homes.change(control, row, s)
-      if (view) this.#moving = { sessions: view.sessions.values(), control, s }
+      if (view) this.#moving = { sessions: subscriptions.sessionsOf(view).values(), control, s }
       return
     }
     if (control.type === "serverDeleted") {
       const view = homes.view(control.server)
       homes.forgetServer(control.server)
-      if (view) this.#moving = { sessions: view.sessions.values(), control, s }
+      if (view) this.#moving = { sessions: subscriptions.sessionsOf(view).values(), control, s }
       return
     }
     // An ended access acts at once on whoever has it, wherever he reads.

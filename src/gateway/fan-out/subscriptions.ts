@@ -8,10 +8,10 @@ import type { Clock } from "../../domain/clock.ts"
 import type { LogHeader, LogItem } from "../../domain/log-entry.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { opened } from "../protocol/compression.ts"
-import { Frame, isCompressed, type Payload } from "../protocol/frames.ts"
-import type { Connection, Guild, Session } from "../state/session.ts"
+import { Frame, isCompressed, type Encoding, type Payload } from "../protocol/frames.ts"
+import type { Connection, Session } from "../state/session.ts"
 import { isSubscribed, type VisibilityRules, type ServerAudience } from "../state/visibility-rules.ts"
-import { classIntents, type SubscriberClass, type ServerView } from "../state/server-view.ts"
+import type { Guild, ServerView } from "../state/server-view.ts"
 
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
 
@@ -21,6 +21,26 @@ const serverBits = new Map<string, number>(
 )
 /** Which it needs where it is for a user alone. */
 const userBits = new Map<string, number>(Object.values(events).map(event => [event.name, intentBit(event, "user")]))
+
+/** Sessions that receive the same bytes of an audience: one topic, one publish. */
+interface SubscriberClass {
+  readonly topic: string
+  readonly intents: number
+  readonly encoding: Encoding
+  count: number
+  /** Monotonic milliseconds. */
+  publishedAt: number
+}
+
+/** The sessions of one server's members, and how its events reach them. */
+interface Members {
+  /** Sessions that hold the server, live or not. */
+  readonly sessions: Set<Session>
+  /** Classes of live sessions, by audience key and class key. */
+  readonly classes: Map<string, Map<string, SubscriberClass>>
+  /** Live sessions beyond the bound of classes: each is sent to individually. */
+  readonly individual: Set<Session>
+}
 
 export interface SubscriptionsOptions {
   readonly app: TemplatedApp
@@ -38,6 +58,7 @@ export interface SubscriptionsOptions {
 export class Subscriptions {
   readonly #options: SubscriptionsOptions
   readonly byId = new Map<string, Session>()
+  readonly #members = new WeakMap<ServerView, Members>()
   readonly #byUser = new Map<Snowflake, Session[]>()
   /** The position at which every live session stands. */
   position = 0
@@ -75,6 +96,18 @@ export class Subscriptions {
     return this.#byUser.get(user) ?? []
   }
 
+  /** The sessions that hold a server, live or not. */
+  sessionsOf(view: ServerView): ReadonlySet<Session> {
+    return this.#membersOf(view).sessions
+  }
+
+  #membersOf(view: ServerView): Members {
+    let members = this.#members.get(view)
+    if (!members)
+      this.#members.set(view, (members = { sessions: new Set(), classes: new Map(), individual: new Set() }))
+    return members
+  }
+
   /** From this tick on what is published reaches the session. */
   goLive(session: Session): void {
     session.state = "live"
@@ -94,7 +127,7 @@ export class Subscriptions {
   addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: VisibilityRules): Guild {
     const guild = view.seen(roles, rules)
     session.guilds.put(guild)
-    view.sessions.add(session)
+    this.#membersOf(view).sessions.add(session)
     if (session.state === "live") this.#subscribe(session, guild)
     return guild
   }
@@ -114,7 +147,7 @@ export class Subscriptions {
     if (!guild) return false
     if (session.state === "live") this.#unsubscribe(session, guild)
     session.guilds.delete(server)
-    guild.view.sessions.delete(session)
+    this.#membersOf(guild.view).sessions.delete(session)
     return true
   }
 
@@ -129,7 +162,7 @@ export class Subscriptions {
       return
     }
     const view = this.#options.view(audience.server)
-    if (view && view.sessions.size > 0) this.#publishIn(view, audience, frame, except)
+    if (view && this.sessionsOf(view).size > 0) this.#publishIn(view, audience, frame, except)
   }
 
   /**
@@ -155,7 +188,7 @@ export class Subscriptions {
     for (const view of others) {
       yield
       const now = frame()
-      for (const session of view.sessions) send(session, now)
+      for (const session of this.sessionsOf(view)) send(session, now)
     }
     yield
     for (const user of users) for (const session of this.ofUser(user)) send(session, frame())
@@ -163,10 +196,11 @@ export class Subscriptions {
 
   #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
     const bit = serverBits.get(frame.name) ?? 0
+    const { sessions, classes: byAudience, individual } = this.#membersOf(view)
     const key = view.now.audienceKey(audience)
-    if (!isSubscribed(key)) return this.#sendEach(view.sessions, view, audience, frame, bit, except)
+    if (!isSubscribed(key)) return this.#sendEach(sessions, view, audience, frame, bit, except)
 
-    const classes = view.classes.get(key)
+    const classes = byAudience.get(key)
     const left = except.length > 0 ? this.#leaveOut(except, view, key) : undefined
     if (classes)
       for (const subscribers of classes.values()) {
@@ -177,7 +211,7 @@ export class Subscriptions {
         this.#count(payload, subscribers.count)
       }
     left?.()
-    if (view.individual.size > 0) this.#sendEach(view.individual, view, audience, frame, bit, except)
+    if (individual.size > 0) this.#sendEach(individual, view, audience, frame, bit, except)
   }
 
   /** Whether an event is for a session, as of now. */
@@ -200,7 +234,7 @@ export class Subscriptions {
     if (session.state === "live")
       for (const guild of session.guilds.values())
         for (const key of keysOf(session, guild))
-          last = Math.max(last, guild.view.classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
+          last = Math.max(last, this.#membersOf(guild.view).classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
     return last
   }
 
@@ -278,10 +312,11 @@ export class Subscriptions {
   /** Takes users' sessions off a topic; what is returned puts them back, in the same tick. */
   #leaveOut(users: readonly string[], view: ServerView, key: string): (() => void) | undefined {
     const left: { session: Session; topic: string }[] = []
+    const { individual } = this.#membersOf(view)
     for (const user of users)
       for (const session of this.ofUser(user)) {
         const guild = session.guilds.get(view.id)
-        if (session.state !== "live" || !guild || !session.connection || view.individual.has(session)) continue
+        if (session.state !== "live" || !guild || !session.connection || individual.has(session)) continue
         if (!keysOf(session, guild).includes(key)) continue
         const topic = topicOf(view, key, session)
         session.connection.ws.unsubscribe(topic)
@@ -299,7 +334,7 @@ export class Subscriptions {
     for (const key of keysOf(session, guild)) {
       const subscribers = this.#classOf(session, view, key)
       if (!subscribers) {
-        view.individual.add(session)
+        this.#membersOf(view).individual.add(session)
         return
       }
       classes.push(subscribers)
@@ -312,9 +347,10 @@ export class Subscriptions {
 
   #unsubscribe(session: Session, guild: Guild): void {
     const { view } = guild
-    if (view.individual.delete(session)) return
+    const members = this.#membersOf(view)
+    if (members.individual.delete(session)) return
     for (const key of keysOf(session, guild)) {
-      const classes = view.classes.get(key)
+      const classes = members.classes.get(key)
       const subscribers = classes?.get(classKey(session))
       if (!subscribers) continue
       if (session.connection && !session.connection.closed) session.connection.ws.unsubscribe(subscribers.topic)
@@ -323,8 +359,9 @@ export class Subscriptions {
   }
 
   #classOf(session: Session, view: ServerView, key: string): SubscriberClass | undefined {
-    let classes = view.classes.get(key)
-    if (!classes) view.classes.set(key, (classes = new Map()))
+    const members = this.#membersOf(view)
+    let classes = members.classes.get(key)
+    if (!classes) members.classes.set(key, (classes = new Map()))
     let subscribers = classes.get(classKey(session))
     if (!subscribers) {
       if (classes.size >= this.#options.classesPerAudience) return undefined
@@ -351,6 +388,10 @@ export class Subscriptions {
     gateway.sentBytes.inc(bytes)
   }
 }
+
+/** Bits of a session's intents that decide about a server's events. */
+const serverIntents = 0x0fff
+const classIntents = (intents: number): number => intents & serverIntents
 
 const keysOf = ({ user }: Session, { rules, roles }: Guild): readonly string[] =>
   rules.subscribedKeys({ user_id: user, roles })

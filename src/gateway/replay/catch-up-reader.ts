@@ -14,7 +14,8 @@ import { belongsTo, nextPiece, passPiece } from "./peer-log.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { viewChanges, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
-import { changesKept, type Guild, type GuildChange, type Session } from "../state/session.ts"
+import type { Guild } from "../state/server-view.ts"
+import { changesKept, type GuildChange, type Session } from "../state/session.ts"
 
 export interface CatchUpReaderOptions {
   readonly subscriptions: Subscriptions

@@ -4,25 +4,7 @@ import type { LogItem } from "../../domain/log-entry.ts"
 import type { Control } from "../../domain/control.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import { belongs, type ReplaySegment, type Span } from "../state/log-spans.ts"
-
-/** One slice of another worker's log, mapped to positions of this worker's. The pieces are shared by all who read it. */
-export interface PeerLogSlice {
-  readonly segment: ReplaySegment
-  readonly items: readonly LogItem[]
-  /** The piece at an index has this position, plus the index. */
-  readonly base: number
-  /** The position of the first piece after the segment's start. */
-  readonly first: number
-  /** The index after the last piece that is wanted. */
-  readonly end: number
-  /** Servers that the session's user joined in it, once for every time. */
-  readonly joined: readonly Snowflake[]
-  /** The indices of what changes who sees what in the session's servers. */
-  readonly changes: readonly number[]
-  /** Per home of the session, the indices of its pieces and how many of them are behind. */
-  readonly homes: readonly { readonly at: readonly number[]; next: number }[]
-}
+import { belongs, type PeerLogSlice, type ReplaySegment, type Span } from "../state/log-spans.ts"
 
 /** The index of the next piece that may be for the session; undefined when all were passed. */
 export function nextPiece({ homes, end }: PeerLogSlice): number | undefined {

@@ -1,3 +1,6 @@
+import type { Snowflake } from "../../contract/fields.ts"
+import type { LogItem } from "../../domain/log-entry.ts"
+
 /**
  * Where a session has been: which positions of its client belong to which log. Positions are each worker's own; when a
  * session moves, what it missed in the old log is mapped into a range that is reserved in the new one.
@@ -32,6 +35,24 @@ export interface ReplaySegment {
   readonly after: ReadonlyMap<string, number> | undefined
   /** Rows above these belong to the log after this one. */
   readonly until: ReadonlyMap<string, number>
+}
+
+/** One slice of another worker's log, mapped to positions of this worker's. The pieces are shared by all who read it. */
+export interface PeerLogSlice {
+  readonly segment: ReplaySegment
+  readonly items: readonly LogItem[]
+  /** The piece at an index has this position, plus the index. */
+  readonly base: number
+  /** The position of the first piece after the segment's start. */
+  readonly first: number
+  /** The index after the last piece that is wanted. */
+  readonly end: number
+  /** Servers that the session's user joined in it, once for every time. */
+  readonly joined: readonly Snowflake[]
+  /** The indices of what changes who sees what in the session's servers. */
+  readonly changes: readonly number[]
+  /** Per home of the session, the indices of its pieces and how many of them are behind. */
+  readonly homes: readonly { readonly at: readonly number[]; next: number }[]
 }
 
 /** Where a client stopped: the latest slice that begins at or before its `seq`. */

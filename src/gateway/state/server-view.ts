@@ -1,21 +1,17 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import type { RulesChange } from "../../domain/control.ts"
 import type { ServerOutline } from "../../storage/servers.ts"
-import type { Encoding } from "../protocol/frames.ts"
 import { memberKinds, VisibilityRules } from "./visibility-rules.ts"
-import type { Guild, Session } from "./session.ts"
 
-/** Sessions that receive the same bytes of an audience: one topic, one publish. */
-export interface SubscriberClass {
-  readonly topic: string
-  readonly intents: number
-  readonly encoding: Encoding
-  count: number
-  /** Monotonic milliseconds. */
-  publishedAt: number
+/** A server as a session sees it. It never changes. Sessions that see it alike share it, and most do. */
+export interface Guild {
+  readonly view: ServerView
+  readonly roles: readonly Snowflake[]
+  /** Who sees what, at the position up to which the session has read. */
+  readonly rules: VisibilityRules
 }
 
-/** VisibilityRules with the place from which on they were so: in the worker's log, and among the rows of the server's shard. */
+/** Rules, and since when they hold: the position in the worker's log, and the row of the server's shard. */
 interface Version {
   readonly at: number
   readonly row: number
@@ -29,12 +25,6 @@ export class ServerView {
   name: string
   /** The log has a gap: what is known here may be wrong, and nobody may come to it any more. */
   isOver = false
-  /** Sessions that hold this server, live or not. */
-  readonly sessions = new Set<Session>()
-  /** Classes of live sessions, by audience key and class key. */
-  readonly classes = new Map<string, Map<string, SubscriberClass>>()
-  /** Sessions beyond the bound of classes: served one by one. */
-  readonly individual = new Set<Session>()
   /** What sessions share, by the roles of their users. */
   readonly #seen = new WeakMap<VisibilityRules, Map<string, Guild>>()
   /** Oldest first, as far back as the log can be read. */
@@ -94,8 +84,3 @@ export class ServerView {
       .rules
   }
 }
-
-/** Bits of a session's intents that decide about a server's events. */
-const serverIntents = 0x0fff
-
-export const classIntents = (intents: number): number => intents & serverIntents

@@ -1,11 +1,10 @@
 import type { WebSocket } from "uWebSockets.js"
-import type { PeerLogSlice } from "../replay/peer-log.ts"
-import type { Span } from "./log-spans.ts"
+import type { PeerLogSlice, Span } from "./log-spans.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Sent } from "../protocol/frame-limits.ts"
 import type { Encoding, PlainEncoding } from "../protocol/frames.ts"
 import type { VisibilityRules } from "./visibility-rules.ts"
-import type { ServerView } from "./server-view.ts"
+import type { Guild } from "./server-view.ts"
 
 /** One socket, from upgrade to close. It is the socket's user data. */
 export interface Connection {
@@ -27,14 +26,6 @@ export interface Connection {
   readonly openedAt: number
   heartbeatAt: number
   readonly sent: Sent
-}
-
-/** A server as a session sees it. It never changes, and sessions that see it alike share it, as most do. */
-export interface Guild {
-  readonly view: ServerView
-  readonly roles: readonly Snowflake[]
-  /** Who sees what, where the session has read to. */
-  readonly rules: VisibilityRules
 }
 
 /** A session's servers. They are few: a list is searched as fast as a map, and takes a quarter of its memory. */
