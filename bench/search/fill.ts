@@ -1,6 +1,6 @@
 /** What it costs to index: all messages by a rebuild, as an operator would have it. */
 import { clusterConfig } from "../../cluster.config.ts"
-import { rebuildSearchIndex, SearchIndex } from "../../src/actors/runtime/search-index.ts"
+import { rebuildSearchIndex, SearchIndex } from "../../src/actors/messages/search-index.ts"
 import type { Log } from "../../src/observability/log.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import { systemClock } from "../../src/system-clock.ts"

@@ -135,7 +135,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a shard's next owner does not look at who is there",
-    file: "src/actors/runtime/presences.ts",
+    file: "src/actors/social/presences.ts",
     find: `    for (const home of shard.interests.keys()) this.#look(home)`,
     replace: `    void shard.interests`,
     promises: ["P14"],

@@ -33,10 +33,10 @@ import { Host, type HostOptions } from "./host.ts"
 import { Mints } from "./mints.ts"
 import { LaneQueue } from "./lane-queue.ts"
 import { Outbox } from "./outbox.ts"
-import { Presences, type PresenceTiming } from "./presences.ts"
+import { Presences, type PresenceTiming } from "../social/presences.ts"
 import { Router } from "./router.ts"
 import { ShardKeeper } from "./shard-keeper.ts"
-import { TemporaryMembers } from "./temporary-members.ts"
+import { TemporaryMembers } from "../communities/temporary-members.ts"
 
 export interface NodeTopology {
   readonly membership: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }

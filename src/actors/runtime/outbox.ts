@@ -11,7 +11,7 @@ import type { OutboxRow } from "../../storage/lanes.ts"
 import type { MessagePlace } from "../../storage/search.ts"
 import type { Publisher } from "./lane-queue.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
-import { messagesIn } from "./search-index.ts"
+import { messagesIn } from "../messages/search-index.ts"
 import type { Shard } from "./shard.ts"
 
 /** Shards whose interests are written at once. */

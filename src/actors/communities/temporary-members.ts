@@ -3,7 +3,7 @@ import { Failure } from "../../contract/errors.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { isPassing } from "./passing.ts"
+import { isPassing } from "../runtime/passing.ts"
 
 export interface TemporaryMembersOptions {
   readonly store: Pick<Storage["guildMembers"], "temporary">

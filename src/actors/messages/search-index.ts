@@ -4,7 +4,7 @@ import type { Log } from "../../observability/log.ts"
 import { isDataError } from "../../storage/database.ts"
 import type { IndexedMessage, MessagePlace } from "../../storage/search.ts"
 import type { SearchIndexStorage } from "../../storage/storage.ts"
-import type { RowItem } from "./row.ts"
+import type { RowItem } from "../runtime/row.ts"
 
 export interface SearchIndexBounds {
   /** Messages are gathered for so many milliseconds. */

@@ -8,9 +8,9 @@ import { silentLog } from "../../observability/log.ts"
 import { createMetrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
 import { systemClock as clock } from "../../system-clock.ts"
-import type { Host } from "./host.ts"
+import type { Host } from "../runtime/host.ts"
 import { Presences } from "./presences.ts"
-import { Shard } from "./shard.ts"
+import { Shard } from "../runtime/shard.ts"
 
 const metrics = createMetrics()
 afterAll(() => metrics.close())

@@ -19,8 +19,8 @@ import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
-import type { Host } from "./host.ts"
-import type { Shard } from "./shard.ts"
+import type { Host } from "../runtime/host.ts"
+import type { Shard } from "../runtime/shard.ts"
 
 export interface PresenceTiming {
   /** Changes are gathered for so long. */
