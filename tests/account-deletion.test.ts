@@ -2,7 +2,7 @@ import { generateSync } from "otplib"
 import { userActor } from "../src/actors/user.ts"
 import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
 import { Failure } from "../src/contract/errors.ts"
-import { personalTables } from "../src/domain/personal-data.ts"
+import { personalTables } from "../src/storage/personal-data.ts"
 import { idOf, shardOf } from "../src/domain/snowflake.ts"
 import { eraseAccount } from "../src/storage/account-deletion.ts"
 import type { Cluster } from "./kit/cluster.ts"
@@ -324,9 +324,9 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
     expect(row).toMatchObject({ email: null, password_hash: null, owner_id: null, badges: [], permissions: [] })
     expect(row!["username"]).toMatch(new RegExp(`^deleted_user_${id}${id === ada.id ? "_" : "$"}`))
   }
-  for (const [name, { table = name, his, othersRows = {}, atPurge }] of Object.entries(personalTables)) {
+  for (const [name, { table = name, userColumns, othersRows = {}, atPurge }] of Object.entries(personalTables)) {
     if (atPurge !== "erased" && atPurge !== "ended") continue
-    const columns = his === "names" ? [] : [...his, ...Object.keys(othersRows)]
+    const columns = userColumns === "names" ? [] : [...userColumns, ...Object.keys(othersRows)]
     const rows = await sql<Record<string, unknown>[]>`SELECT * FROM ${sql(table)}`
     const left = rows.filter(row => columns.some(column => row[column] === ada.id || row[column] === bot.id))
     expect([name, left]).toEqual([name, []])

@@ -1,5 +1,5 @@
 import { userActor } from "../src/actors/user.ts"
-import { otherTables, personalTables } from "../src/domain/personal-data.ts"
+import { otherTables, personalTables } from "../src/storage/personal-data.ts"
 import type { Cluster, Worker } from "./kit/cluster.ts"
 import { refusal } from "./kit/conformance.ts"
 import { everythingOf, botOf } from "./kit/everything.ts"
@@ -34,13 +34,13 @@ async function fetched(place: Worker, person: Person): Promise<Map<string, Rows>
 
 /** What stands in a table about somebody, read without the program's own statements. */
 async function standing({ sql }: Cluster, name: string, { id, username, email }: Person): Promise<Rows> {
-  const { table = name, his } = personalTables[name]!
+  const { table = name, userColumns } = personalTables[name]!
   const rows: Rows = []
   for (const row of await sql<Rows>`SELECT * FROM ${sql(table)}`)
     if (
-      his === "names"
+      userColumns === "names"
         ? [`#${id}`, username.toLowerCase(), email.toLowerCase()].includes(row["name"] as string)
-        : his.some(column => row[column] === id)
+        : userColumns.some(column => row[column] === id)
     )
       rows.push(JSON.parse(JSON.stringify(row)) as Record<string, unknown>)
   return rows
@@ -218,8 +218,8 @@ async function unknownIn({ sql }: Cluster): Promise<string[]> {
     }
     const isTold = its.every(({ given, leftOut }) => given.includes(column) || leftOut?.[column] !== undefined)
     const isFound = its.some(
-      ({ his, othersRows, leftOut }) =>
-        his.includes(column) || othersRows?.[column] !== undefined || leftOut?.[column] !== undefined,
+      ({ userColumns, othersRows, leftOut }) =>
+        userColumns.includes(column) || othersRows?.[column] !== undefined || leftOut?.[column] !== undefined,
     )
     return [
       ...(isTold ? [] : [`${table}.${column} is neither given nor left out`]),

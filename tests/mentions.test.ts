@@ -8,6 +8,7 @@ import { silentLog } from "../src/observability/log.ts"
 import { createMetrics } from "../src/observability/metrics.ts"
 import { mentionsStorage } from "../src/storage/mentions.ts"
 import { exportsStorage } from "../src/storage/exports.ts"
+import { personalTables } from "../src/storage/personal-data.ts"
 import { messagesStorage } from "../src/storage/messages.ts"
 import { notificationsStorage } from "../src/storage/notifications.ts"
 import { readStateStorage } from "../src/storage/read-state.ts"
@@ -451,7 +452,12 @@ test("nobody is shown what he was told of a message that is gone", async ({ shar
   const kept = await shared.sql<{ content_preview: string }[]>`
     SELECT content_preview FROM notifications WHERE channel_id = ${channel_id}`
   expect(kept.map(one => one.content_preview)).toEqual(["stays"])
-  const { rows } = await exportsStorage(shared.sql).rows("notifications", lin.id, [], undefined, 100)
+  const { rows } = await exportsStorage(shared.sql).rows(
+    personalTables["notifications"]!,
+    { user: lin.id, names: [] },
+    undefined,
+    100,
+  )
   expect(rows).toMatchObject([{ content_preview: "stays" }])
 })
 

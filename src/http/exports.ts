@@ -4,7 +4,7 @@ import type { Export, routes } from "../contract/exports.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { ExportState } from "../domain/exports.ts"
-import { leftOutOfExports } from "../domain/personal-data.ts"
+import { leftOutOfExports } from "../storage/personal-data.ts"
 import type { Handlers, Http } from "./server/handlers.ts"
 
 /** Nobody names an export: each sees the latest of his own that is ready, else the one that is being made. */

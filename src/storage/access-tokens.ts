@@ -1,5 +1,12 @@
 import { mostAccessTokens, type AccessToken, type ScopeMode } from "../domain/access-tokens.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    access_tokens: { why: "Keys to the whole API, of programs" },
+  },
+}
 
 export interface AccessTokenRow extends AccessToken {
   name: string

@@ -1,13 +1,13 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { personalTables } from "../domain/personal-data.ts"
+import { personalTables } from "./personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
 
-/** A table whose rows go with the account, and the columns each of which makes a row his. */
+/** A table whose rows go with the account, and the columns each of which names the user. */
 const rowsOf = (name: string): { table: string; columns: string[] } | undefined => {
-  const { table = name, his, othersRows = {}, atPurge } = personalTables[name]!
-  if (atPurge !== "erased" || his === "names") return undefined
-  return { table, columns: [...his, ...Object.keys(othersRows)] }
+  const { table, userColumns, othersRows = {}, atPurge } = personalTables[name]!
+  if (atPurge !== "erased" || userColumns === "names") return undefined
+  return { table, columns: [...userColumns, ...Object.keys(othersRows)] }
 }
 
 /** Tables whose rows go with the account. */

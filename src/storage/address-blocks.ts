@@ -1,6 +1,18 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { mostBlocks, type AddressBlock } from "../domain/address-blocks.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    address_blocks: {
+      userColumns: ["blocked_by"],
+      key: { address: "inet" },
+      given: ["address", "reason", "blocked_at", "blocked_by", "expires_at"],
+      atPurge: "kept",
+    },
+  },
+}
 
 export interface AddressBlockRow extends AddressBlock {
   reason: string | null

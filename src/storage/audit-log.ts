@@ -1,9 +1,33 @@
 import type { AuditAction, AuditEntry, AuditTarget } from "../contract/audit-log.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Changes } from "../domain/audit.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { publicUser, type UserRow } from "./users.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    audit_log: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", id: "bigint" },
+      given: [
+        "server_id",
+        "id",
+        "user_id",
+        "action",
+        "target_type",
+        "target_id",
+        "target_name",
+        "changes",
+        "reason",
+        "created_at",
+      ],
+      othersRows: { target_id: "What others did to this person is part of what they did" },
+      atPurge: "kept",
+    },
+  },
+}
 
 export interface AuditRow {
   server_id: Snowflake

@@ -2,8 +2,55 @@ import type { AutomodRule, AutomodViolation } from "../contract/automod.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { inOrder } from "../domain/automod.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    automod_rules: {
+      userColumns: ["created_by", "updated_by"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "server_id",
+        "name",
+        "rule_type",
+        "config",
+        "actions",
+        "applied_roles",
+        "exempt_roles",
+        "exempt_channels",
+        "priority",
+        "check_all",
+        "enabled",
+        "created_at",
+        "updated_at",
+        "created_by",
+        "updated_by",
+      ],
+      atPurge: "kept",
+    },
+    automod_violations: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", id: "bigint" },
+      given: [
+        "server_id",
+        "id",
+        "user_id",
+        "channel_id",
+        "rule_id",
+        "rule_type",
+        "matched_content",
+        "severity",
+        "actions_taken",
+        "metadata",
+        "created_at",
+      ],
+      atPurge: "erased",
+    },
+  },
+}
 
 export const putAutomodRule = defineWrite<AutomodRule>("putAutomodRule", (sql, rows) => {
   const last = lastOf(rows, row => row.id)

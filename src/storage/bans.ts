@@ -1,7 +1,26 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { BanState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    bans: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", user_id: "bigint" },
+      given: ["server_id", "user_id", "reason", "banned_by", "banned_at"],
+      atPurge: "ended",
+    },
+    bans_given: {
+      table: "bans",
+      userColumns: ["banned_by"],
+      key: { server_id: "bigint", user_id: "bigint" },
+      given: ["server_id", "user_id", "reason", "banned_by", "banned_at"],
+      atPurge: "kept",
+    },
+  },
+}
 
 export const putBan = defineWrite<BanState & { server_id: Snowflake }>("putBan", (sql, rows) => {
   const last = lastOf(rows, row => `${row.server_id}:${row.user_id}`)

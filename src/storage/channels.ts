@@ -1,8 +1,15 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { ChannelPlace } from "../domain/control.ts"
 import type { ChannelState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    channels: { why: "They are a server's" },
+  },
+}
 
 export type ChannelRow = ChannelState
 

@@ -2,8 +2,23 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
 import { grantsOf, type AccessRules, type Override } from "../domain/permissions.ts"
 import { compareIds, epochMs } from "../domain/snowflake.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    deliveries: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint" },
+      given: ["user_id", "guild_ms", "direct_ms"],
+      atPurge: "erased",
+    },
+  },
+  others: {
+    delivery_bounds: { why: "Processes of the server" },
+  },
+}
 
 /** Up to when messages were delivered to a user: those of servers, and those of DMs; Unix milliseconds, null: unchanged. */
 export interface DeliveryRow {

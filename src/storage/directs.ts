@@ -2,10 +2,23 @@ import type { Snowflake } from "../contract/fields.ts"
 import { directChannel, directRole, participantsOf, type DirectRow } from "../domain/directs.ts"
 import { compareIds } from "../domain/snowflake.ts"
 import type { ServerState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
 import { newServerState } from "./servers.ts"
 import type { UserRow } from "./users.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    direct_channels: {
+      userColumns: ["user_id", "other_id"],
+      key: { id: "bigint" },
+      given: ["id", "channel_type", "user_id", "other_id", "created_at"],
+      // But for those that nobody can read any more: they go with what was said in them.
+      atPurge: "kept",
+    },
+  },
+}
 
 /** Where there is one already the command fails with `direct_exists`: whoever asked looks it up. */
 export const insertDirect = defineWrite<DirectRow>(

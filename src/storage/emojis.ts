@@ -1,7 +1,20 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { EmojiState, FileState } from "../domain/states.ts"
+import { nameOfFile, type PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    emojis: {
+      userColumns: ["created_by"],
+      key: { id: "bigint" },
+      given: ["id", "server_id", "name", "animated", "content_type", "hash", "size", "created_by", "created_at"],
+      leftOut: { file: nameOfFile },
+      atPurge: "kept",
+    },
+  },
+}
 
 export const insertEmoji = defineWrite<EmojiState>(
   "insertEmoji",

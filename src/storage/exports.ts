@@ -1,8 +1,22 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { ExportState } from "../domain/exports.ts"
-import { personalTables, type PersonalTable } from "../domain/personal-data.ts"
+import type { NamedTable, PersonalData, PersonalTable } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    exports: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: ["id", "user_id", "requested_at", "attempt", "worked_at", "ready_at", "expires_at"],
+      atPurge: "erased",
+    },
+  },
+  others: {
+    export_parts: { why: "The export itself; it goes with its row of exports" },
+  },
+}
 
 export type ExportRow = ExportState & { user_id: Snowflake }
 
@@ -82,24 +96,22 @@ export const exportsStorage = (sql: Sql) => ({
     return row
   },
 
-  /** What a table holds about a user, a page at a time, in the order of its key. `names`: what failed sign-ins of his stand
+  /** What a table holds about a user, a page at a time, in the order of its key. `names`: what their failed sign-ins stand
    * under. */
   async rows(
-    name: string,
-    user: Snowflake,
-    names: readonly string[],
+    table: NamedTable,
+    { user, names }: { user: Snowflake; names: readonly string[] },
     after: Place | undefined,
     limit: number,
   ): Promise<Page> {
-    const table = personalTables[name]!
-    const isHis =
-      table.his === "names"
+    const isTheirs =
+      table.userColumns === "names"
         ? `${Object.keys(table.key)[0]!} = ANY($1::text[])`
-        : `(${table.his.map(column => `${column} = $1::bigint`).join(" OR ")})`
+        : `(${table.userColumns.map(column => `${column} = $1::bigint`).join(" OR ")})`
     const found = await sql.unsafe<Record<string, unknown>[]>(
-      `SELECT ${[...givenOf(table), ...placeOf(table)].join(", ")} FROM ${table.table ?? name}
-       WHERE ${isHis} ${after ? `AND (${keyOf(table)}) > ${boundOf(table)}` : ""} ORDER BY ${keyOf(table)} LIMIT ${limit}`,
-      [table.his === "names" ? [...names] : user, ...(after ?? [])],
+      `SELECT ${[...givenOf(table), ...placeOf(table)].join(", ")} FROM ${table.table}
+       WHERE ${isTheirs} ${after ? `AND (${keyOf(table)}) > ${boundOf(table)}` : ""} ORDER BY ${keyOf(table)} LIMIT ${limit}`,
+      [table.userColumns === "names" ? [...names] : user, ...(after ?? [])],
     )
     return pageOf(table, found, found.length === limit)
   },
@@ -108,15 +120,14 @@ export const exportsStorage = (sql: Sql) => ({
    * What somebody wrote among the next messages of all: no index leads to an author's, so all are looked at, so many in one
    * statement.
    */
-  async messages(author: Snowflake, after: Place | undefined, slice: number): Promise<Page> {
-    const table = personalTables["messages"]!
+  async messages({ given }: PersonalTable, author: Snowflake, after: Place | undefined, slice: number): Promise<Page> {
     const [channel, id] = after ?? ["0", "0"]
     // Not under their own names: a text would be what it is ordered by.
     const [end] = await sql<{ end_channel: string; end_id: string }[]>`
       SELECT channel_id::text AS end_channel, id::text AS end_id FROM messages
       WHERE (channel_id, id) > (${channel!}::bigint, ${id!}::bigint) ORDER BY channel_id, id OFFSET ${slice - 1} LIMIT 1`
     const found = await sql<Record<string, unknown>[]>`
-      SELECT ${sql(table.given as string[])} FROM messages
+      SELECT ${sql(given as string[])} FROM messages
       WHERE author_id = ${author} AND (channel_id, id) > (${channel!}::bigint, ${id!}::bigint)
         ${end ? sql`AND (channel_id, id) <= (${end.end_channel}::bigint, ${end.end_id}::bigint)` : sql``}
       ORDER BY channel_id, id`

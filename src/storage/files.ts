@@ -1,5 +1,12 @@
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    unused_files: { why: "Names of files that nothing leads to; gone within hours" },
+  },
+}
 
 /**
  * Which files no row names: one is noted here before it is written, and again when its row goes. What stays here is

@@ -1,7 +1,19 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { MemberState, TimeoutState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    left_timeouts: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", user_id: "bigint" },
+      given: ["server_id", "user_id", "timeout_until", "timeout_reason"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface ListedMember extends MemberState {
   username: string

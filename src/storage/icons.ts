@@ -1,7 +1,14 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { FileState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    server_icons: { why: "They are a server's" },
+  },
+}
 
 export const putIcon = defineWrite<FileState & { server_id: Snowflake; icon_url: string }>("putIcon", (sql, rows) => {
   const last = lastOf(rows, row => row.server_id)

@@ -1,7 +1,30 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { InviteState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    invites: {
+      userColumns: ["inviter_id"],
+      key: { code: "text" },
+      given: [
+        "code",
+        "server_id",
+        "channel_id",
+        "inviter_id",
+        "max_age",
+        "max_uses",
+        "temporary",
+        "uses",
+        "created_at",
+        "expires_at",
+      ],
+      atPurge: "kept",
+    },
+  },
+}
 
 export const insertInvite = defineWrite<InviteState>(
   "insertInvite",

@@ -1,8 +1,16 @@
 import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { isSessionOver, isTakenBack, openPool, within, type Observe, type PoolOptions, type Sql } from "./database.ts"
 import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
 import { groupWrites, type Write } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    lanes: { why: "Processes of the server" },
+    outbox: { why: "Events on their way; gone seconds after they have arrived, but for the newest of each shard" },
+  },
+}
 
 /** A row of the outbox: what one batch publishes for one shard. */
 export interface OutboxRow {

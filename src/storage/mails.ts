@@ -1,5 +1,17 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    mails: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: ["id", "user_id", "kind", "number", "asked_at", "tried_at", "sent_at"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export type MailKind = "verify_email" | "password_reset"
 

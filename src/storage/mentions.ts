@@ -1,6 +1,13 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    message_mentions: { why: "Whom messages call that say so themselves; gone once they are notified, within minutes" },
+  },
+}
 
 /** Whom a message calls. */
 export interface MentionRow {

@@ -1,9 +1,50 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { Actor, MessageState, PinsState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement, Statements } from "./database.ts"
 import { endUploadUses } from "./uploads.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    messages: {
+      userColumns: ["author_id"],
+      key: { channel_id: "bigint", id: "bigint" },
+      given: [
+        "channel_id",
+        "id",
+        "server_id",
+        "author_id",
+        "content",
+        "edited_at",
+        "reply_to_id",
+        "nonce",
+        "deleted",
+        "webhook_id",
+        "webhook_name",
+        "webhook_avatar_url",
+        "embeds",
+        "attachments",
+        "poll",
+        "pinned_at",
+      ],
+      leftOut: { reactions: "What others made of it is theirs; what the person reacted with is in reactors" },
+      atPurge: "kept",
+    },
+  },
+}
+/** Apart: exports give it earlier than the messages. */
+export const deletionsPersonalData: PersonalData = {
+  personal: {
+    message_deletions: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", user_id: "bigint", before_id: "bigint" },
+      given: ["server_id", "user_id", "after_id", "before_id"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface MessageRow {
   channel_id: Snowflake

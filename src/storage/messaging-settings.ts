@@ -1,7 +1,26 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { MessagingChoice } from "../contract/messaging-settings.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    messaging_settings: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint" },
+      given: [
+        "user_id",
+        "read_receipts_enabled",
+        "typing_indicators_enabled",
+        "compact_messages_enabled",
+        "allow_dms_from",
+        "auto_create_dms",
+      ],
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface MessagingRow extends MessagingChoice {
   user_id: Snowflake

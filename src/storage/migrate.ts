@@ -1,8 +1,15 @@
 import { createHash } from "node:crypto"
 import { readdir, readFile } from "node:fs/promises"
 import { setTimeout } from "node:timers/promises"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { checkLocks, checkServer } from "./database-check.ts"
 import { isLockTimeout, openPool, type Sql, type Statements } from "./database.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    migrations: { why: "What the database looks like" },
+  },
+}
 
 /** One number names the lock under which hosts migrate one after another. */
 const migrationLock = 7_301_024

@@ -1,7 +1,19 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { choiceKey, type NotificationChoice } from "../domain/notification-levels.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statements } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    notification_settings: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint", server_id: "bigint", channel_id: "bigint" },
+      given: ["user_id", "server_id", "channel_id", "level", "muted", "muted_until"],
+      atPurge: "erased",
+    },
+  },
+}
 
 /** `channel_id` is null where a choice is about the server as a whole; the table says 0. `server_id` "0": outside servers. */
 interface ChoiceKey {

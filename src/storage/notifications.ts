@@ -1,8 +1,34 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { Notification } from "../contract/notifications.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    notifications: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "user_id",
+        "type",
+        "title",
+        "content",
+        "content_preview",
+        "link",
+        "sender_id",
+        "read",
+        "created_at",
+        "channel_id",
+        "message_id",
+      ],
+      othersRows: { sender_id: "What others were told because of this person is in their lists" },
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface NotificationRow extends Notification {
   user_id: Snowflake

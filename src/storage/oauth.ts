@@ -1,7 +1,25 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import type { UserRow } from "./users.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    external_accounts: {
+      userColumns: ["user_id"],
+      key: { provider: "text", issuer: "text", subject: "text" },
+      given: ["provider", "issuer", "subject", "user_id", "linked_at"],
+      atPurge: "erased",
+    },
+  },
+  others: {
+    oauth_states: {
+      why: "Sign-ins under way at a provider, of nobody known yet; gone after ten minutes",
+      columns: { address: "Counts how many one address has begun" },
+    },
+  },
+}
 
 /** A sign-in that was begun at a provider. */
 export interface OAuthStateRow {

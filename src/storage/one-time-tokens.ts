@@ -1,7 +1,20 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { OneTimeToken } from "../domain/one-time-tokens.ts"
+import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    one_time_tokens: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: ["id", "user_id", "kind", "email", "failures", "expires_at"],
+      leftOut: { token_hash: secretReason },
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface OneTimeTokenRow extends OneTimeToken {
   user_id: Snowflake

@@ -1,6 +1,47 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { epochMs } from "../domain/snowflake.ts"
+import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    operator_requests: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "kind",
+        "user_id",
+        "message",
+        "until_id",
+        "asked_at",
+        "attempts",
+        "done_at",
+        "ended",
+        "refusal",
+        "failed",
+      ],
+      leftOut: {
+        taken_by: "Which process of the server did it: nothing about the person",
+        taken_until: "Until when that process had time: nothing about the person",
+      },
+      atPurge: "erased",
+    },
+    operator_commands: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: ["id", "user_id", "command", "input", "asked_at", "attempts", "done_at", "refusal"],
+      leftOutOf: { input: { token_hash: secretReason } },
+      leftOut: {
+        answer: "What the operator was told; the new token of a bot is none of anybody else's",
+        begun: "How far a process of the server had got: nothing about the person",
+        taken_by: "Which process of the server did it: nothing about the person",
+        taken_until: "Until when that process had time: nothing about the person",
+      },
+      atPurge: "erased",
+    },
+  },
+}
 
 /** What only running servers can do, because actors have to be asked. */
 export type OperatorRequest = { readonly id: string } & (

@@ -1,6 +1,18 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Override } from "../domain/permissions.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    channel_overrides: {
+      userColumns: ["target_id"],
+      key: { channel_id: "bigint", target_id: "bigint" },
+      given: ["channel_id", "target_id", "server_id", "type", "allow", "deny"],
+      atPurge: "ended",
+    },
+  },
+}
 
 export interface OverrideRow extends Override {
   channel_id: Snowflake

@@ -1,5 +1,12 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    pins: { why: "Which messages are pinned; these say so themselves" },
+  },
+}
 
 /** `pinned_at`: Unix milliseconds; null: not any more. */
 export const setPinned = defineWrite<{ channel_id: Snowflake; id: Snowflake; pinned_at: number | null }>(

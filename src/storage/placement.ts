@@ -1,5 +1,14 @@
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { OutboxRow } from "./lanes.ts"
 import type { Sql } from "./database.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    incarnations: { why: "Processes of the server" },
+    redis_origin: { why: "Which Redis the cluster began with" },
+    shards: { why: "Which process owns what" },
+  },
+}
 
 export interface ShardRow {
   shard: number

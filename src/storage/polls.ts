@@ -1,8 +1,24 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { Actor, PollState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    poll_votes: {
+      userColumns: ["user_id"],
+      key: { poll_id: "bigint", user_id: "bigint" },
+      given: ["poll_id", "user_id", "option_ids"],
+      // The poll goes on counting them, as those of nobody.
+      atPurge: "erased",
+    },
+  },
+  others: {
+    polls: { why: "Where polls are; what they say stands with their messages" },
+  },
+}
 
 export interface PollRow {
   id: Snowflake

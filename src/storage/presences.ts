@@ -1,8 +1,20 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Activity } from "../contract/presence.ts"
 import { defaultPresence, type Shown } from "../domain/presences.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    presences: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint" },
+      given: ["user_id", "status", "custom_status", "custom_emoji", "activities", "last_seen"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface PresenceRow extends Shown {
   readonly user_id: Snowflake

@@ -1,8 +1,20 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Reactor } from "../contract/reactions.ts"
 import type { ReactionTally } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    reactors: {
+      userColumns: ["user_id"],
+      key: { channel_id: "bigint", message_id: "bigint", emoji: "text", user_id: "bigint" },
+      given: ["channel_id", "message_id", "emoji", "user_id", "reacted_at"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface ReactionRow {
   channel_id: Snowflake

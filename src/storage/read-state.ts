@@ -2,9 +2,29 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { AckRange, Reader, ReadState } from "../domain/read-state.ts"
 import { readerOf } from "../domain/read-state.ts"
 import { epochMs } from "../domain/snowflake.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
 import { searchStorage, type MemberOutline } from "./search.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    read_states: {
+      userColumns: ["user_id"],
+      key: { channel_id: "bigint", user_id: "bigint" },
+      given: ["channel_id", "user_id", "since_id", "message_id", "visible_id", "gaps"],
+      atPurge: "erased",
+    },
+  },
+  others: {
+    message_tallies: {
+      why: "How many messages stretches of a channel hold, counted from these, which are given",
+      columns: {
+        author_id: "Whose are counted: the messages say so themselves, and no index leads to one author's alone",
+      },
+    },
+  },
+}
 
 /** The position never goes back, whatever comes late. */
 export const putReadState = defineWrite<ReadState & { channel_id: Snowflake; user_id: Snowflake }>(

@@ -2,8 +2,21 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { ListedRelationship, RelationshipStatus } from "../contract/relationships.ts"
 import { avatarPath } from "../contract/users.ts"
 import { strangers, type Pair, type RelationshipCounts, type Side } from "../domain/relationships.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    relationships: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint", other_id: "bigint" },
+      given: ["user_id", "other_id", "status", "message", "created_at"],
+      othersRows: { other_id: "What others made of this person, such as a block, is theirs to know" },
+      atPurge: "ended",
+    },
+  },
+}
 
 interface Ends {
   user_id: Snowflake

@@ -3,10 +3,19 @@ import { grantsOf, type AccessRules, type Override } from "../domain/permissions
 import type { SearchSource } from "../domain/search-text.ts"
 import type { MessageState } from "../domain/states.ts"
 import type { Permission } from "../contract/permissions.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
 import { messageFields } from "./messages.ts"
 import type { UserRow } from "./users.ts"
 import { column } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    message_search: { why: "What messages are found by, made of them at any time; it goes with them" },
+    message_search_backlog: { why: "Which messages are to be read for searches; gone within minutes" },
+    message_search_rebuild: { why: "How far the making of message_search has come" },
+  },
+}
 
 export interface MessagePlace {
   readonly channel_id: Snowflake

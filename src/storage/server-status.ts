@@ -1,6 +1,13 @@
 import type { ServiceFacts, ServiceNotice } from "../domain/server-status.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { openRequests } from "./operator-requests.ts"
 import type { Sql } from "./database.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    service: { why: "What is so for the service as a whole" },
+  },
+}
 
 /** The one row that says what is so for the service as a whole. */
 export const serverStatusStorage = (sql: Sql) => ({

@@ -9,12 +9,56 @@ import { shardOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, RoleState, ServerSettings, ServerState } from "../domain/states.ts"
 import { bytesOfReader } from "../domain/read-state.ts"
 import { WeighedMap } from "../domain/weighed-map.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "./database.ts"
 import type { OverrideRow } from "./overrides.ts"
 import { voiceStatesOf } from "./voice.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    servers: {
+      userColumns: ["owner_id"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "name",
+        "description",
+        "icon_url",
+        "owner_id",
+        "member_count",
+        "default_channel_id",
+        "verification_level",
+        "default_message_notifications",
+        "public",
+        "category",
+        "created_at",
+      ],
+      atPurge: "ended",
+    },
+    members: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", user_id: "bigint" },
+      given: [
+        "server_id",
+        "user_id",
+        "joined_at",
+        "nickname",
+        "roles",
+        "timeout_until",
+        "timeout_reason",
+        "temporary",
+        "since_id",
+      ],
+      atPurge: "ended",
+    },
+  },
+  others: {
+    roles: { why: "They are a server's" },
+  },
+}
 
 type ServerRow = Server
 type RoleRow = Omit<RoleState, "permissions"> & { server_id: Snowflake; permissions: Permission[] }

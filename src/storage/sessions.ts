@@ -1,8 +1,27 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { AccountBars, OwnAccount } from "../domain/accounts.ts"
 import type { SessionState } from "../domain/states.ts"
+import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    sessions: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: ["id", "user_id", "ip_address", "user_agent", "created_at", "expires_at", "last_activity"],
+      leftOut: { token_hash: secretReason },
+      atPurge: "erased",
+    },
+    failed_logins: {
+      userColumns: "names",
+      key: { name: "text" },
+      given: ["name", "failures", "locked_until", "last_at"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export type Session = SessionState
 

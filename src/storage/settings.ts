@@ -1,8 +1,20 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Setting } from "../contract/settings.ts"
 import { focusKey, type KeptSetting } from "../domain/settings.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    settings: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint", key: "text" },
+      given: ["user_id", "key", "value", "created_at", "updated_at"],
+      atPurge: "erased",
+    },
+  },
+}
 
 export interface SettingRow extends Setting {
   user_id: Snowflake

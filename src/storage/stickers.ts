@@ -2,8 +2,40 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { FileState, StickerPackState, StickerState } from "../domain/states.ts"
+import { nameOfFile, type PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    stickers: {
+      userColumns: ["created_by"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "pack_id",
+        "server_id",
+        "name",
+        "format",
+        "tags",
+        "related_emoji",
+        "content_type",
+        "hash",
+        "size",
+        "width",
+        "height",
+        "uses",
+        "created_by",
+        "created_at",
+      ],
+      leftOut: { file: nameOfFile },
+      atPurge: "kept",
+    },
+  },
+  others: {
+    sticker_packs: { why: "They are a server's" },
+  },
+}
 
 type PackRow = Omit<StickerPackState, "stickers">
 

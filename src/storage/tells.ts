@@ -1,6 +1,13 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    tells_seen: { why: "Numbers of words between processes; gone after a day" },
+  },
+}
 
 /** Where a tell stands in its sender's outbox, and whose home received it. */
 export interface TellMark {

@@ -1,8 +1,29 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { UploadState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import { uploadFile, uploadFiles } from "./blobs.ts"
 import type { Sql, Statement, Statements } from "./database.ts"
 import { column, defineWrite } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    uploads: {
+      userColumns: ["user_id"],
+      key: { file: "text" },
+      given: ["file", "user_id", "filename", "content_type", "size", "hash", "created_at", "keep_until"],
+      atPurge: "ended",
+    },
+    upload_counts: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint", day: "integer" },
+      given: ["user_id", "day", "files"],
+      atPurge: "erased",
+    },
+  },
+  others: {
+    upload_uses: { why: "Which messages show which files; they go with either" },
+  },
+}
 
 /**
  * Files that were sent. They keep:

@@ -4,10 +4,55 @@ import type { Account, OwnAccount } from "../domain/accounts.ts"
 import { shownBadges } from "../domain/badges.ts"
 import { defaultPresence, type Shown } from "../domain/presences.ts"
 import type { UserState } from "../domain/states.ts"
+import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql, Statements } from "./database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "./voice.ts"
 import { defineWrite, lastOf, type Write } from "./write.ts"
+
+const account = [
+  "id",
+  "username",
+  "email",
+  "created_at",
+  "email_verified",
+  "email_confirmed",
+  "age_verified",
+  "badges",
+  "tier",
+  "tier_expires_at",
+  "tier_notes",
+  "bot",
+  "owner_id",
+  "permissions",
+  "locked_until",
+  "lock_reason",
+  "must_rename",
+  "rename_reason",
+  "deletion_status",
+  "deletion_at",
+  "totp_enabled",
+]
+const accountSecrets = {
+  password_hash: secretReason,
+  totp_secret: secretReason,
+  totp_step: "Time of the latest code, in steps of 30 seconds: part of the secret's keeping",
+  backup_codes: secretReason,
+}
+
+export const personalData: PersonalData = {
+  personal: {
+    users: { userColumns: ["id"], key: { id: "bigint" }, given: account, leftOut: accountSecrets, atPurge: "stub" },
+    bots: {
+      table: "users",
+      userColumns: ["owner_id"],
+      key: { id: "bigint" },
+      given: account,
+      leftOut: accountSecrets,
+      atPurge: "stub",
+    },
+  },
+}
 
 export interface UserRow extends Account {
   id: Snowflake

@@ -1,7 +1,44 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { CallState, VoiceState } from "../domain/states.ts"
+import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    voice_states: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", user_id: "bigint" },
+      given: [
+        "server_id",
+        "user_id",
+        "channel_id",
+        "voice_session_id",
+        "gateway_session_id",
+        "self_mute",
+        "self_deaf",
+        "self_video",
+        "self_stream",
+        "suppress",
+        "joined_at",
+      ],
+      leftOut: { worker: "Which process of the server holds the call: nothing about the person" },
+      atPurge: "ended",
+    },
+    voice_calls: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint" },
+      given: ["user_id", "server_id", "channel_id", "voice_session_id", "began_at", "ends_at"],
+      atPurge: "erased",
+    },
+    voice_usage: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint", day: "integer" },
+      given: ["user_id", "day", "seconds"],
+      atPurge: "erased",
+    },
+  },
+}
 
 type VoiceRow = VoiceState & { server_id: Snowflake }
 type CallRow = CallState & { user_id: Snowflake }

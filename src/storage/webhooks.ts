@@ -1,7 +1,20 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { WebhookState } from "../domain/states.ts"
+import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    webhooks: {
+      userColumns: ["creator_id"],
+      key: { id: "bigint" },
+      given: ["id", "server_id", "channel_id", "creator_id", "name", "avatar_url", "created_at"],
+      leftOut: { token_hash: secretReason },
+      atPurge: "kept",
+    },
+  },
+}
 
 export const insertWebhook = defineWrite<WebhookState>(
   "insertWebhook",

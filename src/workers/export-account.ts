@@ -2,8 +2,8 @@ import { userActor } from "../actors/user.ts"
 import { unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
-import { personalTables } from "../domain/personal-data.ts"
 import type { Page, Place } from "../storage/exports.ts"
+import { personalTables } from "../storage/personal-data.ts"
 import { type JobTools, type Processor, unlessGone } from "./processor.ts"
 
 /** Rows of one statement, and of one part at most; characters of one part, about; messages that one statement looks at. */
@@ -73,9 +73,11 @@ async function make({ ask, storage, now, signal }: JobTools, user: Snowflake, ex
   }
 
   try {
-    for (const name of Object.keys(personalTables))
+    for (const [name, table] of Object.entries(personalTables))
       await addTable(name, after =>
-        name === "messages" ? exports.messages(user, after, slice) : exports.rows(name, user, names, after, page),
+        name === "messages"
+          ? exports.messages(table, user, after, slice)
+          : exports.rows(table, { user, names }, after, page),
       )
   } catch (error) {
     if (error instanceof Superseded) return
