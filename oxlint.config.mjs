@@ -33,7 +33,8 @@ const everything = [
   "operator-requests.ts",
   "operator",
 ]
-const src = names => names.map(name => `src/${name}`)
+/** Layers by name; the small tools of `src/std` are for all of them. */
+const src = names => ["std", ...names].map(name => `src/${name}`)
 const main = { uses: [...src(everything), "cluster.config.ts"] }
 const outside = { uses: "anything", env: true }
 
@@ -50,7 +51,8 @@ const gatewayRows = Object.fromEntries(
 )
 
 const rooms = {
-  "src/contract": { uses: [], npm: ["zod"], node: false },
+  "src/std": { uses: [], npm: [], node: false },
+  "src/contract": { uses: src([]), npm: ["zod"], node: false },
   "src/domain": { uses: src(["contract"]), npm: ["re2js"], node: false },
   "src/storage": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
   "src/cluster": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },

@@ -14,7 +14,8 @@ const files = readdirSync("src", { recursive: true, encoding: "utf8" })
 const sources = files.map(name => readFileSync(name, "utf8"))
 
 /** Whether the source uses the property beyond declaring it. */
-const isUsed = (area, name) => sources.some(source => new RegExp(`\\b(?:${area}|[mM]etrics)!?\\.${name}\\b`).test(source))
+const isUsed = (area, name) =>
+  sources.some(source => new RegExp(`\\b(?:${area}|[mM]etrics)!?\\.${name}\\b`).test(source))
 
 let area = ""
 const metrics = []

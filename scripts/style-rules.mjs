@@ -35,7 +35,10 @@ const unitInName = {
     const check = (key, isNumber) => {
       const name = key?.name ?? key?.value
       if (isNumber && typeof name === "string" && duration.test(name))
-        context.report({ node: key, message: `${name} is a number without a unit: name it ${name}Ms, ${name}Seconds, …` })
+        context.report({
+          node: key,
+          message: `${name} is a number without a unit: name it ${name}Ms, ${name}Seconds, …`,
+        })
     }
     return {
       TSPropertySignature: node => check(node.key, isNumberType(node.typeAnnotation?.typeAnnotation)),
@@ -49,7 +52,15 @@ const unitInName = {
 }
 
 /** Options of Node and of packages, as they are called there. */
-const ofLibraries = new Set(["timeout", "idleTimeout", "connectTimeout", "commandTimeout", "retryDelay", "delay", "ttl"])
+const ofLibraries = new Set([
+  "timeout",
+  "idleTimeout",
+  "connectTimeout",
+  "commandTimeout",
+  "retryDelay",
+  "delay",
+  "ttl",
+])
 
 const isNumberType = type => type?.type === "TSNumberKeyword"
 const isNumeric = node =>
@@ -64,7 +75,10 @@ const fewOptions = {
       TSInterfaceDeclaration(node) {
         const count = node.body.body.length
         if (/(?:Options|Tools|Deps)$/.test(node.id.name) && count > max)
-          context.report({ node: node.id, message: `${node.id.name} has ${count} members, more than ${max}: group them` })
+          context.report({
+            node: node.id,
+            message: `${node.id.name} has ${count} members, more than ${max}: group them`,
+          })
       },
     }
   },

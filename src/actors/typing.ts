@@ -7,6 +7,7 @@ import { isShut, pair } from "./direct-privacy.ts"
 import { member } from "./needs.ts"
 import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
+import { setNewest } from "../std/bounded-map.ts"
 
 /** Who types in a channel, among its commands. */
 export interface TypingCommands {
@@ -26,10 +27,7 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
       if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
       return {
         remember: draft => {
-          const key = typingKey(channel.id, user.id)
-          draft.typing.delete(key)
-          draft.typing.set(key, now)
-          if (draft.typing.size > mostTyping) draft.typing.delete(draft.typing.keys().next().value!)
+          setNewest(draft.typing, typingKey(channel.id, user.id), now, mostTyping)
         },
         publish: toViewers(
           server,

@@ -1,6 +1,7 @@
 import { Queue } from "bullmq"
 import type { JobRequest } from "../contract/registry.ts"
 import { openRedis, type Redis, type RedisTrouble } from "./redis.ts"
+import { backoffMs } from "../std/backoff.ts"
 
 export const jobQueueName = "jobs"
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
@@ -13,7 +14,7 @@ export interface JobQueue {
 }
 
 /** Milliseconds before a job that failed is tried again: 0.5 s, doubling up to five minutes. */
-export const jobRetryDelay = (failures: number): number => Math.min(500 * 2 ** (failures - 1), 300_000)
+export const jobRetryDelay = (failures: number): number => backoffMs(failures - 1, 500, 300_000)
 
 /** `connection` fails fast: whoever adds tries again. A key that is waiting already is not added twice. */
 export function openJobQueue(connection: Redis, prefix: string, now: () => number): JobQueue {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Cluster, Redis as Server, type RedisOptions } from "ioredis"
 import { followReplication, hasBecomeCopy } from "./replication.ts"
+import { backoffMs } from "../std/backoff.ts"
 
 /**
  * One Redis, or a Redis Cluster: whoever sends keeps each command, script and transaction within one slot. Commands are
@@ -52,7 +53,7 @@ export function openRedis(url: string, name: string, trouble: RedisTrouble, opti
 export const openBlockingRedis = (url: string, name: string, trouble: RedisTrouble): Redis =>
   openRedis(url, name, trouble, { commandTimeout: 10_000 })
 
-const retryStrategy = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
+const retryStrategy = (attempt: number) => backoffMs(attempt, 50, 500)
 
 const nodesOf = (url: string): URL[] => url.split(",").map(node => new URL(node.trim()))
 

@@ -3,6 +3,7 @@ import { itemsOf, type LogItem } from "../domain/log-entry.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 import { notKnownYet, replicationOf } from "./replication.ts"
+import { firstNotBelow } from "../std/sorted-search.ts"
 
 export interface WorkerStreamsOptions {
   /** A connection of its own: it blocks. */
@@ -100,14 +101,7 @@ export class WorkerStreams {
   recentAfter(position: number): readonly LogItem[] | undefined {
     if (position >= this.#position) return []
     if (position < this.#recentFrom) return undefined
-    let low = 0
-    let high = this.#recent.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#recent[middle]!.s <= position) low = middle + 1
-      else high = middle
-    }
-    return this.#recent.slice(low)
+    return this.#recent.slice(firstNotBelow(this.#recent.length, i => this.#recent[i]!.s <= position))
   }
 
   async #read(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { compareIds, firstIdAt } from "./snowflake.ts"
+import { firstNotBelow } from "../std/sorted-search.ts"
 
 /** How far somebody has read a channel. What lies in (`since_id`, `message_id`] he has read; in (`since_id`, `visible_id`] the others see so, but for the gaps. */
 export interface ReadState {
@@ -122,11 +123,11 @@ export function noteReader(
   byUser.set(reader.user, reader)
   if (before)
     ordered.splice(
-      first(ordered.length, i => isBelow(ordered[i]!, before)),
+      firstNotBelow(ordered.length, i => isBelow(ordered[i]!, before)),
       1,
     )
   ordered.splice(
-    first(ordered.length, i => isBelow(ordered[i]!, reader)),
+    firstNotBelow(ordered.length, i => isBelow(ordered[i]!, reader)),
     0,
     reader,
   )
@@ -138,7 +139,7 @@ export function noteReader(
 
 /** Takes values out of those in order, and puts others in. */
 function exchange(all: number[], out: readonly number[], into: readonly number[]): void {
-  const place = (value: number) => countBelow(all, value)
+  const place = (value: number) => firstNotBelow(all.length, i => all[i]! < value)
   for (const value of out) if (!into.includes(value)) all.splice(place(value), 1)
   for (const value of into) if (!out.includes(value)) all.splice(place(value), 0, value)
 }
@@ -167,9 +168,11 @@ export function countReaders(
   const { byUser, ends, beginnings, gapBeginnings, gapEnds } = readers
   if (ends.length === 0) return 0
   const place = placeOf(message)
-  const began = countBelow(beginnings, place)
-  const ended = countBelow(ends, place)
-  const hidden = countBelow(gapBeginnings, place) - countBelow(gapEnds, place)
+  const began = firstNotBelow(beginnings.length, i => beginnings[i]! < place)
+  const ended = firstNotBelow(ends.length, i => ends[i]! < place)
+  const hidden =
+    firstNotBelow(gapBeginnings.length, i => gapBeginnings[i]! < place) -
+    firstNotBelow(gapEnds.length, i => gapEnds[i]! < place)
   const own = byUser.get(author)
   return began - ended - hidden - (own && holds(own, place) ? 1 : 0)
 }
@@ -192,25 +195,4 @@ export function someReaders(
     if (reader.user !== author && holds(reader, place)) found.push(reader.user)
   }
   return found
-}
-
-function countBelow(ascending: readonly number[], value: number): number {
-  let [low, high] = [0, ascending.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (ascending[middle]! < value) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
-/** Of so many places in order the first that is not below what is looked for. */
-function first(count: number, isBelowAt: (i: number) => boolean): number {
-  let [low, high] = [0, count]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (isBelowAt(middle)) low = middle + 1
-    else high = middle
-  }
-  return low
 }

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { stretchesOf } from "./search-stretches.ts"
 import type { MessageState } from "./states.ts"
+import { append } from "../std/multi-map.ts"
 
 /**
  * What a search compares: texts and queries go through the same functions, here, whatever the database's collation knows of
@@ -170,11 +171,7 @@ export function wordsOf(message: SearchSource): Map<string, number[]> {
   for (const text of textsOf(message)) {
     const tokens = tokensOf(text, from).slice(0, left)
     left -= tokens.length
-    for (const { word, place } of tokens) {
-      const known = places.get(word)
-      if (known) known.push(place)
-      else places.set(word, [place])
-    }
+    for (const { word, place } of tokens) append(places, word, place)
     from = (tokens.at(-1)?.place ?? from) + gap
   }
   return places

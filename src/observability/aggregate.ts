@@ -2,6 +2,7 @@ import type { Cluster } from "node:cluster"
 import { AggregatorRegistry, Registry } from "prom-client"
 import { declareIn, snapshot, type MetricJson } from "./instruments.ts"
 import type { ProcessRole } from "./log.ts"
+import { within } from "../std/deadline.ts"
 
 /**
  * One /metrics for all processes of a host. A worker that asks to be counted sends its metrics once at the start (id 0),
@@ -115,12 +116,7 @@ class MetricsAggregate {
         source.ask({ type: "metrics", id: asked })
       })
     })
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, this.#timeoutMs)
-    })
-    await Promise.race([Promise.all(answers), late])
-    clearTimeout(timer)
+    await within(this.#timeoutMs, Promise.all(answers), () => undefined)
     this.#waiting.clear()
     return missing
   }

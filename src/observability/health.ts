@@ -1,3 +1,4 @@
+import { within } from "../std/deadline.ts"
 export interface Readiness {
   ok: boolean
   /** For operators: an error's message may name hosts and ports. */
@@ -39,19 +40,13 @@ export function createHealth(
 export type Health = ReturnType<typeof createHealth>
 
 async function verdict(check: () => Promise<void> | void, timeoutMs: number): Promise<string> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>(resolve => {
-    timer = setTimeout(resolve, timeoutMs, `no answer within ${timeoutMs} ms`)
-  })
   const well = async () => {
     await check()
     return "ok"
   }
   try {
-    return await Promise.race([well(), late])
+    return await within(timeoutMs, well(), () => `no answer within ${timeoutMs} ms`)
   } catch (error) {
     return error instanceof Error && error.message ? error.message : String(error)
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -1,5 +1,6 @@
 import postgres from "postgres"
 import type { Metrics } from "../observability/metrics.ts"
+import { backoffMs } from "../std/backoff.ts"
 
 export type Sql = postgres.Sql
 /** What a statement can be built on: the pool, or the transaction that is open. */
@@ -79,7 +80,7 @@ function connect(options: PoolOptions, onclose: () => void): Sql {
     connect_timeout: options.connectTimeout / 1000,
     idle_timeout: 0,
     max_lifetime: null,
-    backoff: attempt => Math.min(0.05 * 2 ** attempt, 1),
+    backoff: attempt => backoffMs(attempt, 50, 1_000) / 1_000,
     types: { bigint: bigints as never },
     onnotice: () => {},
     // A connection made while a database takes no writes would refuse them for as long as it lives.

@@ -8,7 +8,7 @@ import { mentionTitles, type MentionKind } from "../domain/mentions.ts"
 import { holdsIn } from "../domain/permissions.ts"
 import type { MessageState } from "../domain/states.ts"
 import type { Mentionable } from "../storage/mentions.ts"
-import { inLanes } from "./in-lanes.ts"
+import { eachConcurrently } from "../std/each-concurrently.ts"
 import { Deferral, unlessGone, type JobTools } from "./processor.ts"
 
 /** Members of one look; homes asked at a time. */
@@ -58,7 +58,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
       call,
       looked.filter(one => !one.is_left_out && maySee(one)),
     )
-    await inLanes(called, atOnce, signal, async ([{ user_id, has_read }, kind]) => {
+    await eachConcurrently(called, atOnce, signal, async ([{ user_id, has_read }, kind]) => {
       const of = noticeOf(message, kind, channel)
       try {
         const told = ask(userActor, user_id, {
@@ -77,7 +77,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
     // Who read it while he was being notified has had nothing to mark: his reading found no notification.
     const unread = called.flatMap(([{ user_id, has_read }]) => (has_read ? [] : [user_id]))
     const read = unread.length === 0 ? [] : await storage.mentions.readBy(channel_id, message_id, unread)
-    await inLanes(read, atOnce, signal, user =>
+    await eachConcurrently(read, atOnce, signal, user =>
       unlessGone("user_not_found", ask(userActor, user, { type: "readMentions", channel_id, upto: message_id })),
     )
     after = looked.length < size ? undefined : looked.at(-1)!.user_id

@@ -12,7 +12,7 @@ import { expireInvite } from "./expire-invite.ts"
 import { expirePoll } from "./expire-poll.ts"
 import { expireSession } from "./expire-session.ts"
 import { expireVoice } from "./expire-voice.ts"
-import { inLanes } from "./in-lanes.ts"
+import { eachConcurrently } from "../std/each-concurrently.ts"
 import { notifyMentioned } from "./notify-mentioned.ts"
 import { Deferral, unlessGone, type JobTools } from "./processor.ts"
 import { purgeAccount } from "./purge-account.ts"
@@ -207,7 +207,7 @@ async function notifyLost(tools: JobTools, before: number, search: Search): Prom
   const due = await tools.storage.mentions.due(search.afterMention, firstIdAt(before * 1000), page)
   search.afterMention = due.length < page ? "0" : due.at(-1)!.message_id
   const errors: unknown[] = []
-  await inLanes(due, atOnce, tools.signal, async call => {
+  await eachConcurrently(due, atOnce, tools.signal, async call => {
     try {
       await notifyMentioned(tools, call)
     } catch (error) {
@@ -251,7 +251,7 @@ async function endAll<Row>(
 ): Promise<void> {
   for (let looks = 0; looks < pages; looks++) {
     const rows = await look()
-    await inLanes(rows, lanes, signal, end)
+    await eachConcurrently(rows, lanes, signal, end)
     if (rows.length < page) return
   }
 }

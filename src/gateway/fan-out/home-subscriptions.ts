@@ -7,6 +7,7 @@ import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { ServerOutline } from "../../storage/servers.ts"
 import { ServerView } from "../state/server-view.ts"
+import { append } from "../../std/multi-map.ts"
 
 export interface HomeSubscriptionsOptions {
   /** Makes this worker's log take the events of homes of one shard. @returns the row from which it holds them */
@@ -183,7 +184,7 @@ export class HomeSubscriptions {
       else if (!(held && held.keptUntil > now) && !this.#asking.has(user) && !this.#leaving.has(user)) {
         this.#unused.delete(user)
         this.#held.delete(user)
-        add(byShard, shardOf(user), user)
+        append(byShard, shardOf(user), user)
       }
     }
     for (const [shard, users] of byShard) {
@@ -209,7 +210,7 @@ export class HomeSubscriptions {
       if (held.isUser || held.sessions > 0 || held.unusedSince > before) continue
       this.#held.delete(home)
       this.#forgetView(home)
-      add(byShard, shardOf(home), home)
+      append(byShard, shardOf(home), home)
     }
     for (const [shard, homes] of byShard) this.#options.release(shard, homes)
   }
@@ -289,10 +290,4 @@ export class HomeSubscriptions {
     }
     this.#loading++
   }
-}
-
-function add(lists: Map<number, Snowflake[]>, shard: number, home: Snowflake): void {
-  const list = lists.get(shard)
-  if (list) list.push(home)
-  else lists.set(shard, [home])
 }

@@ -5,6 +5,7 @@ import type { Control } from "../../domain/control.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { belongs, type PeerLogSlice, type ReplaySegment, type Span } from "../state/log-spans.ts"
+import { firstNotBelow } from "../../std/sorted-search.ts"
 
 /** The index of the next piece that may be for the session; undefined when all were passed. */
 export function nextPiece({ homes, end }: PeerLogSlice): number | undefined {
@@ -274,24 +275,10 @@ export const belongsTo = (segment: ReplaySegment, { header }: LogItem): boolean 
 
 /** How many of some rising indices are below one. */
 function firstFrom(indices: readonly number[], least: number): number {
-  let low = 0
-  let high = indices.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (indices[middle]! < least) low = middle + 1
-    else high = middle
-  }
-  return low
+  return firstNotBelow(indices.length, i => indices[i]! < least)
 }
 
 /** The index of the first piece after a position. */
 export function firstAfter(items: readonly LogItem[], position: number): number {
-  let low = 0
-  let high = items.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (items[middle]!.s <= position) low = middle + 1
-    else high = middle
-  }
-  return low
+  return firstNotBelow(items.length, i => items[i]!.s <= position)
 }

@@ -6,6 +6,7 @@ import type { Snowflake } from "../../contract/fields.ts"
 import { Typing } from "../../contract/gateway.ts"
 import type { Clock } from "../../domain/clock.ts"
 import type { SessionHandlers } from "./handlers.ts"
+import { setNewest } from "../../std/bounded-map.ts"
 
 export interface TypingOptions {
   readonly ask: Ask
@@ -113,9 +114,7 @@ export class TypingRequests {
   #note(user: Snowflake, channel: Snowflake): void {
     let channels = this.#typing.get(user)
     if (!channels) this.#typing.set(user, (channels = new Map()))
-    channels.delete(channel)
-    channels.set(channel, this.#options.clock.monotonic())
-    if (channels.size > mostChannels) channels.delete(channels.keys().next().value!)
+    setNewest(channels, channel, this.#options.clock.monotonic(), mostChannels)
   }
 
   #fresh(user: Snowflake): Snowflake[] {

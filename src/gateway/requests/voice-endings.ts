@@ -9,6 +9,7 @@ import type { Storage } from "../../storage/storage.ts"
 import type { HeldCall } from "../../storage/voice.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import type { Session, VoiceHold } from "../state/session.ts"
+import { backoffMs } from "../../std/backoff.ts"
 
 export interface VoiceEndingsOptions {
   readonly ask: Ask
@@ -167,7 +168,7 @@ export class VoiceEndings {
           return await action()
         } catch (error) {
           if (!isPassing(error)) throw error
-          await clock.sleep(Math.min(100 * 2 ** attempt, 5_000))
+          await clock.sleep(backoffMs(attempt, 100, 5_000))
         }
       }
     }
