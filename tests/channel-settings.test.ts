@@ -1,5 +1,6 @@
 /** Channels after their beginning: what is changed of them, where they stand, and their end. */
 import type { ReceivedEvent } from "../client/gateway.ts"
+import { limits } from "../src/contract/limits.ts"
 import { permissionNames } from "../src/contract/permissions.ts"
 import { refusal } from "./kit/conformance.ts"
 import type { Person, Starling } from "./kit/person.ts"
@@ -103,6 +104,7 @@ test("a channel's settings have their bounds, and its category is one of the sam
     { topic: "🌊".repeat(1025) },
     { position: -1 },
     { position: 1.5 },
+    { position: limits.channelPosition + 1 },
     { nsfw: "yes" as never },
     { slowmode_seconds: -1 },
     { slowmode_seconds: 21_601 },
@@ -192,37 +194,40 @@ test("to manage channels holds in the server or in one channel; where a channel 
   await owner.setOverride({ channel_id, ...lins, allow: [], deny: view })
   expect(await refusals(member, channel_id)).toEqual(["access_denied", "access_denied"])
   expect(await refusal(reordered(member, server_id, channel_id))).toBe("access_denied")
-  expect(await orderOf(owner, server_id)).toEqual(["0 second", "1 Lin's"])
+  expect(await orderOf(owner, server_id)).toEqual(["0 Lin's", "0 second"])
   expect(await member.deleteChannel({ channel_id: second_id })).toEqual({ success: true })
 })
 
-test("a channel that moves takes its place, and the others make way: each of them is told once", async ({ shared }) => {
+test("a channel gets the position that was asked for; no other is renumbered or told of", async ({ shared }) => {
   const { lin, server_id, owner, ids } = await furnished(shared, "b", "c", "d", "e")
   const inbox = await lin.listen(shared.west)
   const move = async (at: number, position: number) => {
     const moved = await owner.editChannel({ channel_id: ids[at]!, position })
-    return moved.position
+    expect(moved.position).toBe(position)
+    expect(await inbox.next("CHANNEL_UPDATE")).toEqual(moved)
   }
-  expect(await move(0, 2)).toBe(2)
-  expect(await orderOf(owner, server_id)).toEqual(["0 b", "1 c", "2 general", "3 d", "4 e"])
-  const told: Record<string, number> = {}
-  for (let i = 0; i < 3; i++) {
-    const { name, position } = await inbox.next("CHANNEL_UPDATE")
-    told[name] = position
-  }
-  expect(told).toEqual({ b: 0, c: 1, general: 2 })
-  expect(await move(4, 0)).toBe(0)
-  expect(await move(3, 2_000_000_000)).toBe(4)
-  expect(await orderOf(owner, server_id)).toEqual(["0 e", "1 b", "2 c", "3 general", "4 d"])
-  // Its end leaves a free place: what is said of the others stays, until something moves.
+  // Of equal positions the older channel stands first.
+  await move(4, 0)
+  expect(await orderOf(owner, server_id)).toEqual(["0 general", "0 e", "1 b", "2 c", "3 d"])
+  await move(0, 2)
+  expect(await orderOf(owner, server_id)).toEqual(["0 e", "1 b", "2 general", "2 c", "3 d"])
+  await move(3, limits.channelPosition)
+  // What is so already is no change; its end leaves the others where they are.
+  await owner.editChannel({ channel_id: ids[0]!, position: 2 })
   await owner.deleteChannel({ channel_id: ids[1]! })
-  expect(await orderOf(owner, server_id)).toEqual(["0 e", "2 c", "3 general", "4 d"])
-  expect(await move(2, 2)).toBe(2)
-  expect(await move(2, 3)).toBe(2)
-  expect(await orderOf(owner, server_id)).toEqual(["0 e", "1 general", "2 c", "3 d"])
+  await inbox.next("CHANNEL_DELETE")
+  expect(await orderOf(owner, server_id)).toEqual(["0 e", "2 general", "2 c", "2147483647 d"])
   const [entry] = await owner.listAuditLog({ server_id, action: "CHANNEL_UPDATE", limit: "1" })
-  expect(entry).toMatchObject({ target_id: ids[2], changes: {} })
-  expect(await owner.createChannel({ server_id, name: "last" })).toMatchObject({ position: 4 })
+  expect(entry).toMatchObject({
+    target_id: ids[3],
+    changes: { position: { old: 3, new: limits.channelPosition } },
+  })
+  const last = await owner.createChannel({ server_id, name: "last" })
+  expect(last.position).toBe(limits.channelPosition)
+  expect(await orderOf(owner, server_id)).toEqual(["0 e", "2 general", "2 c", "2147483647 d", "2147483647 last"])
+  expect(await inbox.next("CHANNEL_CREATE")).toEqual(last)
+  await shared.settle()
+  expect(inbox.rest()).toEqual([])
 })
 
 test("channels are put in order in one call, all of them or none", async ({ shared }) => {
@@ -250,21 +255,24 @@ test("channels are put in order in one call, all of them or none", async ({ shar
   const moves = [valid, { id: ids[3]!, position: 0 }, { id: ids[1]!, position: 0 }, { id: ids[2]!, category_id: rooms }]
   const after = await owner.reorderChannels({ server_id, channels: moves })
   expect(after.map(({ name, position, category_id }) => [name, position, category_id])).toEqual([
+    ["b", 0, null],
     ["d", 0, null],
-    ["b", 1, null],
     ["c", 2, rooms],
     ["general", 3, rooms],
     ["rooms", 4, null],
   ])
   expect(await lin.on(shared.west).listChannels({ server_id })).toEqual(after)
-  const told = await Promise.all([1, 2, 3].map(() => inbox.next("CHANNEL_UPDATE")))
+  const told = await Promise.all([1, 2, 3, 4].map(() => inbox.next("CHANNEL_UPDATE")))
   const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1)
-  expect(told.toSorted(byId)).toEqual([after[0]!, after[2]!, after[3]!].toSorted(byId))
+  expect(told.toSorted(byId)).toEqual(after.slice(0, 4).toSorted(byId))
   const entries = await owner.listAuditLog({ server_id, action: "CHANNEL_UPDATE" })
   expect(entries).toHaveLength(1)
   expect(entries[0]).toMatchObject({ user_id: ada.id, target_type: "server", target_id: server_id })
   expect(entries[0]!.changes).toEqual({
-    position: { old: { [ids[0]!]: 0, [ids[3]!]: 3 }, new: { [ids[0]!]: 3, [ids[3]!]: 0 } },
+    position: {
+      old: { [ids[0]!]: 0, [ids[1]!]: 1, [ids[3]!]: 3 },
+      new: { [ids[0]!]: 3, [ids[1]!]: 0, [ids[3]!]: 0 },
+    },
     category_id: {
       old: { [ids[0]!]: null, [ids[2]!]: null },
       new: { [ids[0]!]: rooms, [ids[2]!]: rooms },
@@ -299,7 +307,9 @@ test("500 channels are turned round at once; the log says how many", async ({ sh
   expect(entry!.changes).toEqual({ channels: { old: null, new: 500 } })
 })
 
-test("whoever moves channels at the same time, there is one order, and everybody is told it", async ({ shared }) => {
+test("when several people move channels at the same time, there is one order, and everybody is told of it", async ({
+  shared,
+}) => {
   const { ada, lin, server_id, owner, ids } = await furnished(shared, "b", "c", "d", "e", "f", "g", "h")
   const { id: role_id } = await owner.createRole({ server_id, name: "M", permissions: { "channels.manage": true } })
   await owner.giveRole({ server_id, member_id: lin.id, role_id })
@@ -319,15 +329,11 @@ test("whoever moves channels at the same time, there is one order, and everybody
   })
   await Promise.allSettled(movers)
   await shared.settle()
-  await owner.editChannel({ channel_id: ids[0]!, position: 7 })
-  await owner.editChannel({ channel_id: ids[0]!, position: 0 })
-  await shared.settle()
   const listed = await ada.on(shared.west).listChannels({ server_id })
-  expect(listed.map(({ position }) => position)).toEqual(listed.map((_, i) => i))
   expect(await lin.on(shared.east).listChannels({ server_id })).toEqual(listed)
   const rows = await shared.sql<{ id: string; position: number }[]>`
-    SELECT id, position FROM channels WHERE server_id = ${server_id} ORDER BY position`
-  expect(rows.map(({ id }) => id)).toEqual(listed.map(({ id }) => id))
+    SELECT id, position FROM channels WHERE server_id = ${server_id} ORDER BY position, id`
+  expect(rows).toEqual(listed.map(({ id, position }) => ({ id, position })))
   for (const inbox of inboxes) {
     const told = new Map<string, number>()
     for (const { name, data } of inbox.rest()) {
@@ -511,11 +517,12 @@ test("of a list only what one may view is shown, and a place that others cannot 
   await owner.giveRole({ server_id, member_id: lin.id, role_id })
   const inbox = await lin.listen(shared.east)
   const answered = await member.reorderChannels({ server_id, channels: [{ id: ids[2]!, position: 0 }] })
-  expect(answered.map(({ name, position }) => `${position} ${name}`)).toEqual(["0 c", "1 general"])
-  expect(await orderOf(owner, server_id)).toEqual(["0 c", "1 general", "2 b"])
-  // Whoever comes to see it later is told where it stands by then.
+  expect(answered.map(({ name, position }) => `${position} ${name}`)).toEqual(["0 general", "0 c"])
+  expect(await orderOf(owner, server_id)).toEqual(["0 general", "0 c", "1 b"])
+  await owner.editChannel({ channel_id: ids[1]!, position: 9 })
+  // Those who come to see it later are told where it stands by then.
   await owner.deleteOverride({ channel_id: ids[1]!, target_id: lin.id })
-  expect(await inbox.next("CHANNEL_CREATE")).toMatchObject({ id: ids[1], position: 2 })
+  expect(await inbox.next("CHANNEL_CREATE")).toMatchObject({ id: ids[1], position: 9 })
   const blind = await plantServer(shared, {
     owner: lin,
     members: [await shared.person("mo")],

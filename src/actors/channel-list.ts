@@ -10,7 +10,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { changesOf, type Changes } from "../domain/audit.ts"
 import { membersOf, viewersOf } from "../domain/audience.ts"
-import { channelObject, nextPosition, renumberedChannels, visibleChannels } from "../domain/channels.ts"
+import { channelObject, nextPosition, visibleChannels } from "../domain/channels.ts"
 import { secondsOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, ServerState } from "../domain/states.ts"
 import { holdsVoice } from "../domain/voice.ts"
@@ -22,7 +22,7 @@ import { type ActorKind, control, type Publication, type Readonlied } from "./ru
 
 /**
  * Which channels a server has and in which order, among its home's commands. They keep:
- *   J1  No two channels of a server have one position. After a move they count from 0 without gaps.
+ *   J1  A channel keeps its position until somebody names it: no other move, creation or end renumbers it.
  *   J2  A category is one of the same server, and stands in none itself.
  */
 export interface ChannelListCommands {
@@ -142,6 +142,12 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
 /** Takes a channel out of its category. */
 export const noCategory = "0"
 
+/** The category that a channel is in once `asked` was said of it; nothing said: where it is. */
+export const categoryAsked = (
+  { category_id }: Pick<ChannelState, "category_id">,
+  asked: Snowflake | undefined,
+): Snowflake | null => (asked === noCategory ? null : (asked ?? category_id))
+
 /** J2. Whoever may not view a category does not learn that it is there, but may leave a channel in it. */
 export function requireCategory(
   server: Server,
@@ -160,22 +166,19 @@ interface Move {
   readonly category_id?: Snowflake | undefined
 }
 
-/** J1: the channels that stand elsewhere then, those that make way among them. */
-export function movedTo(server: Server, moves: readonly Move[]): StoredChannel[] {
-  const asked = moves.flatMap(({ id, position }) => (position === undefined ? [] : [[id, position] as const]))
-  const positions = renumberedChannels(server.channels.values(), new Map(asked))
-  const categories = new Map(moves.map(({ id, category_id }) => [id, category_id]))
-  return [...server.channels.values()].flatMap(channel => {
-    const position = positions.get(channel.id) ?? channel.position
-    const asked = categories.get(channel.id) ?? channel.category_id
-    const category_id = asked === noCategory ? null : asked
+/** J1: the channels whose position or category is another then. */
+function movedTo(server: Server, moves: readonly Move[]): StoredChannel[] {
+  return moves.flatMap(({ id, position: asked, category_id: category }) => {
+    const channel = server.channels.get(id)!
+    const position = asked ?? channel.position
+    const category_id = categoryAsked(channel, category)
     return position === channel.position && category_id === channel.category_id
       ? []
       : [{ ...channel, position, category_id }]
   })
 }
 
-/** Channels go to other places: part of a turn's effects. */
+/** Channels get other positions and categories: part of a turn's effects. */
 export function placing(server: Server, moved: readonly StoredChannel[]) {
   const placeOf = ({ position, category_id }: StoredChannel) => ({ position, category_id })
   const moves = moved.map(channel => ({
@@ -202,7 +205,7 @@ export function placing(server: Server, moved: readonly StoredChannel[]) {
 /** Channels of which one entry of the audit log says where they went; of more it says how many. */
 const movesNoted = 50
 
-/** As the audit log shows them: those that were named. The others made way. */
+/** As the audit log shows them. */
 function moveChanges(server: Server, moves: readonly Move[], after: ReadonlyMap<Snowflake, StoredChannel>): Changes {
   const places = moves.flatMap(({ id }) => {
     const [was, is] = [server.channels.get(id)!, after.get(id)!]

@@ -9,7 +9,7 @@ import { deleteChannel, forgetChannel, updateChannel } from "../storage/channels
 import { requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
-import { channelFields, channelTarget, movedTo, noCategory, placing, requireCategory } from "./channel-list.ts"
+import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
 import { allWebhooks, member } from "./needs.ts"
 import { control, type ActorKind, type Moment, type Publication, type Readonlied } from "./runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
@@ -34,31 +34,19 @@ export const channelSettingsCommands: ActorKind<ServerState, ChannelState, Chann
       if (position !== undefined || category_id !== undefined) requirePermission(server, caller, "channels.manage")
       if (category_id !== undefined && category_id !== noCategory) requireCategory(server, channel, category_id, caller)
 
-      const moved = movedTo(server, [{ id: channel.id, position, category_id }])
-      const edited: ChannelState = {
-        ...channel,
-        ...moved.find(({ id }) => id === channel.id),
-        ...saidOf(channel, patch),
-      }
+      const edited: ChannelState = { ...channel, ...saidOf(channel, patch) }
       const changes = changesOf(channel, edited, channelFields)
-      // Others may make way though its own number stays: where places are free in between.
-      if (moved.length === 0 && Object.keys(changes).length === 0) return { reply: channelObject(channel) }
+      if (Object.keys(changes).length === 0) return { reply: channelObject(channel) }
       const shown = channelObject(edited)
-      const others = placing(
-        server,
-        moved.filter(({ id }) => id !== channel.id),
-      )
       return {
         apply: draft => {
           draft.channels.set(edited.id, edited)
-          others.apply(draft)
         },
         write: [
           updateChannel(edited),
-          ...others.write,
           audited({ now, newId }, server.id, { user, reason }, "CHANNEL_UPDATE", channelTarget(edited), changes),
         ],
-        publish: [...(Object.keys(changes).length === 0 ? [] : changed(channel, shown)), ...others.publish],
+        publish: changed(channel, shown),
         reply: shown,
       }
     },
@@ -141,10 +129,12 @@ const changed = (before: Readonlied<ChannelState>, after: Channel): Publication[
   channelUpdate.to(viewersOf(before.server_id, before.id), after),
 ]
 
-/** What a patch says of a channel beside its place; what only calls have is no matter of the others. */
+/** What a patch says of a channel; only calls have a limit and a bitrate. */
 function saidOf(channel: Readonlied<ChannelState>, patch: ChannelPatch): Partial<ChannelState> {
   return {
     name: patch.name ?? channel.name,
+    position: patch.position ?? channel.position,
+    category_id: categoryAsked(channel, patch.category_id),
     topic: patch.topic === undefined ? channel.topic : patch.topic || null,
     nsfw: patch.nsfw ?? channel.nsfw,
     slowmode_seconds: patch.slowmode_seconds ?? channel.slowmode_seconds,

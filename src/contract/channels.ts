@@ -37,7 +37,7 @@ const byChannel = z.object({ channel_id: Snowflake })
 export const listChannels = defineRoute({
   method: "GET",
   path: "/servers/:server_id/channels",
-  summary: "The channels of a server that the caller may view, by position",
+  summary: "The channels of a server that the caller may view, by position, then id",
   tag: "Channels",
   auth: "user",
   permission: "member",
@@ -107,14 +107,13 @@ export const getChannel = defineRoute({
   fails: ["invalid_channel_id", "channel_not_found", "access_denied"],
 })
 
-/** Its place in the server's list, which the others make way for. */
-const Position = z.int().min(0)
+const Position = z.int().min(0).max(limits.channelPosition)
 const Category = SnowflakeInput.describe('A category of the server; `"0"`: none')
 
 export const ChannelPatch = z
   .object({
     name: omittable(Name),
-    position: omittable(Position).describe("Its place in the server's list, from 0; the others make way"),
+    position: omittable(Position).describe("Kept as sent; lists sort by position, then id"),
     category_id: omittable(Category),
     ...settings,
   })
@@ -155,9 +154,7 @@ export const ChannelMoves = z
       .array(
         z.object({
           id: SnowflakeInput,
-          position: omittable(Position).describe(
-            "From 0; of two that want one place the first gets it, the other the next",
-          ),
+          position: omittable(Position).describe("Kept as sent; lists sort by position, then id"),
           category_id: omittable(Category),
         }),
       )
@@ -171,7 +168,8 @@ export type ChannelMoves = z.output<typeof ChannelMoves>
 export const reorderChannels = defineRoute({
   method: "PATCH",
   path: "/servers/:server_id/channels",
-  summary: "Give channels other places and categories, all of them or none; answers the list as it is then",
+  summary:
+    "Give channels other positions and categories, all of them or none; no other channel changes. Answers the list as it is then",
   tag: "Channels",
   auth: "user",
   isAudited: true,

@@ -23,6 +23,8 @@ export const limits = {
   serversPerUser: 200,
   channelName: { min: 1, max: 100 },
   channelTopic: 1024,
+  /** The largest number that PostgreSQL keeps as an `integer`. */
+  channelPosition: 2_147_483_647,
   slowmodeSeconds: 21_600,
   username: { min: 3, max: 32 },
   channelsPerServer: 500,

@@ -1,5 +1,5 @@
 import type { Channel } from "../contract/channels.ts"
-import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
 import { holdsIn, type AccessRules, type Holder, type Override } from "./permissions.ts"
 import type { ChannelState } from "./states.ts"
 
@@ -28,44 +28,17 @@ const withMessages: ReadonlySet<ChannelState["channel_type"]> = new Set(["text",
 /** Whether messages can be sent here. */
 export const holdsMessages = (channel: Pick<ChannelState, "channel_type">) => withMessages.has(channel.channel_type)
 
-/** The next free place at the end of a server's list. */
+/** The position of a new channel: after all others, or beside the last where no number is left. */
 export const nextPosition = (channels: Iterable<Pick<ChannelState, "position">>): number => {
   let next = 0
   for (const { position } of channels) if (position >= next) next = position + 1
-  return next
+  return Math.min(next, limits.channelPosition)
 }
 
 type Placed = Pick<ChannelState, "id" | "position">
 
+/** Of equal positions the older channel stands first. */
 const byPosition = (a: Placed, b: Placed): number => a.position - b.position || (BigInt(a.id) < BigInt(b.id) ? -1 : 1)
-
-/**
- * The positions of a server's channels once some were asked to stand elsewhere: from 0 without gaps, in one order whatever it
- * was before. Where places are free in between, a position means the place of what stands there. Empty: the order stays, so
- * that nothing has to be told.
- */
-export function renumberedChannels(
-  channels: Iterable<Placed>,
-  asked: ReadonlyMap<Snowflake, number>,
-): Map<Snowflake, number> {
-  const before = [...channels].toSorted(byPosition)
-  const placeOf = (position: number) => {
-    const place = before.findIndex(channel => channel.position >= position)
-    return place < 0 ? before.length : place
-  }
-  const said = new Map([...asked.keys()].map((id, i) => [id, i]))
-  const movers = before
-    .flatMap(({ id }) => (asked.has(id) ? [{ id, place: placeOf(asked.get(id)!) }] : []))
-    .toSorted((a, b) => a.place - b.place || said.get(a.id)! - said.get(b.id)!)
-  const others = before.filter(({ id }) => !asked.has(id)).map(({ id }) => id)
-  const order: Snowflake[] = []
-  for (let mover = 0, other = 0; order.length < before.length;)
-    if (mover < movers.length && (movers[mover]!.place <= order.length || other === others.length))
-      order.push(movers[mover++]!.id)
-    else order.push(others[other++]!)
-  if (before.every(({ id }, i) => order[i] === id)) return new Map()
-  return new Map(order.map((id, i) => [id, i]))
-}
 
 /** Seconds that an author has still to wait under slow mode; 0: none. */
 export const slowmodeWait = (
