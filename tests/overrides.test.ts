@@ -141,7 +141,7 @@ test("a role takes with it what channels say of it, in one entry of the log, how
     SELECT body FROM outbox WHERE shard = ${shardOf(server_id)} ORDER BY number`
   const last = rows
     .flatMap(({ body }) => readRowBody(body).items)
-    .flatMap(item => (item[0] === "c" && item[1] === server_id ? [JSON.parse(item[3].text) as Control] : []))
+    .flatMap(item => (item[0] === "c" && item[1] === server_id ? [JSON.parse(item[4].text) as Control] : []))
     .slice(-2)
   expect(last.map(({ type }) => type)).toEqual(["overrides", "role"])
   const kept = [channel_id, other].map(id => [id, denied])

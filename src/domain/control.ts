@@ -89,9 +89,14 @@ interface ChannelMove {
   readonly after: ChannelPlace
 }
 
-export const isRulesChange = (control: Control): control is RulesChange =>
-  control.type === "role" ||
-  control.type === "channel" ||
-  control.type === "channelsMoved" ||
-  control.type === "overrides" ||
-  control.type === "server"
+/** Says it of a control entry, and of its type alone. */
+export const isRulesChange = <C extends Pick<Control, "type">>(control: C): control is Extract<C, RulesChange> =>
+  rulesChanges.has(control.type)
+
+const rulesChanges: ReadonlySet<Control["type"]> = new Set<RulesChange["type"]>([
+  "role",
+  "channel",
+  "channelsMoved",
+  "overrides",
+  "server",
+])

@@ -1,11 +1,12 @@
 import type { Audience } from "./audience.ts"
+import type { Control } from "./control.ts"
 
 /**
  * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
  *   e  an event: shard, number, home, audience, event name, who does not get it: users, or of one user's sessions these. Its data
  *      is `d`, ready to send.
  *   x  an ephemeral event: the same without a number
- *   c  a control entry: shard, number, home, audience. Its data is a `Control`.
+ *   c  a control entry: shard, number, home, audience, type. Its data is a `Control` of that type.
  *   g  a gap: events of this shard are missing before this point
  *   m  a join marker: the log whose pieces are mapped in here, after which position there, how many positions are reserved
  */
@@ -20,7 +21,7 @@ export type LogHeader =
       except: readonly string[],
     ]
   | readonly ["x", shard: number, number: 0, home: string, audience: Audience, name: string, except: readonly string[]]
-  | readonly ["c", shard: number, number: number, home: string, audience: Audience]
+  | readonly ["c", shard: number, number: number, home: string, audience: Audience, type: Control["type"]]
   | readonly ["g", shard: number, number: number]
   | readonly ["m", log: string, since: number, length: number]
   | readonly ["b"]

@@ -100,6 +100,16 @@ test("a log's header names shard, row, home and audience", () => {
   expect(data).toBe('{"id":"46","channel_id":"45","server_id":"44","guild_id":"44"}')
 })
 
+test("a log's header names the type of a control entry, however its JSON is written", () => {
+  const control = { user: "9", server: "44", type: "left" } as const
+  const [item] = readRowBody(
+    rowBody([toItem("44", { kind: "control", audience: { kind: "members", server: "44" }, control })], []),
+  ).items
+  const [header, data] = logFields(row, item!)!
+  expect(JSON.parse(header)).toEqual(["c", 77, 9, "44", { kind: "members", server: "44" }, "left"])
+  expect(JSON.parse(data)).toEqual(control)
+})
+
 test("H1, H2: a shard's ids and rows go on where a former owner stopped, whatever the clock says", () => {
   const former = new Shard({ number: 5, epoch: 1, lastId: undefined, lastRow: 0, interests: [], positions: new Map() })
   const last = former.newId(2_000_000_000_000)

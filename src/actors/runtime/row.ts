@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import type { JobRequest } from "../../contract/registry.ts"
 import type { Audience } from "../../domain/audience.ts"
+import type { Control } from "../../domain/control.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
 import type { Publication } from "./actor.ts"
 import type { Shard } from "./shard.ts"
@@ -11,7 +12,7 @@ import type { Shard } from "./shard.ts"
  */
 export type RowItem =
   | readonly ["e", home: Snowflake, audience: Audience, name: string, except: readonly string[], d: RawJson]
-  | readonly ["c", home: Snowflake, audience: Audience, control: RawJson]
+  | readonly ["c", home: Snowflake, audience: Audience, type: Control["type"], control: RawJson]
   | readonly ["t", actor: string, id: Snowflake, command: string, input: unknown]
   | readonly ["j", job: string, data: unknown, key: string, runAtMs: number]
   | readonly ["r", sessions: readonly Snowflake[]]
@@ -46,7 +47,13 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
         new RawJson(JSON.stringify(publication.data)),
       ]
     case "control":
-      return ["c", home, publication.audience, new RawJson(JSON.stringify(publication.control))]
+      return [
+        "c",
+        home,
+        publication.audience,
+        publication.control.type,
+        new RawJson(JSON.stringify(publication.control)),
+      ]
     case "tell":
       return ["t", publication.actor, publication.id, publication.command, publication.input]
     case "job":
@@ -92,8 +99,8 @@ export function logFields(
     ]
   }
   if (item[0] === "c") {
-    const [, home, audience, control] = item
-    return [JSON.stringify(["c", row.shard.number, row.number, home, audience] satisfies LogHeader), control.text]
+    const [, home, audience, type, control] = item
+    return [JSON.stringify(["c", row.shard.number, row.number, home, audience, type] satisfies LogHeader), control.text]
   }
   return undefined
 }

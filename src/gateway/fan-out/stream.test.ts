@@ -164,7 +164,7 @@ async function worker(count: number, costMs: number) {
 }
 
 const control = (s: number, change: RulesChange): LogItem => {
-  const header: LogHeader = ["c", 0, s, "1", { kind: "members", server: "1" }]
+  const header: LogHeader = ["c", 0, s, "1", { kind: "members", server: "1" }, change.type]
   return { s, header, data: JSON.stringify(change), bytes: 0 }
 }
 const message = (s: number): LogItem => {
@@ -276,7 +276,7 @@ test("P13: a server that is gone is gone for its sessions in slices, and nobody 
   const { stream, homes, subscriptions, inboxes, turns, turn } = await worker(1_000, 1)
   const deleted: LogItem = {
     s: 2,
-    header: ["c", 0, 2, "1", { kind: "members", server: "1" }],
+    header: ["c", 0, 2, "1", { kind: "members", server: "1" }, "serverDeleted"],
     data: JSON.stringify({ type: "serverDeleted", server: "1" }),
     bytes: 0,
   }
@@ -297,7 +297,7 @@ test("P13: a server that is gone is gone for its sessions in slices, and nobody 
 test("what is for one user alone is not even read where he has no session", async () => {
   const { stream, subscriptions, turn } = await worker(10, 0)
   const joined = (s: number, user: string): LogItem => {
-    const header: LogHeader = ["c", 0, s, "1", { kind: "user", user }]
+    const header: LogHeader = ["c", 0, s, "1", { kind: "user", user }, "joined"]
     return { s, header, data: "no JSON", bytes: 0 }
   }
   stream.take([joined(1, "nobody")])

@@ -1,9 +1,10 @@
 import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import type { Clock } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
-import type { Control } from "../../domain/control.ts"
+import { isRulesChange, type Control } from "../../domain/control.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Metrics } from "../../observability/metrics.ts"
+import { controlOf } from "../fan-out/controls.ts"
 import { belongs, type PeerLogSlice, type ReplaySegment, type Span } from "../state/log-spans.ts"
 import { firstNotBelow } from "../../std/sorted-search.ts"
 
@@ -246,8 +247,6 @@ export class PeerLogs {
   }
 }
 
-const changesAccess = /^\{"type":"(?:role|channel|channelsMoved|overrides|server|memberRoles)"/
-
 /** Another piece of a log that is held. */
 function note(held: Held, item: LogItem): void {
   const at = held.items.push(item) - 1
@@ -259,13 +258,14 @@ function note(held: Held, item: LogItem): void {
   if (home) home.push(at)
   else held.homes.set(header[3], [at])
   if (header[0] !== "c") return
-  if (changesAccess.test(item.data)) {
+  const [, , , server, , type] = header
+  if (isRulesChange({ type }) || type === "memberRoles") {
     const changes = held.changes.get(header[3])
     if (changes) changes.push(at)
     else held.changes.set(header[3], [at])
   }
-  if (!item.data.startsWith('{"type":"joined"')) return
-  const { user, server } = JSON.parse(item.data) as Extract<Control, { type: "joined" }>
+  if (type !== "joined") return
+  const { user } = controlOf(item) as Extract<Control, { type: "joined" }>
   held.joins.set(user, [...(held.joins.get(user) ?? []), { at, server }])
 }
 
