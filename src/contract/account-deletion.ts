@@ -7,7 +7,7 @@ export const deleteAccount = defineRoute({
   method: "DELETE",
   path: "/users/@me",
   summary:
-    "Schedule the caller's account for deletion: nobody can use it any longer, and after some days what is his alone is erased",
+    "Schedule the caller's account for deletion. Nobody can use the account from now on. After some days the data that belongs only to the caller is erased",
   tag: "Users",
   auth: "person",
   body: z.object(identityProof).meta({ id: "AccountDeletion" }),

@@ -62,15 +62,15 @@ export interface AsyncApiDocument {
   }
 }
 
-const description = `The events of the REST interface, as they happen, over one WebSocket.
+const description = `Events of the service, sent over one WebSocket as they happen.
 
-The document is written from the client's side: an operation that says \`send\` is what a client sends, one that says \`receive\` is what it is sent.
+The document takes the client's view: an operation with the action \`send\` is sent by the client, one with \`receive\` is received by the client.
 
-Every frame is one object \`{op, d}\`; a dispatch (op 0) is \`{op, t, s, d}\`. With \`encoding=json\`, the default, frames of the server are text, with \`encoding=msgpack\` they are binary and hold the same objects. Ids are 64-bit integers in decimal strings, times are Unix seconds. Further fields, events and opcodes may be added: ignore what you do not know.
+Every frame is one object \`{op, d}\`. A dispatch (op 0) is \`{op, t, s, d}\`. With \`encoding=json\`, the default, the server sends text frames; with \`encoding=msgpack\` it sends binary frames with the same objects. Ids are 64-bit integers as decimal strings. Times are Unix seconds. Fields, events and opcodes may be added: ignore unknown ones.
 
-A *stored* event was committed together with its cause and is sent again after a RESUME that names an earlier \`s\`; an *ephemeral* one is sent at most once. An event is the same for every recipient.
+A *stored* event is committed together with the change that causes it, and is sent again after a RESUME with a lower \`s\`. An *ephemeral* event is sent at most once. An event has the same data for every recipient.
 
-A message of the kind \`client.…\` is sent by clients, one of the kind \`server.…\` by the server, and \`event.…\` is a dispatch. \`x-intent\` names the intent that lets an event through, \`x-close-codes\` how connections end, and \`x-intents\` what a mask is made of.`
+A message named \`client.…\` is sent by clients, \`server.…\` by the server, and \`event.…\` is a dispatch. \`x-intent\` is the intent that an event requires, \`x-close-codes\` lists the close codes, and \`x-intents\` the values of the intents.`
 
 /** What clients know as the answer to a frame. */
 const answers: Partial<Record<OpName, readonly string[]>> = {
@@ -145,7 +145,7 @@ function serversAt(publicUrl: string | undefined): Record<string, Server> {
     host: "{host}",
     protocol: "ws",
     description: "The host that this document came from",
-    variables: { host: { default: "127.0.0.1:8000", description: "Name or address, and port" } },
+    variables: { host: { default: "127.0.0.1:8000", description: "Host name or IP address, and port" } },
   }
   if (publicUrl === undefined) return { here }
   const { host, protocol } = new URL(publicUrl)
@@ -216,7 +216,7 @@ export function asyncapiDocument(about: { title: string; publicUrl?: string; ver
                   type: "string",
                   enum: ["json", "msgpack"],
                   default: "json",
-                  description: "How the server's frames are written; the client may send either as it likes",
+                  description: "The encoding of the server's frames. The client may send either encoding at any time",
                 },
               },
             },

@@ -6,7 +6,7 @@ import { Content, defineRoute, FormFile } from "./registry.ts"
 /** What an upload is answered with. Given to a message as it is, or just its `id`, it becomes an attachment. */
 export const Upload = z
   .object({
-    id: z.string().describe("Opaque, and another than the attachment's in messages"),
+    id: z.string().describe("Opaque. It differs from the id of the attachment in messages"),
     filename: z.string(),
     size: z.int().positive().describe("Bytes"),
     content_type: z.string(),
@@ -22,9 +22,7 @@ const AttachmentInput = z
     id: z.string().max(limits.urlCharacters).nullish(),
     url: z.string().max(limits.urlCharacters).nullish(),
   })
-  .describe(
-    "An upload's answer, or its `id` or its `url` alone; everything else is taken from what the server knows of it",
-  )
+  .describe("The response of an upload, or only its `id` or its `url`. The server fills in everything else")
   .meta({ id: "AttachmentRequest" })
 export type AttachmentInput = z.output<typeof AttachmentInput>
 
@@ -37,12 +35,12 @@ export const AttachmentInputs = z.preprocess(
 export const uploadAttachment = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/attachments",
-  summary: "Upload a file for a message; one that no message shows is gone after a day",
+  summary: "Upload a file for a message. A file that no message uses is deleted after a day",
   tag: "Media",
   auth: "user",
   permission: ["messages.attach_files"],
   params: z.object({ channel_id: Snowflake }),
-  body: z.object({ file: FormFile.describe("As large as the caller's tier allows") }).meta({ id: "UploadRequest" }),
+  body: z.object({ file: FormFile.describe("The caller's tier limits the size") }).meta({ id: "UploadRequest" }),
   form: { file: { name: "file", bytes: limits.attachmentBytes, tooLarge: "file_over_limit", isStreamed: true } },
   reply: Upload,
   fails: [
@@ -65,14 +63,14 @@ export const getAttachment = defineRoute({
   method: "GET",
   path: "/media/attachments/:filename",
   summary:
-    "A file of a message, or some of it; for its uploader, for whoever may read such a message, and by a signed link",
+    "Download a file of a message, or a byte range of it. Allowed for its uploader, for anyone who may read such a message, and with a signed link",
   tag: "Media",
   auth: "signed",
   params: z.object({ filename: z.string() }),
   query: z.object({
-    exp: z.string().optional().describe("Until when the signature holds, in Unix seconds"),
-    sig: z.string().optional().describe("A signature, as the urls of messages have one"),
-    download: queryFlag.optional().describe("`1`: to be saved, not shown"),
+    exp: z.string().optional().describe("When the signature expires, in Unix seconds"),
+    sig: z.string().optional().describe("The signature from the URL in a message"),
+    download: queryFlag.optional().describe("`1`: save the file instead of showing it"),
   }),
   produces: ["*/*"],
   takesRanges: true,

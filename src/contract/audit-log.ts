@@ -66,7 +66,7 @@ export const AuditEntry = z
   .object({
     id: Snowflake,
     server_id: Snowflake,
-    user_id: Snowflake.describe("Who did it"),
+    user_id: Snowflake.describe("The user who made the change"),
     user: PublicUser.nullable(),
     action: z.enum(auditActions),
     target_type: z.enum(auditTargets),
@@ -74,8 +74,8 @@ export const AuditEntry = z
     target_name: z.string().nullable(),
     changes: z
       .record(z.string(), z.object({ old: z.unknown(), new: z.unknown() }))
-      .describe("By field: what it was and what it became; `{}` when nothing is said of it"),
-    reason: z.string().describe("Empty when none was given"),
+      .describe("For each changed field the old and the new value. `{}` if no values are recorded"),
+    reason: z.string().describe("Empty if no reason was given"),
     created_at: Seconds,
   })
   .meta({ id: "AuditLogEntryResponse" })
@@ -84,7 +84,7 @@ export type AuditEntry = z.infer<typeof AuditEntry>
 export const listAuditLog = defineRoute({
   method: "GET",
   path: "/servers/:server_id/audit-logs",
-  summary: "What happened in a server, newest first",
+  summary: "The audit log of a server, newest first",
   tag: "Servers",
   auth: "user",
   permission: ["server.view_audit_log"],
@@ -95,10 +95,10 @@ export const listAuditLog = defineRoute({
       .regex(/^[1-9]\d{0,9}$/, "must be a positive integer")
       .transform(value => Math.min(Number(value), limits.pageSize))
       .default(limits.defaultPageSize)
-      .describe("1 to 100; more is taken for 100"),
-    before: omittable(Snowflake).describe("Only entries older than this one"),
-    user_id: omittable(Snowflake).describe("Only what this user did"),
-    action: omittable(z.enum(auditActions)).describe("Only this"),
+      .describe("1 to 100. A larger value counts as 100"),
+    before: omittable(Snowflake).describe("Only entries before this entry"),
+    user_id: omittable(Snowflake).describe("Only entries of this user"),
+    action: omittable(z.enum(auditActions)).describe("Only entries with this action"),
   }),
   reply: z.array(AuditEntry),
   fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],

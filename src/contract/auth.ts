@@ -33,7 +33,7 @@ export const register = defineRoute({
   method: "POST",
   path: "/auth/register",
   summary:
-    "Create an account and sign in. Where addresses have to be verified, the account is made and the sign-in is refused with 401; a login is refused with 403 until then",
+    "Create an account and sign in. If addresses have to be verified, the account is created but the sign-in is refused with 401, and each login is refused with 403 until the address is verified",
   tag: "Authentication",
   auth: "public",
   body: RegisterInput,
@@ -56,7 +56,7 @@ export const register = defineRoute({
 
 export const LoginInput = z
   .object({
-    username: omittable(z.string().min(1).max(320)).describe("Username or e-mail address, case ignored"),
+    username: omittable(z.string().min(1).max(320)).describe("Username or email address. Case is ignored"),
     email: omittable(z.string().min(1).max(320)).describe("Alias of `username`"),
     password: z.string().max(1024),
   })
@@ -69,7 +69,8 @@ export const LoginInput = z
 export const login = defineRoute({
   method: "POST",
   path: "/auth/login",
-  summary: "Sign in with name or e-mail and password; with a second factor the answer is a challenge",
+  summary:
+    "Sign in with a username or email address and a password. If the account has a second factor, the response is a challenge",
   tag: "Authentication",
   auth: "public",
   body: LoginInput,
@@ -80,7 +81,7 @@ export const login = defineRoute({
 export const logout = defineRoute({
   method: "POST",
   path: "/auth/logout",
-  summary: "Revoke the session of this request; its gateway connections close with 4004",
+  summary: "Revoke the session of this request. Its gateway connections close with 4004",
   tag: "Authentication",
   auth: "person",
   isForRenaming: true,
@@ -91,7 +92,7 @@ export const logout = defineRoute({
 export const refresh = defineRoute({
   method: "POST",
   path: "/auth/refresh",
-  summary: "Let the session of this request last as long as a new one; the token stays the same",
+  summary: "Renew the session of this request to the full lifetime. The token stays the same",
   tag: "Authentication",
   auth: "person",
   reply: LoginReply,
@@ -107,7 +108,7 @@ export const Session = z
     created_at: Seconds,
     expires_at: Seconds,
     last_activity: Seconds,
-    current: z.boolean().describe("It is the session of this request"),
+    current: z.boolean().describe("Whether it is the session of this request"),
   })
   .meta({ id: "SessionResponse" })
 export type Session = z.infer<typeof Session>
@@ -115,7 +116,7 @@ export type Session = z.infer<typeof Session>
 export const listSessions = defineRoute({
   method: "GET",
   path: "/auth/sessions",
-  summary: "The caller's sessions, the latest activity first",
+  summary: "List the caller's sessions, latest activity first",
   tag: "Authentication",
   auth: "person",
   reply: z.array(Session),
@@ -125,7 +126,7 @@ export const listSessions = defineRoute({
 export const revokeSession = defineRoute({
   method: "DELETE",
   path: "/auth/sessions/:session_id",
-  summary: "End one of the caller's sessions; its gateway connections close with 4004",
+  summary: "End one of the caller's sessions. Its gateway connections close with 4004",
   tag: "Authentication",
   auth: "person",
   params: z.object({ session_id: Snowflake }),
@@ -134,7 +135,9 @@ export const revokeSession = defineRoute({
 })
 
 export const RevokeAllInput = z
-  .object({ except_current: omittable(z.boolean()).describe("Keep the session of this request; `true` when left out") })
+  .object({
+    except_current: omittable(z.boolean()).describe("Whether to keep the session of this request. Default `true`"),
+  })
   .meta({ id: "RevokeAllSessionsRequest" })
 
 export const RevokeAllReply = z
@@ -144,7 +147,7 @@ export const RevokeAllReply = z
 export const revokeAllSessions = defineRoute({
   method: "POST",
   path: "/auth/sessions/revoke-all",
-  summary: "End the caller's sessions",
+  summary: "End all sessions of the caller",
   tag: "Authentication",
   auth: "person",
   body: RevokeAllInput,
@@ -171,7 +174,7 @@ export type PasswordRequirements = z.infer<typeof PasswordRequirements>
 export const getPasswordRequirements = defineRoute({
   method: "GET",
   path: "/auth/password-requirements",
-  summary: "Password policy and age gate",
+  summary: "Get the password policy and the minimum age",
   tag: "Authentication",
   auth: "public",
   isGated: false,

@@ -129,9 +129,11 @@ export const AutomodAction = z
       .max(limits.timeoutSeconds)
       .nullable()
       .describe(`Of \`timeout_user\`; null: ${limits.automod.usualTimeoutSeconds}`),
-    reason: text(0, limits.banReason).nullable().describe("For the audit log, and for the author if `notify_user`"),
-    notify_user: z.boolean().describe("Whether the refusal tells the author the reason"),
-    metadata: metadata.describe("`delete_message_days`, 0 to 7: of `ban_user`"),
+    reason: text(0, limits.banReason)
+      .nullable()
+      .describe("For the audit log. The author sees it too if `notify_user` is set"),
+    notify_user: z.boolean().describe("Whether the refusal shows the reason to the author"),
+    metadata: metadata.describe("Of `ban_user`: `delete_message_days`, 0 to 7"),
   })
   .meta({ id: "AutomodActionResponse" })
 export type AutomodAction = z.infer<typeof AutomodAction>
@@ -158,18 +160,20 @@ export const AutomodRule = z
     rule_type: z.enum(automodRuleTypes),
     config: z
       .record(z.string(), z.unknown())
-      .describe("By `rule_type`, with every default filled in; see docs/api/automod.md"),
+      .describe("Depends on `rule_type`. All defaults are filled in. See docs/api/automod.md"),
     actions: z.array(AutomodAction),
-    applied_roles: z.array(Snowflake).describe("Not empty: only for members with one of these roles"),
+    applied_roles: z
+      .array(Snowflake)
+      .describe("If not empty, the rule applies only to members with one of these roles"),
     exempt_roles: z.array(Snowflake),
     exempt_channels: z.array(Snowflake),
     priority: z.int(),
-    check_all: z.boolean().describe("Whether the rules below are looked at, too, when this one is broken"),
+    check_all: z.boolean().describe("Whether the next rules are checked too when a message breaks this one"),
     enabled: z.boolean(),
     created_at: Seconds,
     updated_at: Seconds,
     created_by: Snowflake,
-    updated_by: Snowflake.describe("Who last wrote it: what it does is done in his name"),
+    updated_by: Snowflake.describe("The user who last changed the rule. Its actions are done on their behalf"),
   })
   .meta({ id: "AutomodRuleResponse" })
 export type AutomodRule = z.infer<typeof AutomodRule>
@@ -182,8 +186,8 @@ const ids = (max: number) =>
 
 const ruleName = text(1, limits.automod.nameCharacters)
 // Looked into by `checkedRule`, which answers 400: what it has to be depends on the type.
-const config = z.record(z.string(), z.unknown()).describe("By `rule_type`; see docs/api/automod.md")
-const actions = z.array(z.unknown()).describe("1 to 10 of AutomodActionResponse; only `action_type` is required")
+const config = z.record(z.string(), z.unknown()).describe("Depends on `rule_type`. See docs/api/automod.md")
+const actions = z.array(z.unknown()).describe("1 to 10 items of AutomodActionResponse. Only `action_type` is required")
 const settings = {
   applied_roles: omittable(ids(limits.rolesPerServer)),
   exempt_roles: omittable(ids(limits.rolesPerServer)),
@@ -231,7 +235,7 @@ const refused = [
 export const listAutomodRules = defineRoute({
   method: "GET",
   path: "/servers/:server_id/automod/rules",
-  summary: "The rules of a server's auto-moderation, in the order in which they are looked at",
+  summary: "List a server's auto-moderation rules, in the order in which they are checked",
   tag: "Servers",
   auth: "user",
   permission: ["server.automod"],
@@ -243,7 +247,7 @@ export const listAutomodRules = defineRoute({
 export const createAutomodRule = defineRoute({
   method: "POST",
   path: "/servers/:server_id/automod/rules",
-  summary: "Create a rule; one that kicks or bans takes the permission to do so, too",
+  summary: "Create a rule. A rule that kicks or bans also requires that permission",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -257,7 +261,7 @@ export const createAutomodRule = defineRoute({
 export const editAutomodRule = defineRoute({
   method: "PATCH",
   path: "/servers/:server_id/automod/rules/:rule_id",
-  summary: "Change a rule; its type stays",
+  summary: "Change a rule. Its type cannot change",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -271,7 +275,7 @@ export const editAutomodRule = defineRoute({
 export const deleteAutomodRule = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id/automod/rules/:rule_id",
-  summary: "Delete a rule; what was noted of those who broke it stays",
+  summary: "Delete a rule. Its recorded violations stay",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -284,15 +288,15 @@ export const deleteAutomodRule = defineRoute({
 export const listAutomodViolations = defineRoute({
   method: "GET",
   path: "/servers/:server_id/automod/violations",
-  summary: `Who broke which rule, newest first; kept for ${limits.automod.violationDays} days, and about the newest ${limits.automod.violationsKept} of a server`,
+  summary: `List violations of auto-moderation rules, newest first. They are kept for ${limits.automod.violationDays} days, about the newest ${limits.automod.violationsKept} per server`,
   tag: "Servers",
   auth: "user",
   permission: ["server.automod"],
   params: byServer,
   query: z.object({
-    user_id: omittable(Snowflake).describe("Only of this user"),
+    user_id: omittable(Snowflake).describe("Only violations of this user"),
     limit: queryInt(1, limits.pageSize).optional(),
-    before: omittable(Snowflake).describe("Only what is older than this one"),
+    before: omittable(Snowflake).describe("Only violations before this one"),
   }),
   reply: z.array(AutomodViolation),
   fails: [...shared],

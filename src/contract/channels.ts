@@ -22,8 +22,8 @@ export const Channel = z
     nsfw: z.boolean(),
     slowmode_seconds: z.int(),
     read_receipts_enabled: z.boolean(),
-    user_limit: z.int().describe("Most users in a voice channel; 0: any number"),
-    bitrate: z.int().describe("Bits per second in a voice channel"),
+    user_limit: z.int().describe("Maximum number of users in a voice channel. 0: no limit"),
+    bitrate: z.int().describe("Bit rate of a voice channel, in bits per second"),
     created_at: Seconds,
     recipient_id: Snowflake.nullable(),
     recipient: PublicUser.nullable(),
@@ -37,7 +37,7 @@ const byChannel = z.object({ channel_id: Snowflake })
 export const listChannels = defineRoute({
   method: "GET",
   path: "/servers/:server_id/channels",
-  summary: "The channels of a server that the caller may view, by position, then id",
+  summary: "List the channels of a server that the caller may view, by position, then id",
   tag: "Channels",
   auth: "user",
   permission: "member",
@@ -53,22 +53,24 @@ const Name = z
 
 /** What can be said of a channel from its beginning to its end. */
 const settings = {
-  topic: omittable(text(0, limits.channelTopic)).describe("Empty: none"),
+  topic: omittable(text(0, limits.channelTopic)).describe("Empty string: none"),
   nsfw: omittable(z.boolean()),
   slowmode_seconds: omittable(z.int().min(0).max(limits.slowmodeSeconds)),
   read_receipts_enabled: omittable(z.boolean()),
   user_limit: omittable(z.int().min(0).max(limits.usersInVoiceChannel)).describe(
-    "Of a voice or stage channel; 0: none",
+    "Only for voice and stage channels. 0: no limit",
   ),
-  bitrate: omittable(z.int().min(limits.bitrate.min).max(limits.bitrate.max)).describe("Of a voice or stage channel"),
+  bitrate: omittable(z.int().min(limits.bitrate.min).max(limits.bitrate.max)).describe(
+    "Only for voice and stage channels",
+  ),
 }
 
 export const ChannelInput = z
   .object({
     name: Name,
     type: omittable(ChannelType),
-    channel_type: omittable(ChannelType).describe("Alias of `type`; `type` wins"),
-    category_id: omittable(SnowflakeInput).describe("A category of the server; categories have none"),
+    channel_type: omittable(ChannelType).describe("Alias of `type`. If both are given, `type` counts"),
+    category_id: omittable(SnowflakeInput).describe("A category of the server. Categories have no parent"),
     ...settings,
   })
   .meta({ id: "ChannelCreateRequest" })
@@ -77,7 +79,7 @@ export type ChannelInput = z.output<typeof ChannelInput>
 export const createChannel = defineRoute({
   method: "POST",
   path: "/servers/:server_id/channels",
-  summary: "Create a channel at the end of the server's list",
+  summary: "Create a channel at the end of the server's channel list",
   tag: "Channels",
   auth: "user",
   isAudited: true,
@@ -98,7 +100,7 @@ export const createChannel = defineRoute({
 export const getChannel = defineRoute({
   method: "GET",
   path: "/channels/:channel_id",
-  summary: "One channel",
+  summary: "Get a channel",
   tag: "Channels",
   auth: "user",
   permission: ["channels.view"],
@@ -108,12 +110,12 @@ export const getChannel = defineRoute({
 })
 
 const Position = z.int().min(0).max(limits.channelPosition)
-const Category = SnowflakeInput.describe('A category of the server; `"0"`: none')
+const Category = SnowflakeInput.describe('A category of the server. `"0"`: no category')
 
 export const ChannelPatch = z
   .object({
     name: omittable(Name),
-    position: omittable(Position).describe("Kept as sent; lists sort by position, then id"),
+    position: omittable(Position).describe("Stored as sent. Lists sort by position, then id"),
     category_id: omittable(Category),
     ...settings,
   })
@@ -124,7 +126,7 @@ export const editChannel = defineRoute({
   method: "PATCH",
   path: "/channels/:channel_id",
   summary:
-    "Change a channel; what is left out stays. Who may manage this channel only may not move it: that is the server's order",
+    "Change a channel. Omitted fields stay unchanged. To change `position`, the permission is required in the server, not only in this channel",
   tag: "Channels",
   auth: "user",
   isAudited: true,
@@ -138,7 +140,7 @@ export const editChannel = defineRoute({
 export const deleteChannel = defineRoute({
   method: "DELETE",
   path: "/channels/:channel_id",
-  summary: "Delete a channel with its messages; what is in a category stays, outside of it",
+  summary: "Delete a channel and its messages. Channels in a deleted category stay, without a category",
   tag: "Channels",
   auth: "user",
   isAudited: true,
@@ -154,7 +156,7 @@ export const ChannelMoves = z
       .array(
         z.object({
           id: SnowflakeInput,
-          position: omittable(Position).describe("Kept as sent; lists sort by position, then id"),
+          position: omittable(Position).describe("Stored as sent. Lists sort by position, then id"),
           category_id: omittable(Category),
         }),
       )
@@ -190,7 +192,7 @@ export const reorderChannels = defineRoute({
 export const startTyping = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/typing",
-  summary: "Tell the others that the caller types; shown for 10 seconds",
+  summary: "Show that the caller is typing, for 10 seconds",
   tag: "Channels",
   auth: "user",
   permission: ["messages.send"],
@@ -213,11 +215,10 @@ export const channelCreate = defineEvent({
   name: "CHANNEL_CREATE",
   intent: { server: "GUILDS", dm: null },
   delivery: "stored",
-  summary:
-    "A channel was created, or the user may view it from now on; also for a conversation outside servers, whoever opened it",
+  summary: "A channel was created, or the user may view it from now on. Also sent when a DM is opened by either user",
   data: Channel.extend({
-    last_message_id: Snowflake.nullable().optional().describe("Outside servers"),
-    last_message_at: Seconds.nullable().optional().describe("Of notes"),
+    last_message_id: Snowflake.nullable().optional().describe("Only in DMs"),
+    last_message_at: Seconds.nullable().optional().describe("Only for the notes channel"),
   }),
 })
 
@@ -225,7 +226,7 @@ export const channelUpdate = defineEvent({
   name: "CHANNEL_UPDATE",
   intent: { server: "GUILDS", dm: null },
   delivery: "stored",
-  summary: "A channel or what it allows was changed; everybody who may view it gets it",
+  summary: "A channel or its permission overrides changed. Sent to everybody who may view the channel",
   data: Channel,
 })
 
@@ -233,7 +234,7 @@ export const channelDelete = defineEvent({
   name: "CHANNEL_DELETE",
   intent: { server: "GUILDS", dm: null },
   delivery: "stored",
-  summary: "A channel was deleted, or the user may not view it any more",
+  summary: "A channel was deleted, or the user may no longer view it",
   data: z.object({ id: Snowflake, server_id: Snowflake, guild_id: Snowflake }),
 })
 
@@ -242,7 +243,7 @@ export const typingStart = defineEvent({
   intent: { server: "GUILD_MESSAGE_TYPING", dm: "DIRECT_MESSAGE_TYPING" },
   delivery: "ephemeral",
   summary:
-    "Somebody types; everybody who may view the channel gets it, but not the one who types. A client says so again every 3 seconds at most while it goes on, and hides what it was told 7 seconds later",
+    "A user is typing. Sent to everybody who may view the channel, except to that user. A client that is typing repeats the request every 3 seconds at most. A client that receives the event hides the indicator after 7 seconds",
   data: z.object({
     channel_id: Snowflake,
     user_id: Snowflake,
@@ -256,7 +257,7 @@ export const typingStop = defineEvent({
   name: "TYPING_STOP",
   intent: null,
   delivery: "ephemeral",
-  summary: "Somebody has stopped typing, or his last socket has ended; whoever was told that he types gets it",
+  summary: "A user has stopped typing, or their last connection has ended. Sent to everybody who received TYPING_START",
   data: z.object({
     channel_id: Snowflake,
     user_id: Snowflake,

@@ -4,7 +4,7 @@ import { Seconds, Snowflake } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineRoute } from "./registry.ts"
 
-const Latest = Snowflake.nullable().describe("The newest message; null: none is there")
+const Latest = Snowflake.nullable().describe("Id of the newest message. Null: there is no message")
 
 /** A conversation of two, as one of them sees it: named after the other. */
 export const DirectChannel = Channel.extend({ last_message_id: Latest }).meta({ id: "DirectChannelResponse" })
@@ -12,7 +12,7 @@ export type DirectChannel = z.infer<typeof DirectChannel>
 
 export const NotesChannel = Channel.extend({
   last_message_id: Latest,
-  last_message_at: Seconds.nullable().describe("When that was sent"),
+  last_message_at: Seconds.nullable().describe("When the newest message was sent"),
 }).meta({ id: "NotesChannelResponse" })
 export type NotesChannel = z.infer<typeof NotesChannel>
 
@@ -24,12 +24,12 @@ const RecipientInput = z
     return typeof value === "number" && Number.isSafeInteger(value) ? String(value) : "no id"
   }, z.string().optional())
   .optional()
-  .meta({ description: "Id of the other; needed", example: "41771983423143937" })
+  .meta({ description: "Id of the other user. Required", example: "41771983423143937" })
 
 export const listDirectChannels = defineRoute({
   method: "GET",
   path: "/users/@me/channels",
-  summary: `The caller's conversations with others, that in which something was said last before the others; of more than ${limits.directsListed} the first so many`,
+  summary: `List the caller's DMs, latest message first, ${limits.directsListed} at most`,
   tag: "Users",
   auth: "user",
   reply: z.array(DirectChannel),
@@ -40,7 +40,7 @@ export const openDirectChannel = defineRoute({
   method: "POST",
   path: "/users/@me/channels",
   summary:
-    "The caller's conversation with another, which is opened if there is none. Neither may have blocked the other then, and the other must take messages from the caller",
+    "Get the DM with another user. It is created if it does not exist. In that case neither user may have blocked the other, and the other user must accept DMs from the caller",
   tag: "Users",
   auth: "user",
   body: z
@@ -55,7 +55,7 @@ export const openDirectChannel = defineRoute({
 export const getNotes = defineRoute({
   method: "GET",
   path: "/users/@me/notes",
-  summary: "The channel in which the caller talks to himself; it is made by the first call",
+  summary: "Get the caller's notes channel, which only they can read. The first call creates it",
   tag: "Users",
   auth: "user",
   reply: NotesChannel,

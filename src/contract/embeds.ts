@@ -22,7 +22,7 @@ const Color = z
     const digits = typeof color === "number" ? color.toString(16).padStart(6, "0") : color.slice(1)
     return `#${digits.length === 3 ? digits.replace(/./g, "$&$&") : digits}`.toUpperCase()
   })
-  .describe("`#RGB`, `#RRGGBB` or a number of 24 bits; shown as `#RRGGBB`")
+  .describe("`#RGB`, `#RRGGBB` or a 24-bit number. Responses show `#RRGGBB`")
 
 const Pixels = omittable(z.int().nonnegative())
 const Picture = z.looseObject({ url: HttpUrl, width: Pixels, height: Pixels })
@@ -70,7 +70,7 @@ export const Embed = z
   })
   .meta({
     id: "EmbedRequest",
-    description: `Keys that are not named here are kept as they come. All embeds of a message have at most ${most.allCharacters} characters of text, ${most.allLength} of JSON, and ${most.allValues} keys and items together`,
+    description: `Unknown keys are kept. All embeds of a message together have at most ${most.allCharacters} characters of text, ${most.allLength} characters of JSON, and ${most.allValues} keys and items`,
   })
 export type Embed = z.output<typeof Embed>
 

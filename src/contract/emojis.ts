@@ -9,10 +9,10 @@ export const Emoji = z
     server_id: Snowflake,
     name: z.string(),
     animated: z.boolean(),
-    url: z.string().describe("Where its picture is"),
+    url: z.string().describe("URL of the image"),
     available: z.boolean(),
     created_by: Snowflake,
-    uploader_username: z.string().nullable().describe("Of `created_by`; null in events"),
+    uploader_username: z.string().nullable().describe("Name of the user `created_by`. Null in events"),
     created_at: z.int().describe("Unix time in milliseconds"),
   })
   .meta({ id: "EmojiResponse" })
@@ -30,7 +30,7 @@ const Name = z
   .string()
   .max(200)
   .describe(
-    "2 to 32 of `a` to `z`, `0` to `9` and `_`, once blanks around it are gone and capitals are small; beyond: 400",
+    "2 to 32 characters of `a` to `z`, `0` to `9` and `_`, after surrounding spaces are removed and letters are lowercased. Anything else is refused with 400",
   )
 
 const byServer = z.object({ server_id: Snowflake })
@@ -40,7 +40,7 @@ const manages = ["emojis.manage", "server.manage"] as const
 export const listEmojis = defineRoute({
   method: "GET",
   path: "/servers/:server_id/emojis",
-  summary: "The emoji of a server, by name",
+  summary: "List the emoji of a server, by name",
   tag: "Emojis",
   auth: "user",
   permission: "member",
@@ -52,7 +52,7 @@ export const listEmojis = defineRoute({
 export const countEmojis = defineRoute({
   method: "GET",
   path: "/servers/:server_id/emojis/counts",
-  summary: "How many emoji a server has, and may have",
+  summary: "Get the number of emoji in a server and the maximum",
   tag: "Emojis",
   auth: "user",
   permission: "member",
@@ -64,7 +64,7 @@ export const countEmojis = defineRoute({
 export const getEmoji = defineRoute({
   method: "GET",
   path: "/servers/:server_id/emojis/:emoji_id",
-  summary: "One emoji of a server",
+  summary: "Get one emoji of a server",
   tag: "Emojis",
   auth: "user",
   permission: "member",
@@ -76,7 +76,8 @@ export const getEmoji = defineRoute({
 export const createEmoji = defineRoute({
   method: "POST",
   path: "/servers/:server_id/emojis",
-  summary: "Add an emoji: a PNG, GIF or WebP of at most 256 KB and 1024 × 1024 pixels, as its content says",
+  summary:
+    "Add an emoji: a PNG, GIF or WebP image of at most 256 KB and 1024 × 1024 pixels. The type is read from the content",
   tag: "Emojis",
   auth: "user",
   isAudited: true,
@@ -125,7 +126,7 @@ export const renameEmoji = defineRoute({
 export const deleteEmoji = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id/emojis/:emoji_id",
-  summary: "Delete an emoji with its picture",
+  summary: "Delete an emoji and its image",
   tag: "Emojis",
   auth: "user",
   isAudited: true,
@@ -145,7 +146,7 @@ export const deleteEmoji = defineRoute({
 export const getEmojiPicture = defineRoute({
   method: "GET",
   path: "/media/emojis/:emoji_id",
-  summary: "An emoji's picture, as it was uploaded; for everybody, and for ever",
+  summary: "Get the image of an emoji as it was uploaded. No authentication; the response never changes",
   tag: "Emojis",
   auth: "public",
   isGated: false,
@@ -170,6 +171,6 @@ export const guildEmojisUpdate = defineEvent({
   name: "GUILD_EMOJIS_UPDATE",
   intent: "GUILD_EMOJIS",
   delivery: "stored",
-  summary: "An emoji of a server came, was renamed or went: all that it has now, by name",
+  summary: "An emoji was added, renamed or deleted. The event has the complete list, by name",
   data: z.object({ guild_id: Snowflake, server_id: Snowflake, emojis: z.array(Emoji) }),
 })

@@ -236,7 +236,7 @@ export const errors = {
   // Polls
   poll_not_found: { status: 404, message: "Poll not found", retry: false },
   poll_exists: { status: 409, message: "The message has a poll already", retry: false },
-  not_poll_creator: { status: 403, message: "Only whoever created the poll can do this", retry: false },
+  not_poll_creator: { status: 403, message: "Only the creator of the poll can do this", retry: false },
   poll_ended: { status: 400, message: "The poll has ended", retry: false },
   empty_vote: { status: 400, message: "Choose an option", retry: false },
   unknown_option: { status: 400, message: "Not an option of this poll", retry: false },

@@ -8,19 +8,19 @@ export const Export = z
     status: z.enum(["pending", "ready"]),
     is_another_pending: z
       .boolean()
-      .describe("A newer one is being made, which takes the place of this one once it is ready"),
+      .describe("Whether a newer export is being prepared. It replaces this one when it is ready"),
     requested_at: Seconds,
     ready_at: Seconds.nullable(),
-    expires_at: Seconds.nullable().describe("From then on it is gone"),
-    parts: z.int().describe("How many there are, numbered from 1; 0 until it is ready"),
+    expires_at: Seconds.nullable().describe("When the export is deleted"),
+    parts: z.int().describe("Number of parts, numbered from 1. 0 until the export is ready"),
     tables: z
       .array(z.object({ name: z.string(), rows: z.int(), first_part: z.int(), last_part: z.int() }))
       .describe(
-        "What it holds: for each table the number of rows and the parts that they are in. Nothing is held in others",
+        "Contents: for each table the number of rows and the parts that have them. No other part has rows of that table",
       ),
     left_out: z
       .array(z.object({ name: z.string(), column: z.string(), reason: z.string() }))
-      .describe("What is held and not given, and why"),
+      .describe("Data that is stored but not exported, and the reason"),
   })
   .meta({ id: "ExportResponse" })
 export type Export = z.infer<typeof Export>
@@ -30,7 +30,7 @@ export const ExportPart = z
     export_id: Snowflake,
     part: z.int(),
     parts: z.int(),
-    name: z.string().describe("The table that the rows are of"),
+    name: z.string().describe("The table of the rows"),
     rows: z.array(z.record(z.string(), z.unknown())),
   })
   .meta({ id: "ExportPartResponse" })
@@ -39,7 +39,7 @@ export type ExportPart = z.infer<typeof ExportPart>
 export const requestExport = defineRoute({
   method: "POST",
   path: "/users/@me/export",
-  summary: "Ask for everything that is held about the caller. It is put together in the background",
+  summary: "Request an export of all data about the caller. It is prepared in the background",
   tag: "Users",
   auth: "person",
   reply: Export,
@@ -49,7 +49,7 @@ export const requestExport = defineRoute({
 export const getExport = defineRoute({
   method: "GET",
   path: "/users/@me/export",
-  summary: "The caller's latest export that is ready, and what it holds; else how the one that is being made stands",
+  summary: "Get the caller's latest export that is ready and its contents, or the status of the one in preparation",
   tag: "Users",
   auth: "person",
   reply: Export,
@@ -59,7 +59,7 @@ export const getExport = defineRoute({
 export const getExportPart = defineRoute({
   method: "GET",
   path: "/users/@me/export/rows",
-  summary: "The rows of one part of the caller's latest export",
+  summary: "Get the rows of one part of the caller's latest export",
   tag: "Users",
   auth: "person",
   query: z.object({ part: queryInt(1, 2_147_483_647) }),

@@ -3,16 +3,16 @@ import { omittable, Seconds, Snowflake, text } from "./fields.ts"
 import { limits } from "./limits.ts"
 import { defineRoute } from "./registry.ts"
 
-const bounded = z.int().min(-1).describe("-1: no bound")
+const bounded = z.int().min(-1).describe("-1: no limit")
 export const TierLimits = z
   .object({
     name: z.string(),
-    multiplier: z.number().positive().describe("Of the rate limits of the user's own requests"),
+    multiplier: z.number().positive().describe("Factor for the rate limits of the user's own requests"),
     max_voice_minutes_per_day: bounded,
     max_video_minutes_per_day: bounded,
     max_file_uploads_per_day: bounded,
-    max_file_size_mb: z.int().describe("In units of 1,048,576 bytes"),
-    max_servers: bounded.describe("Servers that one may own; -1: no bound"),
+    max_file_size_mb: z.int().describe("In mebibytes (1,048,576 bytes)"),
+    max_servers: bounded.describe("Number of servers that the user may own. -1: no limit"),
     max_message_length: z.int(),
     max_reactions_per_message: z.int(),
     max_pins_per_channel: z.int(),
@@ -36,10 +36,12 @@ export type Badge = z.infer<typeof Badge>
 export const UserFeatures = z
   .object({
     user_id: Snowflake,
-    rate_limit_tier: z.string().describe("The tier that holds now"),
+    rate_limit_tier: z.string().describe("The current tier"),
     badges: z.array(z.string()),
     tier_limits: TierLimits,
-    expires_at: Seconds.nullable().describe("When `standard` holds again; null: never, or it does already"),
+    expires_at: Seconds.nullable().describe(
+      "When the tier goes back to `standard`. Null: never, or it is `standard` already",
+    ),
   })
   .meta({ id: "UserFeaturesResponse" })
 export type UserFeatures = z.infer<typeof UserFeatures>
@@ -51,7 +53,7 @@ const Expiry = omittable(
     .int()
     .nonnegative()
     .transform(time => (time >= leastMilliseconds ? Math.floor(time / 1000) : time)),
-).describe("Unix time in seconds; a number from 100,000,000,000 on is in milliseconds")
+).describe("Unix time in seconds. A number of 100,000,000,000 or more is in milliseconds")
 
 const byUser = z.object({ user_id: Snowflake })
 const byBadge = z.object({ user_id: Snowflake, badge: z.string() })
@@ -60,7 +62,7 @@ const BadgesReply = z.object({ success: z.literal(true), badges: z.array(z.strin
 export const getMyFeatures = defineRoute({
   method: "GET",
   path: "/users/@me/features",
-  summary: "The caller's badges, his tier and what it allows",
+  summary: "Get the caller's badges, tier and limits",
   tag: "Features",
   auth: "user",
   reply: z
@@ -72,7 +74,7 @@ export const getMyFeatures = defineRoute({
 export const getUserFeatures = defineRoute({
   method: "GET",
   path: "/admin/users/:user_id/features",
-  summary: "A user's tier and badges",
+  summary: "Get a user's tier and badges",
   tag: "Features",
   auth: "administrator",
   params: byUser,
@@ -84,7 +86,7 @@ export const editUserFeatures = defineRoute({
   method: "PUT",
   path: "/admin/users/:user_id/features",
   summary:
-    "Change a user's tier, its end or the notes about it; what is left out stays as it is, but a tier given without an end has none",
+    "Change a user's tier, its end, or the notes about it. Omitted fields stay unchanged, but a tier without `expires_at` has no end",
   tag: "Features",
   auth: "administrator",
   params: byUser,
@@ -92,7 +94,7 @@ export const editUserFeatures = defineRoute({
     .object({
       rate_limit_tier: omittable(text(1, 50)),
       expires_at: Expiry,
-      notes: omittable(text(0, limits.tierNotes)).describe("Kept, and shown by no route; empty: none from now on"),
+      notes: omittable(text(0, limits.tierNotes)).describe("Stored, but not shown by any route. Empty string: removed"),
     })
     .meta({ id: "UserFeaturesRequest" }),
   reply: UserFeatures,
@@ -102,7 +104,7 @@ export const editUserFeatures = defineRoute({
 export const setTier = defineRoute({
   method: "PUT",
   path: "/admin/users/:user_id/tier",
-  summary: "Give a user a tier, until `expires_at` or for good",
+  summary: "Give a user a tier until `expires_at`, or permanently",
   tag: "Features",
   auth: "administrator",
   params: byUser,
@@ -114,7 +116,7 @@ export const setTier = defineRoute({
 export const addBadge = defineRoute({
   method: "POST",
   path: "/admin/users/:user_id/badges/:badge",
-  summary: "Give a user a badge; one that he has stays",
+  summary: "Give a user a badge. No effect if they have it",
   tag: "Features",
   auth: "administrator",
   params: byBadge,
@@ -125,7 +127,7 @@ export const addBadge = defineRoute({
 export const removeBadge = defineRoute({
   method: "DELETE",
   path: "/admin/users/:user_id/badges/:badge",
-  summary: "Take a badge from a user, if he has it",
+  summary: "Remove a badge from a user. No effect if they do not have it",
   tag: "Features",
   auth: "administrator",
   params: byBadge,
@@ -136,7 +138,7 @@ export const removeBadge = defineRoute({
 export const listTiers = defineRoute({
   method: "GET",
   path: "/admin/tiers",
-  summary: "Every tier with what it allows",
+  summary: "List all tiers and their limits",
   tag: "Features",
   auth: "administrator",
   reply: z.object({ tiers: z.record(z.string(), TierLimits), default: z.string() }).meta({ id: "TiersResponse" }),
@@ -146,7 +148,7 @@ export const listTiers = defineRoute({
 export const listBadges = defineRoute({
   method: "GET",
   path: "/admin/badges",
-  summary: "Every badge that can be given",
+  summary: "List all badges",
   tag: "Features",
   auth: "administrator",
   reply: z.object({ badges: z.array(Badge) }).meta({ id: "BadgeListResponse" }),

@@ -12,7 +12,7 @@ export const Snowflake = z
   .meta({
     id: "Snowflake",
     description:
-      "64-bit id in a decimal string: 42 bits of milliseconds since 2024-01-01, 10 bits of shard, 12 of sequence",
+      "A 64-bit id as a decimal string: 42 bits of milliseconds since 2024-01-01, 10 bits of shard, 12 bits of sequence",
     example: "41771983423143937",
   })
 export type Snowflake = string
@@ -63,7 +63,7 @@ export const queryFlag = z
   .string()
   .regex(/^(?:true|1|yes|on|false|0|no|off)$/i, "must be true or false")
   .transform(value => /^(?:true|1|yes|on)$/i.test(value))
-  .meta({ description: "`true`, `1`, `yes` or `on`; `false`, `0`, `no` or `off`; in any case" })
+  .meta({ description: "`true`, `1`, `yes` or `on`; `false`, `0`, `no` or `off`. Case is ignored" })
 
 /** An address of a web page or a picture. It is kept as it is; nobody here fetches it. */
 export const HttpUrl = z

@@ -37,7 +37,7 @@ export const ready = defineEvent({
   name: "READY",
   intent: null,
   delivery: "ephemeral",
-  summary: "First dispatch of a connection that identified",
+  summary: "The first event after IDENTIFY",
   data: z.object({
     v: z.literal(10),
     user: z.object({
@@ -60,7 +60,7 @@ export const resumed = defineEvent({
   name: "RESUMED",
   intent: null,
   delivery: "ephemeral",
-  summary: "The session goes on; what was missed follows. `s` is the `seq` that the client sent",
+  summary: "The session continues and the missed events follow. `s` is the `seq` that the client sent",
   data: z.object({}),
 })
 
@@ -69,6 +69,6 @@ export const sessionPosition = defineEvent({
   intent: null,
   delivery: "ephemeral",
   summary:
-    "Comes with a heartbeat's answer when nothing else moved `s` for 30 seconds, and after a resume on another worker, so that a quiet session can be resumed",
+    "Sent with the response to a heartbeat if no other event has raised `s` for 30 seconds, and after a resume on another worker, so that an idle session can be resumed",
   data: z.object({}),
 })

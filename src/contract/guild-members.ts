@@ -51,7 +51,7 @@ export const guildMembersChunk = defineEvent({
   intent: "GUILD_MEMBERS",
   delivery: "ephemeral",
   summary:
-    "Up to 1,000 members, in the order of their ids: a part of the answer to REQUEST_GUILD_MEMBERS, for the connection that asked. What is missing when it ends is not sent again",
+    "Up to 1,000 members, ordered by id: one part of the response to REQUEST_GUILD_MEMBERS, for the connection that sent it. Missing parts are not sent again after the connection ends",
   data: z.object({
     guild_id: Snowflake,
     server_id: Snowflake,

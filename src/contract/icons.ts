@@ -21,7 +21,7 @@ export type IconUpload = z.infer<typeof IconUpload>
 
 const byServer = z.object({ server_id: Snowflake })
 const upload = z
-  .object({ file: FormFile.describe("A JPEG, PNG, GIF or WebP, as its content says") })
+  .object({ file: FormFile.describe("A JPEG, PNG, GIF or WebP image. The type is read from the content") })
   .meta({ id: "IconUploadRequest" })
 const form = (bytes: number) => ({ file: { name: "file", bytes, tooLarge: "file_too_large" } }) as const
 const fails = [
@@ -37,7 +37,7 @@ const fails = [
 export const putIcon = defineRoute({
   method: "POST",
   path: "/servers/:server_id/icon",
-  summary: "Give a server a picture of at most 2 MB",
+  summary: "Set a server's icon, at most 2 MB",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -52,7 +52,7 @@ export const putIcon = defineRoute({
 export const uploadIcon = defineRoute({
   method: "POST",
   path: "/avatars/servers/:server_id",
-  summary: "Give a server a picture of at most 5 MB",
+  summary: "Set a server's icon, at most 5 MB",
   tag: "Avatars",
   auth: "user",
   isAudited: true,
@@ -67,7 +67,7 @@ export const uploadIcon = defineRoute({
 export const deleteIcon = defineRoute({
   method: "DELETE",
   path: "/avatars/servers/:server_id",
-  summary: "Take a server's picture away, if it has one",
+  summary: "Remove a server's icon. No effect if it has none",
   tag: "Avatars",
   auth: "user",
   isAudited: true,
@@ -80,7 +80,7 @@ export const deleteIcon = defineRoute({
 export const getIcon = defineRoute({
   method: "GET",
   path: "/avatars/servers/:server_id",
-  summary: "A server's picture; drawn from its name where it has none",
+  summary: "Get a server's icon. If it has none, an image is generated from its name",
   tag: "Avatars",
   auth: "public",
   isGated: false,

@@ -5,9 +5,11 @@ import { omittable } from "./fields.ts"
 /** How somebody who is signed in shows once more that it is he, where what he asks for cannot be undone. */
 export const identityProof = {
   password: omittable(z.string().max(1024)).describe(
-    "Required of an account that has a password; one without signs in anew, no more than ten minutes before",
+    "Required if the account has a password. Without a password, the sign-in must be at most ten minutes old",
   ),
-  code: omittable(z.string().max(64)).describe("Of the second factor, or a backup code; required where one is set up"),
+  code: omittable(z.string().max(64)).describe(
+    "A code of the second factor or a backup code. Required if a second factor is set up",
+  ),
 }
 
 export const identityFailures = [

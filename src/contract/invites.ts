@@ -12,8 +12,8 @@ export const Invite = z
     channel_id: Snowflake.nullable(),
     server_id: Snowflake,
     inviter_id: Snowflake.nullable(),
-    max_age: z.int().describe("Seconds; 0: for ever"),
-    max_uses: z.int().describe("0: without limit"),
+    max_age: z.int().describe("Lifetime in seconds. 0: no expiry"),
+    max_uses: z.int().describe("0: no limit"),
     temporary: z.boolean(),
     uses: z.int(),
     created_at: Seconds,
@@ -34,11 +34,11 @@ export const createInvite = defineRoute({
   body: z
     .object({
       max_age: omittable(z.int().min(0).max(limits.inviteAge)).describe(
-        `Seconds; 0: for ever; default ${limits.inviteDefaultAge}`,
+        `Lifetime in seconds. 0: no expiry. Default ${limits.inviteDefaultAge}`,
       ),
       max_uses: omittable(z.int().min(0).max(limits.inviteUses)),
       temporary: omittable(z.boolean()).describe(
-        "Who joins by it leaves when his last gateway session has ended, unless he has got a role by then",
+        "A user who joins with it leaves the server when their last gateway session ends, unless they have a role by then",
       ),
     })
     .meta({ id: "InviteCreateRequest" }),
@@ -50,7 +50,7 @@ export const createInvite = defineRoute({
 export const listInvites = defineRoute({
   method: "GET",
   path: "/servers/:server_id/invites",
-  summary: "The invites of a server that still let somebody in, newest first",
+  summary: "List the valid invites of a server, newest first",
   tag: "Servers",
   auth: "user",
   permission: ["invites.manage", "server.manage"],
@@ -75,7 +75,7 @@ export const InviteFacts = z
 export const getInvite = defineRoute({
   method: "GET",
   path: "/channels/invites/:invite_code",
-  summary: "What an invite leads to",
+  summary: "Get the server and channel of an invite",
   tag: "Channels",
   auth: "user",
   params: z.object({ invite_code: InviteCode }),
@@ -97,7 +97,7 @@ export const joinByInvite = defineRoute({
 export const deleteInvite = defineRoute({
   method: "DELETE",
   path: "/channels/invites/:invite_code",
-  summary: "Revoke an invite: one's own, or any with `invites.manage` or `server.manage`",
+  summary: "Revoke an invite: one's own invite, or any with `invites.manage` or `server.manage`",
   tag: "Channels",
   auth: "user",
   isAudited: true,
@@ -114,7 +114,7 @@ export const inviteCreate = defineEvent({
   name: "INVITE_CREATE",
   intent: "GUILD_INVITES",
   delivery: "stored",
-  summary: "An invite was made; members who manage the server get it",
+  summary: "An invite was created. Sent to members who may manage the server",
   data: told,
 })
 
@@ -122,6 +122,6 @@ export const inviteDelete = defineEvent({
   name: "INVITE_DELETE",
   intent: "GUILD_INVITES",
   delivery: "stored",
-  summary: "An invite was revoked, has expired or was used up; members who manage the server get it",
+  summary: "An invite was revoked, has expired or was used up. Sent to members who may manage the server",
   data: told,
 })

@@ -4,38 +4,37 @@ import { defineJob } from "./registry.ts"
 
 export const expireInvite = defineJob({
   name: "expireInvite",
-  summary: "Delete an invite at the end of its time",
+  summary: "Delete an invite when it expires",
   data: z.object({ server_id: Snowflake, code: z.string() }),
 })
 
 export const expireSession = defineJob({
   name: "expireSession",
-  summary:
-    "End a session at the end of its time, unless activity has extended it; its gateway connections close with 4004",
+  summary: "End a session when it expires, unless activity has extended it. Its gateway connections close with 4004",
   data: z.object({ user_id: Snowflake, session_id: Snowflake }),
 })
 
 export const expireVoice = defineJob({
   name: "expireVoice",
-  summary: "End a user's call if his allowance of the day is used up by then",
+  summary: "End a user's call if their daily allowance is used up by then",
   data: z.object({ user_id: Snowflake }),
 })
 
 export const expirePoll = defineJob({
   name: "expirePoll",
-  summary: "End a poll at the end of its time",
+  summary: "Close a poll at its end time",
   data: z.object({ poll_id: Snowflake, channel_id: Snowflake, message_id: Snowflake }),
 })
 
 export const purgePoll = defineJob({
   name: "purgePoll",
-  summary: "Delete the votes of a poll that is gone",
+  summary: "Delete the votes of a deleted poll",
   data: z.object({ poll_id: Snowflake }),
 })
 
 export const notifyMentioned = defineJob({
   name: "notifyMentioned",
-  summary: "Notify whoever a message mentions and may see it",
+  summary: "Notify the users whom a message mentions and who may see it",
   data: z.object({
     /** Null: in a conversation outside servers. */
     server_id: Snowflake.nullable(),
@@ -50,67 +49,67 @@ export const notifyMentioned = defineJob({
 
 export const purgeMessages = defineJob({
   name: "purgeMessages",
-  summary: "Delete the messages of channels that are gone",
+  summary: "Delete the messages of deleted channels",
   data: z.object({ channel_ids: z.array(Snowflake) }),
 })
 
 export const purgeServer = defineJob({
   name: "purgeServer",
-  summary: "Delete what is left of a server that is gone: messages, its audit log, what members had set for it",
+  summary: "Delete the remaining data of a deleted server: messages, audit log, settings of its members",
   data: z.object({ server_id: Snowflake, channel_ids: z.array(Snowflake) }),
 })
 
 export const purgeReactors = defineJob({
   name: "purgeReactors",
-  summary: "Delete who reacted to a message that is gone, where they are many",
+  summary: "Delete the reactions to a deleted message, if there are many",
   data: z.object({ channel_id: Snowflake, message_id: Snowflake }),
 })
 
 export const announceUser = defineJob({
   name: "announceUser",
-  summary: "Tell whoever is shown a user what he looks like now",
+  summary: "Send USER_UPDATE to everybody who sees the user",
   data: z.object({ user_id: Snowflake }),
 })
 
 export const alertModerators = defineJob({
   name: "alertModerators",
-  summary: "Notify a server's moderators of what broke a rule of its auto-moderation",
+  summary: "Notify a server's moderators about a message that broke an auto-moderation rule",
   data: z.object({ server_id: Snowflake, violation_id: Snowflake }),
 })
 
 export const deleteMessagesOf = defineJob({
   name: "deleteMessagesOf",
-  summary: "Delete what somebody who was banned wrote in a server between two ids",
+  summary: "Delete the messages of a banned user in a server between two ids",
   data: z.object({ server_id: Snowflake, user_id: Snowflake, after: Snowflake, before: Snowflake }),
 })
 
 export const sendMail = defineJob({
   name: "sendMail",
-  summary: "Send a mail that was asked for; its link is made when it goes out, so nobody but its reader has it",
+  summary: "Send a requested email. Its link is created when the email is sent, so only its reader has it",
   data: z.object({ mail_id: z.string().regex(/^\d{1,19}$/) }),
 })
 
 export const purgeAccount = defineJob({
   name: "purgeAccount",
-  summary: "Erase what was a user's alone, once the time in which his deletion could be taken back is over",
+  summary: "Erase the data that belongs only to a user, when the time to cancel their deletion is over",
   data: z.object({ user_id: Snowflake }),
 })
 
 export const exportAccount = defineJob({
   name: "exportAccount",
-  summary: "Put together everything that is held about a user, who asked for it",
+  summary: "Prepare the export of all data about a user, at their request",
   data: z.object({ user_id: Snowflake, export_id: Snowflake }),
 })
 
 export const deleteFiles = defineJob({
   name: "deleteFiles",
-  summary: "Delete files that no row names any longer; a key that ends in / stands for all below it",
+  summary: "Delete files that no row references. A key that ends in / means everything below it",
   data: z.object({ keys: z.array(z.string()) }),
 })
 
 export const deleteUploads = defineJob({
   name: "deleteUploads",
-  summary: "Delete those of these uploaded files that no message shows any longer",
+  summary: "Delete those of these uploaded files that no message uses",
   data: z.object({ files: z.array(z.string()) }),
 })
 

@@ -6,13 +6,15 @@ const address = z.object({ email: z.string().max(320) })
 const MailedToken = z
   .string()
   .max(256)
-  .describe("As the link in the mail has it behind its `#`; good once, and only for the address it was sent to")
+  .describe(
+    "The token after the `#` in the link of the email. Valid once, and only for the address that it was sent to",
+  )
 
 export const requestPasswordReset = defineRoute({
   method: "POST",
   path: "/auth/password-reset/request",
   summary:
-    "Mail a link with which a new password can be set within an hour. The answer is the same whether anybody has the address",
+    "Send an email with a link to set a new password, valid for an hour. The response is the same for unknown addresses",
   tag: "Authentication",
   auth: "public",
   body: address.meta({ id: "PasswordResetRequest" }),
@@ -24,7 +26,7 @@ export const confirmPasswordReset = defineRoute({
   method: "POST",
   path: "/auth/password-reset/confirm",
   summary:
-    "Set a new password with a mailed token. Every session ends, and so do open second steps and other mailed links; the address counts as verified",
+    "Set a new password with the token from an email. All sessions, unfinished sign-ins and other emailed links end. The address counts as verified",
   tag: "Authentication",
   auth: "public",
   body: z.object({ token: MailedToken, new_password: z.string().max(1024) }).meta({ id: "PasswordResetConfirmation" }),
@@ -35,7 +37,7 @@ export const confirmPasswordReset = defineRoute({
 export const verifyEmail = defineRoute({
   method: "POST",
   path: "/auth/verify-email",
-  summary: "Verify the address of an account with a mailed token, which lasts a day",
+  summary: "Verify the address of an account with the token from an email, valid for a day",
   tag: "Authentication",
   auth: "public",
   body: z.object({ token: MailedToken }).meta({ id: "EmailVerification" }),
@@ -47,7 +49,7 @@ export const resendVerification = defineRoute({
   method: "POST",
   path: "/auth/verify-email/resend",
   summary:
-    "Mail the link that verifies an address again; the one before is void. The answer is the same whether anybody has the address",
+    "Send the verification email again. The previous link becomes invalid. The response is the same for unknown addresses",
   tag: "Authentication",
   auth: "public",
   body: address.meta({ id: "EmailVerificationRequest" }),

@@ -18,14 +18,14 @@ const { most, usual } = limits.membersPage
 export const listMembers = defineRoute({
   method: "GET",
   path: "/servers/:server_id/members",
-  summary: "The members of a server, by user id",
+  summary: "List the members of a server, by user id",
   tag: "Servers",
   auth: "user",
   permission: "member",
   params: byServer,
   query: z.object({
     limit: omittable(queryInt(1, most)).describe(`1 to ${most}; default ${usual}`),
-    after: omittable(Snowflake).describe("Only members whose user ids are above this one"),
+    after: omittable(Snowflake).describe("Only members with a higher user id"),
   }),
   reply: z.array(ListedMember),
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
@@ -34,7 +34,7 @@ export const listMembers = defineRoute({
 export const getMember = defineRoute({
   method: "GET",
   path: "/servers/:server_id/members/:member_id",
-  summary: "One member of a server",
+  summary: "Get one member of a server",
   tag: "Servers",
   auth: "user",
   permission: "member",
@@ -52,13 +52,15 @@ const nickname = z
 export const MemberPatch = z
   .object({
     nickname: omittable(nickname).describe(
-      `1 to ${limits.nickname} characters without spaces around them; empty: none`,
+      `1 to ${limits.nickname} characters without spaces at either end. Empty string: none`,
     ),
-    timeout_until: omittable(Seconds.min(0)).describe("In the future, at most 28 days from now; 0: no time-out"),
+    timeout_until: omittable(Seconds.min(0)).describe("In the future, at most 28 days from now. 0: ends the time-out"),
     timeout_seconds: omittable(z.int().min(0).max(limits.timeoutSeconds)).describe(
-      "The same from now on, in place of `timeout_until`; 0: no time-out",
+      "Duration from now, instead of `timeout_until`. 0: ends the time-out",
     ),
-    timeout_reason: omittable(text(0, limits.timeoutReason)).describe("Goes with a time-out; every member sees it"),
+    timeout_reason: omittable(text(0, limits.timeoutReason)).describe(
+      "The reason for a time-out. Every member can see it",
+    ),
   })
   .refine(
     ({ timeout_until, timeout_seconds }) => timeout_until === undefined || timeout_seconds === undefined,
@@ -75,7 +77,7 @@ export const editMember = defineRoute({
   method: "PATCH",
   path: "/servers/:server_id/members/:member_id",
   summary:
-    "Change a member: his nickname (his own anybody may, another's takes `members.manage_nicknames`), or time him out (`members.kick`). Another member has to rank below the caller; the owner and administrators are never timed out",
+    "Change a member: the nickname (one's own always, of other members with `members.manage_nicknames`) or a time-out (`members.kick`). Other members must rank below the caller. The owner and administrators cannot be timed out",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -105,7 +107,9 @@ export const editOwnMember = defineRoute({
   isAudited: true,
   permission: "member",
   params: byServer,
-  body: z.object({ nickname: omittable(nickname).describe("Empty: none") }).meta({ id: "OwnMemberUpdateRequest" }),
+  body: z
+    .object({ nickname: omittable(nickname).describe("Empty string: none") })
+    .meta({ id: "OwnMemberUpdateRequest" }),
   reply: ListedMember,
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
 })

@@ -12,19 +12,17 @@ export const Attachment = z
     filename: z.string(),
     content_type: z.string(),
     size: z.int().nonnegative().describe("Bytes"),
-    url: z
-      .string()
-      .describe("A path on this server, signed at that moment: anybody who has it may read the file for a day"),
+    url: z.string().describe("A signed path on this server. It gives access to the file for a day"),
     hash: z.string().nullable().describe("SHA-256 of the file, in hex"),
   })
   .meta({ id: "AttachmentResponse" })
 
 export const Reaction = z
   .object({
-    emoji: z.string().describe("As whoever used it first wrote it"),
+    emoji: z.string().describe("As the first user wrote it"),
     count: z.int().positive(),
-    me: z.boolean().describe("Whether the caller used it; false in events"),
-    url: z.string().nullable().describe("Of a custom emoji"),
+    me: z.boolean().describe("Whether the caller reacted with it. False in events"),
+    url: z.string().nullable().describe("Only for custom emoji"),
     is_custom: z.boolean(),
     custom_emoji_id: Snowflake.nullable(),
   })
@@ -44,8 +42,8 @@ export const Message = z
     author_badges: z.array(z.string()),
     author_bot: z
       .boolean()
-      .describe("Whether a bot sent it. False of what a webhook sent: that is told by `webhook_id`"),
-    webhook_id: Snowflake.optional().describe("Of what a webhook sent: it is the author"),
+      .describe("Whether a bot sent it. False for messages of webhooks, which have a `webhook_id`"),
+    webhook_id: Snowflake.optional().describe("Only for messages of webhooks: the webhook is the author"),
     content: z.string().nullable(),
     created_at: Seconds,
     edited_at: Seconds.nullable(),
@@ -80,7 +78,7 @@ export const MessageInput = z
     nonce: omittable(text(0, limits.nonceCharacters))
       .transform(nonce => (nonce === "" ? undefined : nonce))
       .describe(
-        "Repeating a nonce in the same channel answers the first message as it is by now, for ever, and without its content if it was deleted since; so does the header Idempotency-Key, which counts where there is no nonce",
+        "A request that repeats a nonce in the same channel returns the first message in its current state, at any time, and without content if it was deleted. The header Idempotency-Key does the same and is used if there is no nonce",
       ),
   })
   .meta({ id: "MessageCreateRequest" })
@@ -117,17 +115,17 @@ export const createMessage = defineRoute({
 
 export const PageQuery = z.object({
   limit: queryInt(1, limits.pageSize).optional(),
-  before: Snowflake.optional().describe("Newest first, ids below this one; wins over `after`"),
-  after: Snowflake.optional().describe("Oldest first, ids above this one"),
+  before: Snowflake.optional().describe("Messages with lower ids, newest first. Wins over `after`"),
+  after: Snowflake.optional().describe("Messages with higher ids, oldest first"),
   around: Snowflake.optional().describe(
-    "Newest first: this message, half of what `limit` leaves above it, the rest below it; wins over both",
+    "This message and messages around it, newest first: up to half of the rest of `limit` above it, the others below it. Wins over `before` and `after`",
   ),
 })
 
 export const listMessages = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages",
-  summary: "A page of history, newest first unless only `after` is given",
+  summary: "List messages of a channel, newest first unless only `after` is given",
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
@@ -140,7 +138,7 @@ export const listMessages = defineRoute({
 export const getMessage = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages/:message_id",
-  summary: "One message",
+  summary: "Get a message",
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
@@ -159,7 +157,7 @@ export const getMessage = defineRoute({
 export const editMessage = defineRoute({
   method: "PATCH",
   path: "/channels/:channel_id/messages/:message_id",
-  summary: "Change the content of an own message",
+  summary: "Edit one's own message",
   tag: "Messages",
   auth: "user",
   permission: ["messages.send"],
@@ -185,7 +183,7 @@ export const editMessage = defineRoute({
 export const deleteMessage = defineRoute({
   method: "DELETE",
   path: "/channels/:channel_id/messages/:message_id",
-  summary: "Delete a message: its author, or whoever may manage messages",
+  summary: "Delete a message: one's own, or any with `messages.manage`",
   tag: "Messages",
   auth: "user",
   isAudited: true,
@@ -205,7 +203,7 @@ export const deleteMessage = defineRoute({
 export const bulkDeleteMessages = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/messages/bulk-delete",
-  summary: "Delete messages together; ids of messages that are not there are passed over",
+  summary: "Delete several messages. Ids of unknown messages are ignored",
   tag: "Messages",
   auth: "user",
   isAudited: true,
@@ -235,7 +233,7 @@ export const messageUpdate = defineEvent({
   name: "MESSAGE_UPDATE",
   intent: messageIntent,
   delivery: "stored",
-  summary: "A message, its pin or its poll has changed; the whole message",
+  summary: "A message, its pin or its poll changed. The event has the whole message",
   data: Message,
 })
 export const messageDelete = defineEvent({
@@ -248,14 +246,14 @@ export const messageDelete = defineEvent({
     channel_id: Snowflake,
     server_id: Snowflake.nullable(),
     guild_id: Snowflake.nullable(),
-    automod: z.literal(true).optional().describe("Present: auto-moderation did it"),
+    automod: z.literal(true).optional().describe("Present if auto-moderation deleted the message"),
   }),
 })
 export const messageDeleteBulk = defineEvent({
   name: "MESSAGE_DELETE_BULK",
   intent: messageIntent,
   delivery: "stored",
-  summary: "Messages were deleted together",
+  summary: "Several messages were deleted",
   data: z.object({
     ids: z.array(Snowflake),
     channel_id: Snowflake,

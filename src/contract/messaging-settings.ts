@@ -6,11 +6,11 @@ const AllowDmsFrom = z.enum(["everyone", "friends", "none"])
 
 /** What a user decides about his messages. */
 const Choice = z.object({
-  read_receipts_enabled: z.boolean().describe("Others see what the user has read"),
-  typing_indicators_enabled: z.boolean().describe("Others see that the user types"),
+  read_receipts_enabled: z.boolean().describe("Whether others can see what the user has read"),
+  typing_indicators_enabled: z.boolean().describe("Whether others can see that the user is typing"),
   compact_messages_enabled: z.boolean(),
-  allow_dms_from: AllowDmsFrom.describe("Who may open a DM with the user; one that is there stays open"),
-  auto_create_dms: z.boolean().describe("Kept for clients; it has no effect on the server"),
+  allow_dms_from: AllowDmsFrom.describe("Who may create a DM with the user. Existing DMs stay"),
+  auto_create_dms: z.boolean().describe("Stored for clients. It has no effect on the server"),
 })
 export type MessagingChoice = z.infer<typeof Choice>
 
@@ -22,7 +22,7 @@ export const messagingDefaults: MessagingChoice = {
   auto_create_dms: true,
 }
 
-const noOverride = z.int().nullable().describe("Null: the limit of the server holds")
+const noOverride = z.int().nullable().describe("Null: the limit of the server applies")
 export const MessagingSettings = Choice.extend({
   user_id: Snowflake,
   max_message_length: noOverride,
@@ -34,7 +34,7 @@ export type MessagingSettings = z.infer<typeof MessagingSettings>
 export const getMessagingSettings = defineRoute({
   method: "GET",
   path: "/users/@me/messaging-settings",
-  summary: "What the caller decided about his messages",
+  summary: "Get the caller's messaging settings",
   tag: "Users",
   auth: "user",
   reply: MessagingSettings,
@@ -44,7 +44,7 @@ export const getMessagingSettings = defineRoute({
 export const editMessagingSettings = defineRoute({
   method: "PATCH",
   path: "/users/@me/messaging-settings",
-  summary: "Decide about one's messages; what is left out stays as it is",
+  summary: "Change the caller's messaging settings. Omitted fields stay unchanged",
   tag: "Users",
   auth: "user",
   body: z

@@ -6,7 +6,7 @@ import { defineEvent, defineRoute } from "./registry.ts"
 export const Ban = z
   .object({
     user_id: Snowflake,
-    reason: z.string().describe("Empty when none was given"),
+    reason: z.string().describe("Empty if no reason was given"),
     banned_by: Snowflake,
     banned_at: Seconds,
   })
@@ -19,14 +19,14 @@ const byBanned = z.object({ server_id: Snowflake, user_id: Snowflake })
 export const kickMember = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id/members/:member_id",
-  summary: "Remove a member, who may come back by an invite",
+  summary: "Remove a member from a server. They may return with an invite",
   tag: "Servers",
   auth: "user",
   isAudited: true,
   permission: ["members.kick"],
   params: z.object({ server_id: Snowflake, member_id: Snowflake }),
   query: z.object({
-    reason: omittable(text(0, limits.banReason)).describe("Why, for the audit log; wins over the header"),
+    reason: omittable(text(0, limits.banReason)).describe("The reason, for the audit log. Wins over the header"),
   }),
   reply: Success,
   fails: [
@@ -43,14 +43,16 @@ export const kickMember = defineRoute({
 export const listBans = defineRoute({
   method: "GET",
   path: "/servers/:server_id/bans",
-  summary: "Who is banned, by user id",
+  summary: "List the bans of a server, by user id",
   tag: "Servers",
   auth: "user",
   permission: ["members.ban", "bans.view"],
   params: byServer,
   query: z.object({
-    limit: omittable(queryInt(1, limits.bansPage)).describe(`1 to ${limits.bansPage}, which is the default`),
-    after: omittable(Snowflake).describe("Only bans of users whose ids are above this one"),
+    limit: omittable(queryInt(1, limits.bansPage)).describe(
+      `1 to ${limits.bansPage}. The default is ${limits.bansPage}`,
+    ),
+    after: omittable(Snowflake).describe("Only bans of users with a higher id"),
   }),
   reply: z.array(Ban),
   fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"],
@@ -59,7 +61,7 @@ export const listBans = defineRoute({
 export const banUser = defineRoute({
   method: "PUT",
   path: "/servers/:server_id/bans/:user_id",
-  summary: "Ban a user, member or not: he is removed and no invite lets him in",
+  summary: "Ban a user, whether or not they are a member. They are removed and cannot join again",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -84,7 +86,7 @@ export const banUser = defineRoute({
 export const unbanUser = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id/bans/:user_id",
-  summary: "Lift a ban",
+  summary: "Remove a ban",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -113,7 +115,7 @@ export const guildBanAdd = defineEvent({
   name: "GUILD_BAN_ADD",
   intent: "GUILD_BANS",
   delivery: "stored",
-  summary: "Somebody was banned; members who may ban get it",
+  summary: "A user was banned. Sent to members who may ban",
   data: Banned,
 })
 
@@ -121,6 +123,6 @@ export const guildBanRemove = defineEvent({
   name: "GUILD_BAN_REMOVE",
   intent: "GUILD_BANS",
   delivery: "stored",
-  summary: "A ban was lifted; members who may ban get it",
+  summary: "A ban was removed. Sent to members who may ban",
   data: Banned,
 })

@@ -12,11 +12,11 @@ const latest = 253_402_300_799
 export const NotificationPatch = z
   .object({
     level: omittable(z.enum([...NotificationLevel.options, "default"])).describe(
-      "`default`: as the server has it, and a channel as the caller has it for the server",
+      "`default`: a server uses its own default, a channel uses the caller's level for its server",
     ),
-    muted: omittable(z.boolean()).describe("Without `muted_until`: for ever"),
+    muted: omittable(z.boolean()).describe("Without `muted_until` the mute has no end"),
     muted_until: omittable(z.int().min(0).max(latest)).describe(
-      "Unix time in seconds at which the mute ends by itself; 0: for ever. Without `muted` it mutes",
+      "When the mute ends, as Unix time in seconds. 0: no end. Sets `muted` if that is not given",
     ),
   })
   .meta({ id: "NotificationSettingsRequest" })
@@ -24,16 +24,16 @@ export type NotificationPatch = z.output<typeof NotificationPatch>
 
 export const NotificationSettings = z
   .object({
-    server_id: Snowflake.nullable().describe("Null: of a conversation outside servers"),
+    server_id: Snowflake.nullable().describe("Null for a DM"),
     guild_id: Snowflake.nullable(),
-    channel_id: Snowflake.nullable().describe("Null: of the server as a whole"),
-    level: NotificationLevel.nullable().describe("Null: none was chosen here"),
+    channel_id: Snowflake.nullable().describe("Null for the whole server"),
+    level: NotificationLevel.nullable().describe("Null if the user has not chosen a level here"),
     muted: z.boolean(),
-    muted_until: z.int().describe("Unix time in seconds; 0: for ever, or not muted"),
+    muted_until: z.int().describe("Unix time in seconds. 0: no end, or not muted"),
     effective: z
       .object({ level: NotificationLevel, muted: z.boolean() })
       .describe(
-        "What holds: the level of the channel, else the caller's of the server, else the server's own, which outside servers is `all`; a muted server mutes its channels",
+        "The effective level: that of the channel, else the caller's level for the server, else the default of the server (`all` in DMs). A muted server mutes its channels",
       ),
   })
   .meta({ id: "NotificationSettingsResponse" })
@@ -45,7 +45,7 @@ const byChannel = z.object({ channel_id: Snowflake })
 export const getServerNotificationSettings = defineRoute({
   method: "GET",
   path: "/users/@me/servers/:server_id/notification-settings",
-  summary: "Of which mentions in a server the caller wants to be notified",
+  summary: "Get the caller's notification level for a server",
   tag: "Notifications",
   auth: "user",
   permission: "member",
@@ -57,7 +57,7 @@ export const getServerNotificationSettings = defineRoute({
 export const putServerNotificationSettings = defineRoute({
   method: "PUT",
   path: "/users/@me/servers/:server_id/notification-settings",
-  summary: "Choose of which mentions in a server to be notified; what is left out stays",
+  summary: "Set the notification level for a server. Omitted fields stay unchanged",
   tag: "Notifications",
   auth: "user",
   permission: "member",
@@ -70,7 +70,7 @@ export const putServerNotificationSettings = defineRoute({
 export const getChannelNotificationSettings = defineRoute({
   method: "GET",
   path: "/users/@me/channels/:channel_id/notification-settings",
-  summary: "Of which mentions in a channel or a DM the caller wants to be notified",
+  summary: "Get the caller's notification level for a channel or a DM",
   tag: "Notifications",
   auth: "user",
   permission: ["channels.view"],
@@ -82,7 +82,7 @@ export const getChannelNotificationSettings = defineRoute({
 export const putChannelNotificationSettings = defineRoute({
   method: "PUT",
   path: "/users/@me/channels/:channel_id/notification-settings",
-  summary: `Choose of which mentions in a channel or a DM to be notified; what is left out stays. One user has at most ${limits.notificationSettings} such choices`,
+  summary: `Set the notification level for a channel or a DM. Omitted fields stay unchanged. A user has at most ${limits.notificationSettings} such settings`,
   tag: "Notifications",
   auth: "user",
   permission: ["channels.view"],
@@ -103,6 +103,6 @@ export const notificationSettingsUpdate = defineEvent({
   name: "NOTIFICATION_SETTINGS_UPDATE",
   intent: null,
   delivery: "stored",
-  summary: "The user has chosen what he wants to be told of in a server, a channel or a DM; his own sessions get it",
+  summary: "The user changed a notification level for a server, a channel or a DM. Sent to their own sessions",
   data: NotificationSettings,
 })

@@ -24,16 +24,19 @@ export type Notification = z.infer<typeof Notification>
 export const listNotifications = defineRoute({
   method: "GET",
   path: "/users/@me/notifications",
-  summary: `What the caller was notified of, newest first. Of one user ${limits.notificationsKept} are kept`,
+  summary: `List the caller's notifications, newest first. At most ${limits.notificationsKept} are kept per user`,
   tag: "Notifications",
   auth: "user",
   query: z.object({
     limit: queryInt(1, limits.pageSize).optional(),
     unread_only: queryFlag.optional(),
-    before: Snowflake.optional().describe("Ids below this one"),
+    before: Snowflake.optional().describe("Only notifications with lower ids"),
   }),
   reply: z
-    .object({ notifications: z.array(Notification), unread_count: z.int().describe("Of all, not only of this page") })
+    .object({
+      notifications: z.array(Notification),
+      unread_count: z.int().describe("Of all notifications, not only of this page"),
+    })
     .meta({ id: "NotificationListResponse" }),
   fails: [],
 })
@@ -41,7 +44,7 @@ export const listNotifications = defineRoute({
 export const readAllNotifications = defineRoute({
   method: "PUT",
   path: "/users/@me/notifications/read-all",
-  summary: "Mark everything that there is as read",
+  summary: "Mark all notifications as read",
   tag: "Notifications",
   auth: "user",
   reply: Success,
@@ -51,7 +54,7 @@ export const readAllNotifications = defineRoute({
 export const readNotification = defineRoute({
   method: "PUT",
   path: "/users/@me/notifications/:notification_id/read",
-  summary: "Mark one as read",
+  summary: "Mark one notification as read",
   tag: "Notifications",
   auth: "user",
   params: z.object({ notification_id: Snowflake }),
@@ -65,7 +68,7 @@ export const notificationCreate = defineEvent({
   name: "NOTIFICATION_CREATE",
   intent: null,
   delivery: "stored",
-  summary: "The user is notified of something",
+  summary: "The user has a new notification",
   data: Notification,
 })
 
@@ -73,10 +76,13 @@ export const notificationUpdate = defineEvent({
   name: "NOTIFICATION_UPDATE",
   intent: null,
   delivery: "stored",
-  summary: "The user has read one of his notifications (`id`), many (`ids`), or all that there were (`all_read`)",
+  summary: "The user has read one notification (`id`), several (`ids`), or all (`all_read`)",
   data: z.union([
     z.object({ id: Snowflake, read: z.literal(true) }),
-    z.object({ ids: z.array(Snowflake).describe("Many that an acknowledgement has read"), read: z.literal(true) }),
+    z.object({
+      ids: z.array(Snowflake).describe("Several, marked as read by an acknowledgement"),
+      read: z.literal(true),
+    }),
     z.object({ all_read: z.literal(true) }),
   ]),
 })

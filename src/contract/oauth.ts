@@ -11,12 +11,12 @@ const RedirectUri = z.string().min(1).max(2048)
 
 export const OAuthDeparture = z
   .object({
-    url: z.string().describe("Where the person signs in"),
-    state: z.string().describe("Comes back with the code; a client goes on only if it is the same"),
+    url: z.string().describe("The URL of the provider's sign-in page"),
+    state: z.string().describe("The provider returns it with the code. The client must check that it is the same"),
     code_verifier: z
       .string()
       .nullable()
-      .describe("Stays with the client until the callback; null where the provider knows no PKCE"),
+      .describe("The client keeps it until the callback. Null if the provider does not support PKCE"),
   })
   .meta({ id: "OAuthLoginResponse" })
 export type OAuthDeparture = z.infer<typeof OAuthDeparture>
@@ -24,11 +24,11 @@ export type OAuthDeparture = z.infer<typeof OAuthDeparture>
 export const beginOAuth = defineRoute({
   method: "GET",
   path: "/auth/oauth/:provider/login",
-  summary: "Begin to sign in through a provider; the sign-in has to be completed within ten minutes",
+  summary: "Start a sign-in with a provider. It must be completed within ten minutes",
   tag: "Authentication",
   auth: "public",
   params: byProvider,
-  query: z.object({ redirect_uri: RedirectUri.describe("One of those that the operator allows, to the letter") }),
+  query: z.object({ redirect_uri: RedirectUri.describe("Exactly one of the redirect URIs in the configuration") }),
   reply: OAuthDeparture,
   fails: [
     "oauth_provider_unsupported",
@@ -43,11 +43,11 @@ export const OAuthCallback = z
   .object({
     code: z.string().min(1).max(4096),
     state: z.string().min(1).max(512),
-    redirect_uri: RedirectUri.describe("The same as at the beginning"),
+    redirect_uri: RedirectUri.describe("The same as in the first step"),
     code_verifier: omittable(z.string().max(512)),
-    iss: omittable(z.string().max(2048)).describe("As it came with the code, if it did"),
+    iss: omittable(z.string().max(2048)).describe("As the provider returned it with the code, if it did"),
     age: omittable(z.int().positive().max(200)).describe(
-      "This and the next two: as at registration, for a new account",
+      "For a new account, as in registration. The same for the next two fields",
     ),
     age_verified: omittable(z.boolean()),
     dob: omittable(z.string().max(32)),
@@ -57,7 +57,7 @@ export const OAuthCallback = z
 export const completeOAuth = defineRoute({
   method: "POST",
   path: "/auth/oauth/:provider/callback",
-  summary: "Sign in with what a provider sent back; whoever is new here gets an account",
+  summary: "Complete a sign-in with the provider's response. A new user gets an account",
   tag: "Authentication",
   auth: "public",
   params: byProvider,

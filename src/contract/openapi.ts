@@ -76,7 +76,7 @@ const BlockedMessageDetail = z
   .object({
     code: z.literal("MESSAGE_BLOCKED"),
     message: z.string(),
-    violations: z.array(z.enum(automodRuleTypes)).describe("The types of the rules that it breaks"),
+    violations: z.array(z.enum(automodRuleTypes)).describe("The types of the rules that the message breaks"),
   })
   .meta({ id: "BlockedMessageDetail" })
 
@@ -84,7 +84,9 @@ const BlockedMessageResponse = z.object({ error: BlockedMessageDetail }).meta({ 
 
 const ValidationError = z
   .object({
-    loc: z.array(z.union([z.string(), z.int()])).describe("Where: `body`, `query` or `path`, then keys and positions"),
+    loc: z
+      .array(z.union([z.string(), z.int()]))
+      .describe("The location: `body`, `query` or `path`, then keys and indexes"),
     msg: z.string(),
     type: z.string(),
   })
@@ -98,8 +100,8 @@ const RateLimitResponse = z
   .object({
     message: z.string(),
     retry_after: z.number().describe("Seconds"),
-    global: z.boolean().describe("The bucket of all the caller's requests refused"),
-    scope: z.string().describe("Which bucket refused: global, user, ip, route, resource or webhook"),
+    global: z.boolean().describe("Whether the bucket for all requests of the caller is empty"),
+    scope: z.string().describe("The bucket that is empty: global, user, ip, route, resource or webhook"),
     error: ErrorDetail,
   })
   .meta({ id: "RateLimitResponse" })
@@ -115,34 +117,37 @@ const errorSchemas = [
 const names = (schema: z.ZodType): Ref => ({ $ref: `#/components/schemas/${schema.meta()?.id}` })
 
 const rateLimitHeaders = {
-  "X-RateLimit-Limit": { description: "Capacity of the bucket: requests and burst", schema: { type: "integer" } },
-  "X-RateLimit-Remaining": { description: "Requests left in it", schema: { type: "integer" } },
+  "X-RateLimit-Limit": { description: "Capacity of the bucket: requests plus burst", schema: { type: "integer" } },
+  "X-RateLimit-Remaining": { description: "Remaining requests", schema: { type: "integer" } },
   "X-RateLimit-Reset": {
-    description: "Unix time in seconds, with milliseconds, at which there is room again",
+    description: "When the bucket accepts a request again, as Unix time in seconds with milliseconds",
     schema: { type: "number" },
   },
-  "X-RateLimit-Reset-After": { description: "Seconds until then, with milliseconds", schema: { type: "number" } },
-  "X-RateLimit-Bucket": { description: "Names the bucket", schema: { type: "string" } },
+  "X-RateLimit-Reset-After": {
+    description: "Seconds until the bucket accepts a request again, with milliseconds",
+    schema: { type: "number" },
+  },
+  "X-RateLimit-Bucket": { description: "The name of the bucket", schema: { type: "string" } },
   "X-RateLimit-Scope": {
-    description: "What the bucket counts by",
+    description: "What the bucket counts requests by",
     schema: { type: "string", enum: ["global", "user", "ip", "route", "resource", "webhook", "bypass"] },
   },
 }
 const headers = {
   ...rateLimitHeaders,
   "X-RateLimit-Global": {
-    description: "`true` when the bucket of all the caller's requests refused",
+    description: "`true` if the bucket for all requests of the caller is empty",
     schema: { type: "string", const: "true" },
   },
-  "Retry-After": { description: "Whole seconds to wait", schema: { type: "integer" } },
+  "Retry-After": { description: "Seconds to wait, as an integer", schema: { type: "integer" } },
   "Content-Range": { description: "`bytes <first>-<last>/<size of all>`", schema: { type: "string" } },
-  ETag: { description: "Names the version of the content", schema: { type: "string" } },
-  "Accept-Ranges": { description: "It may be read in parts", schema: { type: "string", const: "bytes" } },
+  ETag: { description: "Identifies the version of the content", schema: { type: "string" } },
+  "Accept-Ranges": { description: "Range requests are supported", schema: { type: "string", const: "bytes" } },
   "Content-Disposition": {
-    description: "Whether it is shown (`inline`) or saved (`attachment`), and what it is called",
+    description: "Whether to show it (`inline`) or to save it (`attachment`), and the file name",
     schema: { type: "string" },
   },
-  "Cache-Control": { description: "For how long its reader may keep it", schema: { type: "string" } },
+  "Cache-Control": { description: "How long the response may be cached", schema: { type: "string" } },
 }
 const headerRefs = (headerNames: string[]) =>
   Object.fromEntries(headerNames.map(name => [name, { $ref: `#/components/headers/${name}` }]))
@@ -291,7 +296,7 @@ const partial = (types: readonly string[]): [string, Response][] => [
   [
     "206",
     {
-      description: "The part that `Range` asks for",
+      description: "The requested range",
       headers: { ...countedHeaders, ...headerRefs(["Content-Range", ...contentHeaders]) },
       content: Object.fromEntries(types.map(type => [type, {}])),
     },
@@ -299,7 +304,7 @@ const partial = (types: readonly string[]): [string, Response][] => [
   [
     "304",
     {
-      description: "`If-None-Match` names the version that is there",
+      description: "The version in `If-None-Match` is current",
       headers: { ...countedHeaders, ...headerRefs(contentHeaders) },
     },
   ],
@@ -337,7 +342,7 @@ const auditReason: Parameter = {
   name: "X-Audit-Log-Reason",
   in: "header",
   required: false,
-  description: `Why, for the server's audit log: percent-encoded UTF-8 of at most ${limits.banReason} characters`,
+  description: `The reason, for the server's audit log: percent-encoded UTF-8 of at most ${limits.banReason} characters`,
   schema: { type: "string" },
 }
 const idempotencyKey: Parameter = {
@@ -345,7 +350,7 @@ const idempotencyKey: Parameter = {
   in: "header",
   required: false,
   description:
-    "A repeat with the same key is answered with the first message, for ever; a nonce in the body counts instead",
+    "A request that repeats the key returns the first message, at any time. If the body has a nonce, the nonce is used instead",
   schema: { type: "string", minLength: 1, maxLength: limits.nonceCharacters, pattern: "^[\\x20-\\x7e]+$" },
 }
 const partHeaders: Parameter[] = (
@@ -440,21 +445,21 @@ function operation(components: Components, operationId: string, route: Route, li
 
 const descriptionWith = ({
   common,
-}: RateLimits) => `JSON over HTTP. Ids are 64-bit integers in decimal strings, times are Unix seconds, unknown keys are ignored, \`null\` for an optional key means "not sent".
+}: RateLimits) => `JSON over HTTP. Ids are 64-bit integers as decimal strings. Times are Unix seconds. Unknown keys are ignored. \`null\` for an optional key means "not given".
 
-Requests are made by a person, \`Authorization: Bearer <token>\`, or by a bot, \`Authorization: Bot <token>\`.
+Users send \`Authorization: Bearer <token>\`, bots send \`Authorization: Bot <token>\`.
 
-A server may ask for an API access token beside that, in the header \`X-API-Access-Token\`: \`GET /api/v1/capabilities\` says whether it does, and routes that answer without one do not declare its refusals.
+A server may also require an API access token in the header \`X-API-Access-Token\`; \`GET /api/v1/capabilities\` tells whether it does. Routes that do not require it do not list its errors.
 
-Every refusal has the body \`{"error": {"code": <HTTP status>, "message": <text>}}\`; some carry more.
+Every error response has the body \`{"error": {"code": <HTTP status>, "message": <text>}}\`. Some have more fields.
 
-Every counted request meets these limits beside those of its route; the answer's \`X-RateLimit-*\` headers tell about the last of them, its own if it has one, or about the one that refused.
+These limits apply to every counted request, in addition to the limit of its route. The \`X-RateLimit-*\` headers describe the limit that refused the request, else the limit of the route, else the last of these.
 
 ${Object.entries(common)
   .map(([name, limit]) => `- ${name}: ${limitSentence(limit).toLowerCase()}`)
   .join("\n")}
 
-Events come over the WebSocket gateway, which has [a description of its own](/docs/gateway).`
+The server sends events over the WebSocket gateway, which has [its own description](/docs/gateway).`
 
 /** Every place at which the route is served, with the operation id it has there. */
 const places = (name: string, { path, mount }: Route) => [
@@ -512,7 +517,7 @@ export function* openapiInSteps(about: AboutServer): Generator<void, OpenApiDocu
       responses: sharedResponses,
       headers,
       securitySchemes: {
-        bearer: { type: "http", scheme: "bearer", description: "The token of a session, from login or register" },
+        bearer: { type: "http", scheme: "bearer", description: "The token of a session, from login or registration" },
         bot: { type: "apiKey", in: "header", name: "Authorization", description: "`Bot <token>`" },
       },
     },

@@ -19,7 +19,7 @@ const Flags = z.array(z.string().max(64)).max(100).describe("Permission names; u
 export const listOverrides = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/permissions",
-  summary: "Everything that a channel allows or denies beside the server's roles",
+  summary: "List the permission overrides of a channel",
   tag: "Channels",
   auth: "user",
   permission: ["roles.manage"],
@@ -31,7 +31,7 @@ export const listOverrides = defineRoute({
 export const getOverride = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/permissions/:target_id",
-  summary: "What a channel allows or denies a role or a member",
+  summary: "Get a channel's permission override for a role or a member",
   tag: "Channels",
   auth: "user",
   permission: ["roles.manage"],
@@ -50,7 +50,7 @@ export const getOverride = defineRoute({
 export const setOverride = defineRoute({
   method: "PUT",
   path: "/channels/:channel_id/permissions/:target_id",
-  summary: "Allow or deny a role or a member something in one channel; where both are named, `allow` wins",
+  summary: "Set a channel's permission override for a role or a member. If a permission is in both lists, `allow` wins",
   tag: "Channels",
   auth: "user",
   isAudited: true,
@@ -73,7 +73,7 @@ export const setOverride = defineRoute({
 export const deleteOverride = defineRoute({
   method: "DELETE",
   path: "/channels/:channel_id/permissions/:target_id",
-  summary: "Let a role or a member have again in a channel what they have in the server",
+  summary: "Remove a channel's permission override for a role or a member",
   tag: "Channels",
   auth: "user",
   isAudited: true,

@@ -9,7 +9,7 @@ const byMessage = z.object({ channel_id: Snowflake, message_id: Snowflake })
 export const listPins = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/pins",
-  summary: "The pinned messages of a channel, the latest pin first",
+  summary: "List the pinned messages of a channel, latest pin first",
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
@@ -31,7 +31,7 @@ const fails = [
 export const pinMessage = defineRoute({
   method: "PUT",
   path: "/channels/:channel_id/pins/:message_id",
-  summary: "Pin a message; in conversations outside servers everybody may who takes part",
+  summary: "Pin a message. In a DM both users may",
   tag: "Messages",
   auth: "user",
   isAudited: true,

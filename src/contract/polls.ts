@@ -27,7 +27,7 @@ export const Poll = z
     allow_multiple_choice: z.boolean(),
     results_visibility: ResultsVisibility,
     options: z.array(PollOption),
-    total_votes: z.int().nonnegative().describe("Of different voters"),
+    total_votes: z.int().nonnegative().describe("Number of different voters"),
     is_ended: z.boolean(),
   })
   .meta({ id: "PollResponse" })
@@ -52,11 +52,13 @@ const given = {
     .array(visible(limits.pollOption))
     .min(limits.pollOptions.min)
     .max(limits.pollOptions.max)
-    .describe("Two of them may read the same"),
-  duration_hours: omittable(z.int().min(1).max(limits.pollHours)).describe("Without it, until somebody closes it"),
+    .describe("Duplicate texts are allowed"),
+  duration_hours: omittable(z.int().min(1).max(limits.pollHours)).describe(
+    "If absent, the poll is open until it is closed",
+  ),
   allow_multiple_choice: omittable(z.boolean()),
   results_visibility: omittable(ResultsVisibility).describe(
-    "Who may see how often each option was chosen: everybody (`always`, unless told), who has voted, also after the end (`after_vote`), or everybody after the end (`after_end`). An event is the same for all who hear it: it has the counts only when everybody may see them",
+    "Who may see the counts: everybody (`always`, the default), those who have voted, also after the end (`after_vote`), or everybody after the end (`after_end`). An event is the same for all recipients, so it has the counts only if everybody may see them",
   ),
 }
 
@@ -70,7 +72,7 @@ const unseen = ["invalid_poll_id", "poll_not_found"] as const
 export const createPoll = defineRoute({
   method: "POST",
   path: "/polls",
-  summary: "Add a poll to an own message that has none",
+  summary: "Add a poll to one's own message that has none",
   tag: "Polls",
   auth: "user",
   body: z.object({ message_id: SnowflakeInput, ...given }).meta({ id: "PollCreateRequest" }),
@@ -89,7 +91,7 @@ export const createPoll = defineRoute({
 export const getPoll = defineRoute({
   method: "GET",
   path: "/polls/:poll_id",
-  summary: "A poll of a message that the caller may read",
+  summary: "Get the poll of a message",
   tag: "Polls",
   auth: "user",
   params: byPoll,
@@ -100,7 +102,7 @@ export const getPoll = defineRoute({
 export const getPollResults = defineRoute({
   method: "GET",
   path: "/polls/:poll_id/results",
-  summary: "What was voted, as far as the caller may see it, and what he has voted for",
+  summary: "Get the results of a poll, as far as the caller may see them, and the caller's own vote",
   tag: "Polls",
   auth: "user",
   params: byPoll,
@@ -111,16 +113,13 @@ export const getPollResults = defineRoute({
 export const votePoll = defineRoute({
   method: "POST",
   path: "/polls/:poll_id/vote",
-  summary: "Vote, instead of what the caller has voted for before. Whoever may read the message may vote",
+  summary: "Vote in a poll. Replaces the caller's previous vote. Requires permission to read the message",
   tag: "Polls",
   auth: "user",
   params: byPoll,
   body: z
     .object({
-      option_ids: z
-        .array(SnowflakeInput)
-        .max(limits.pollOptions.max)
-        .describe("At least one; naming one twice is naming it once"),
+      option_ids: z.array(SnowflakeInput).max(limits.pollOptions.max).describe("At least one. Duplicates are ignored"),
     })
     .meta({ id: "PollVoteRequest" }),
   reply: PollResults,
@@ -130,7 +129,7 @@ export const votePoll = defineRoute({
 export const closePoll = defineRoute({
   method: "POST",
   path: "/polls/:poll_id/close",
-  summary: "End a poll that the caller created: no vote counts after the answer",
+  summary: "Close one's own poll. Votes after the response do not count",
   tag: "Polls",
   auth: "user",
   params: byPoll,
@@ -141,8 +140,7 @@ export const closePoll = defineRoute({
 export const deletePoll = defineRoute({
   method: "DELETE",
   path: "/polls/:poll_id",
-  summary:
-    "Delete a poll that the caller created, with all votes; its message goes with it unless that shows something else",
+  summary: "Delete one's own poll and all votes. Its message is deleted too if it has no other content",
   tag: "Polls",
   auth: "user",
   params: byPoll,

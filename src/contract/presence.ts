@@ -33,14 +33,15 @@ export const PresenceInput = z
   .object({
     status: z.string().describe(`One of ${Status.options.join(", ")}`),
     custom_status: omittable(customStatus).describe(staysOrNone),
-    custom_emoji: omittable(customEmoji).describe(`Cut to ${customEmojiCharacters} characters. ${staysOrNone}`),
+    custom_emoji: omittable(customEmoji).describe(`Truncated to ${customEmojiCharacters} characters. ${staysOrNone}`),
   })
   .meta({ id: "PresenceUpdateRequest" })
 
 export const updatePresence = defineRoute({
   method: "PUT",
   path: "/users/@me/presence",
-  summary: "Choose what others see; `invisible` and `offline` look the same to them. Kept for every later connection",
+  summary:
+    "Set the caller's status. To others `invisible` and `offline` look the same. It is kept for later connections",
   tag: "Presence",
   auth: "user",
   body: PresenceInput,
@@ -52,7 +53,7 @@ export const getPresence = defineRoute({
   method: "GET",
   path: "/users/:user_id/presence",
   summary:
-    "Whether a user is there, as the caller may see it. Offline too where the user is unknown or either has blocked the other",
+    "Get the presence of a user as the caller may see it. Also `offline` if the user is unknown or either has blocked the other",
   tag: "Presence",
   auth: "user",
   params: z.object({ user_id: Snowflake }),
@@ -89,7 +90,7 @@ export const presenceUpdate = defineEvent({
   intent: "GUILD_PRESENCES",
   delivery: "ephemeral",
   summary:
-    "Somebody came, went or chose another status. Friends and members of common servers get it, except of large servers; his own other sessions get what he really chose, but not the one that asked for it by op 3. To two of whom one has blocked the other both look offline. After RESUMED what a client knows of presences may be old: it asks again",
+    "The presence of a user changed. Sent to friends and to members of common servers, except of large servers. The user's own other sessions receive the real status, except the session that set it with op 3. If one of two users has blocked the other, each looks offline to the other. After RESUMED the presences that a client knows may be outdated: request them again",
   data: z.object({
     user_id: Snowflake,
     status: Status,

@@ -12,7 +12,7 @@ const byEmoji = byMessage.extend({
   emoji: z
     .string()
     .describe(
-      "An emoji, a name such as `thumbsup` or `:thumbsup:`, or one of a server as `<:name:id>`, `<a:name:id>` or its id, percent-encoded once",
+      "A Unicode emoji, a name such as `thumbsup` or `:thumbsup:`, or a server emoji as `<:name:id>`, `<a:name:id>` or its id. Percent-encoded once",
     ),
 })
 
@@ -21,7 +21,7 @@ const notFound = ["invalid_channel_id", "invalid_message_id", "channel_not_found
 export const addReaction = defineRoute({
   method: "PUT",
   path: "/channels/:channel_id/messages/:message_id/reactions/:emoji",
-  summary: "React to a message; a repeat changes nothing",
+  summary: "React to a message. Repeating it has no effect",
   tag: "Reactions",
   auth: "user",
   permission: ["messages.add_reactions"],
@@ -42,7 +42,7 @@ export const addReaction = defineRoute({
 export const removeReaction = defineRoute({
   method: "DELETE",
   path: "/channels/:channel_id/messages/:message_id/reactions/:emoji",
-  summary: "Take an own reaction back; without one nothing happens",
+  summary: "Remove one's own reaction. No effect if there is none",
   tag: "Reactions",
   auth: "user",
   permission: ["channels.view"],
@@ -55,7 +55,7 @@ export const removeReaction = defineRoute({
 export const listReactions = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages/:message_id/reactions",
-  summary: "How often each emoji was used, in the order of first use",
+  summary: "List the reactions of a message with counts, in the order of first use",
   tag: "Reactions",
   auth: "user",
   permission: ["messages.read"],
@@ -67,7 +67,7 @@ export const listReactions = defineRoute({
 export const listReactors = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages/:message_id/reactions/:emoji",
-  summary: "Who used an emoji, in the order of user ids",
+  summary: "List the users who reacted with an emoji, by user id",
   tag: "Reactions",
   auth: "user",
   permission: ["messages.read"],
@@ -75,7 +75,7 @@ export const listReactors = defineRoute({
   takesRest: true,
   query: z.object({
     limit: queryInt(1, limits.pageSize).optional(),
-    after: Snowflake.optional().describe("Only users whose ids are above this one"),
+    after: Snowflake.optional().describe("Only users with a higher id"),
   }),
   reply: z.array(Reactor),
   fails: [...notFound, "permission_denied", "message_not_found", "invalid_emoji"],
@@ -93,10 +93,10 @@ const ReactionChange = z.object({
   server_id: Snowflake.nullable(),
   guild_id: Snowflake.nullable(),
   emoji: z.string().describe("As the user wrote it"),
-  url: z.string().nullable().describe("Of a custom emoji"),
+  url: z.string().nullable().describe("Only for custom emoji"),
   is_custom: z.boolean(),
   custom_emoji_id: Snowflake.nullable(),
-  count: z.int().nonnegative().describe("How often the emoji is used from now on"),
+  count: z.int().nonnegative().describe("The new number of reactions with this emoji"),
 })
 export type ReactionChange = z.infer<typeof ReactionChange>
 
@@ -104,13 +104,13 @@ export const messageReactionAdd = defineEvent({
   name: "MESSAGE_REACTION_ADD",
   intent,
   delivery: "stored",
-  summary: "Somebody reacted to a message",
+  summary: "A user reacted to a message",
   data: ReactionChange,
 })
 export const messageReactionRemove = defineEvent({
   name: "MESSAGE_REACTION_REMOVE",
   intent,
   delivery: "stored",
-  summary: "Somebody took a reaction back",
+  summary: "A user removed a reaction",
   data: ReactionChange,
 })

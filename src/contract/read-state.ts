@@ -8,7 +8,7 @@ const byChannel = z.object({ channel_id: Snowflake })
 export const ackMessages = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/messages/ack",
-  summary: "Say that everything up to a message is read. The position never goes back",
+  summary: "Mark everything up to a message as read. The position never goes back",
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
@@ -17,17 +17,17 @@ export const ackMessages = defineRoute({
     message_id: z
       .string()
       .optional()
-      .describe("Absent, in the body as well: the newest message")
+      .describe("If absent, in the body as well: the newest message")
       .meta({ example: "41771983423143937" }),
   }),
   body: z
-    .object({ message_id: z.string().nullish().describe("The same, for who does not give it in the query") })
+    .object({ message_id: z.string().nullish().describe("The same as the query parameter, used if that is absent") })
     .meta({ id: "MessageAckRequest" }),
   bodyOptional: true,
   reply: z
     .object({
       success: z.literal(true),
-      messages_marked: z.int().nonnegative().describe("Messages of others that were unread until now"),
+      messages_marked: z.int().nonnegative().describe("Number of messages of others that became read"),
     })
     .meta({ id: "MessageAckResponse" }),
   fails: [
@@ -43,7 +43,8 @@ export const ackMessages = defineRoute({
 export const getUnread = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages/unread",
-  summary: "How much of a channel the caller has not read: messages of others after his position and after he joined",
+  summary:
+    "Get the number of unread messages in a channel: messages of others after the caller's position and after they joined",
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
@@ -52,7 +53,7 @@ export const getUnread = defineRoute({
     .object({
       channel_id: Snowflake,
       unread_count: z.int().nonnegative(),
-      mention_count: z.int().nonnegative().describe("Messages among them that notified the caller of a mention"),
+      mention_count: z.int().nonnegative().describe("Number of these messages that notified the caller of a mention"),
     })
     .meta({ id: "UnreadResponse" }),
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
@@ -61,7 +62,7 @@ export const getUnread = defineRoute({
 export const ackChannels = defineRoute({
   method: "POST",
   path: "/channels/ack/bulk",
-  summary: "Say of several channels up to where they are read; entries that cannot be used are left out",
+  summary: "Mark several channels as read up to a message each. Invalid entries are ignored",
   tag: "Messages",
   auth: "user",
   body: z
@@ -83,13 +84,14 @@ const Counts = z.record(Snowflake, z.int().positive())
 export const listUnread = defineRoute({
   method: "GET",
   path: "/users/@me/unread",
-  summary: "What the caller has not read, by channel: channels of his servers that he may read, and his DMs",
+  summary:
+    "Get unread counts by channel, for all channels in the caller's servers that they may read, and for their DMs",
   tag: "Users",
   auth: "user",
   reply: z
     .object({
-      unread_counts: Counts.describe("Only channels with a count"),
-      mention_counts: Counts.describe("Only channels with a count"),
+      unread_counts: Counts.describe("Only channels with unread messages"),
+      mention_counts: Counts.describe("Only channels with unread messages"),
     })
     .meta({ id: "UnreadCountsResponse" }),
   fails: [],
@@ -102,6 +104,6 @@ export const messageAck = defineEvent({
   intent: null,
   delivery: "stored",
   summary:
-    "Somebody has read a channel up to a message: the user himself elsewhere, or, in DMs and in servers of at most 100 members, another who shows it",
+    "A user has read a channel up to a message. Sent to the user's own sessions and, in DMs and in servers of at most 100 members, to others if the user shares read receipts",
   data: z.object({ channel_id: Snowflake, user_id: Snowflake, message_id: Snowflake.nullable() }),
 })

@@ -8,7 +8,11 @@ export type RelationshipStatus = z.infer<typeof RelationshipStatus>
 
 /** What another is to the caller. */
 export const Relationship = z
-  .object({ user_id: Snowflake, status: RelationshipStatus, created_at: Seconds.describe("When it became so") })
+  .object({
+    user_id: Snowflake,
+    status: RelationshipStatus,
+    created_at: Seconds.describe("When the relationship started"),
+  })
   .meta({ id: "RelationshipResponse" })
 export type Relationship = z.infer<typeof Relationship>
 
@@ -20,9 +24,9 @@ export const ListedRelationship = Relationship.extend({
   username: z.string(),
   avatar_url: z.string().nullable(),
   presence: SeenPresence.nullable().describe(
-    "Of a friend, null where it cannot be known now; of somebody blocked always offline; null while a request is open",
+    "For a friend, null if it is temporarily unknown. For a blocked user always offline. Null while a request is open",
   ),
-  message: z.string().nullable().describe("Of an incoming request, if it came with one"),
+  message: z.string().nullable().describe("Only for an incoming request that has a message"),
 }).meta({ id: "RelationshipListItem" })
 export type ListedRelationship = z.infer<typeof ListedRelationship>
 
@@ -34,13 +38,13 @@ const UserIdInput = z
     value => (typeof value === "number" ? (Number.isSafeInteger(value) ? String(value) : "") : value),
     z.string(),
   )
-  .meta({ description: "Id of a user", example: "41771983423143937" })
+  .meta({ description: "The id of a user", example: "41771983423143937" })
 
 export const listRelationships = defineRoute({
   method: "GET",
   path: "/relationships/@me",
   summary:
-    "Friends, incoming requests, outgoing requests and whom the caller has blocked, in this order, the oldest first",
+    "List relationships: friends, incoming requests, outgoing requests, blocked users, in this order, each oldest first",
   tag: "Relationships",
   auth: "user",
   reply: z.array(ListedRelationship),
@@ -50,7 +54,7 @@ export const listRelationships = defineRoute({
 export const requestFriend = defineRoute({
   method: "POST",
   path: "/relationships",
-  summary: "Send a friend request; if the other has sent one already, both are friends at once",
+  summary: "Send a friend request. If the other user has already sent one, both become friends at once",
   tag: "Relationships",
   auth: "user",
   body: z
@@ -81,7 +85,7 @@ export const acceptFriend = defineRoute({
 export const deleteRelationship = defineRoute({
   method: "DELETE",
   path: "/relationships/:user_id",
-  summary: "End a friendship, decline or cancel a request, or lift the caller's own block",
+  summary: "Remove a friend, decline or cancel a request, or remove one's own block",
   tag: "Relationships",
   auth: "user",
   params: byUser,
@@ -92,7 +96,7 @@ export const deleteRelationship = defineRoute({
 export const blockUser = defineRoute({
   method: "POST",
   path: "/relationships/block",
-  summary: "Block a user; a friendship or an open request with him ends",
+  summary: "Block a user. A friendship or an open request with them ends",
   tag: "Relationships",
   auth: "user",
   body: z.object({ user_id: UserIdInput }).meta({ id: "BlockRequest" }),
@@ -105,8 +109,8 @@ export const routes = { listRelationships, requestFriend, acceptFriend, deleteRe
 export const RelationshipAdded = Relationship.extend({
   username: z.string().nullable(),
   avatar_url: z.string().nullable(),
-  presence: SeenPresence.nullable().optional().describe("Of a friend; null where it cannot be known now"),
-  message: z.string().nullable().optional().describe("Of an incoming request"),
+  presence: SeenPresence.nullable().optional().describe("Only for a friend. Null if it is temporarily unknown"),
+  message: z.string().nullable().optional().describe("Only for an incoming request"),
 })
 export type RelationshipAdded = z.infer<typeof RelationshipAdded>
 
@@ -115,7 +119,7 @@ export const relationshipAdd = defineEvent({
   intent: null,
   delivery: "stored",
   summary:
-    "What another is to the user has changed: a request, a friend, or a block of the user's own. It replaces what was before",
+    "The relationship with a user changed: a request, a friend, or the user's own block. It replaces the previous relationship",
   data: RelationshipAdded,
 })
 
@@ -123,6 +127,6 @@ export const relationshipRemove = defineEvent({
   name: "RELATIONSHIP_REMOVE",
   intent: null,
   delivery: "stored",
-  summary: "Another is nothing to the user any more",
+  summary: "The relationship with a user ended",
   data: byUser,
 })

@@ -10,11 +10,11 @@ export const Role = z
     server_id: Snowflake,
     name: z.string(),
     color: z.string().describe("`#RRGGBB`"),
-    position: z.int().nonnegative().describe("The higher, the more authority; 0: `@everyone`"),
-    permissions: z.record(z.string(), z.boolean()).describe("Every permission; false: not granted by this role"),
+    position: z.int().nonnegative().describe("A higher role has more authority. 0: `@everyone`"),
+    permissions: z.record(z.string(), z.boolean()).describe("All permissions. False: this role does not grant it"),
     hoist: z.boolean(),
     mentionable: z.boolean(),
-    is_default: z.boolean().describe("Whether it is `@everyone`"),
+    is_default: z.boolean().describe("Whether this is `@everyone`"),
   })
   .meta({ id: "RoleResponse" })
 export type Role = z.infer<typeof Role>
@@ -26,7 +26,7 @@ const roleFields = {
     .regex(/^#[0-9A-Fa-f]{6}$/, "must be #RRGGBB")
     .nullish(),
   permissions: omittable(z.record(z.string().max(64), z.boolean())).describe(
-    "Replaces what the role grants; unknown names are ignored",
+    "Replaces the granted permissions. Unknown names are ignored",
   ),
   hoist: omittable(z.boolean()),
   mentionable: omittable(z.boolean()),
@@ -45,7 +45,7 @@ const byMemberAndRole = z.object({ server_id: Snowflake, member_id: Snowflake, r
 export const listRoles = defineRoute({
   method: "GET",
   path: "/servers/:server_id/roles",
-  summary: "The roles of a server, the highest first",
+  summary: "List the roles of a server, highest first",
   tag: "Servers",
   auth: "user",
   permission: "member",
@@ -57,7 +57,8 @@ export const listRoles = defineRoute({
 export const createRole = defineRoute({
   method: "POST",
   path: "/servers/:server_id/roles",
-  summary: "Create a role: the owner's goes on top, anybody else's below his own highest",
+  summary:
+    "Create a role. The owner's new role is the highest; that of any other member is below their own highest role",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -71,7 +72,7 @@ export const createRole = defineRoute({
 export const editRole = defineRoute({
   method: "PATCH",
   path: "/servers/:server_id/roles/:role_id",
-  summary: "Change a role; what it grants takes effect at once",
+  summary: "Change a role. Changed permissions take effect at once",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -94,7 +95,7 @@ export const editRole = defineRoute({
 export const deleteRole = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id/roles/:role_id",
-  summary: "Delete a role; whoever had it loses it",
+  summary: "Delete a role. Its members lose it",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -116,7 +117,7 @@ export const deleteRole = defineRoute({
 export const giveRole = defineRoute({
   method: "PUT",
   path: "/servers/:server_id/members/:member_id/roles/:role_id",
-  summary: "Give a role to a member",
+  summary: "Assign a role to a member",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -137,7 +138,7 @@ export const giveRole = defineRoute({
 export const takeRole = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id/members/:member_id/roles/:role_id",
-  summary: "Take a role from a member",
+  summary: "Remove a role from a member",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -164,7 +165,7 @@ export const guildRoleCreate = defineEvent({
   name: "GUILD_ROLE_CREATE",
   intent: "GUILDS",
   delivery: "stored",
-  summary: "A role was created; every member gets it",
+  summary: "A role was created. Sent to every member",
   data: z.object({ ...ofServer, role: Role }),
 })
 
@@ -172,7 +173,7 @@ export const guildRoleUpdate = defineEvent({
   name: "GUILD_ROLE_UPDATE",
   intent: "GUILDS",
   delivery: "stored",
-  summary: "A role was changed or moved; every member gets it",
+  summary: "A role was changed or moved. Sent to every member",
   data: z.object({ ...ofServer, role: Role }),
 })
 
@@ -180,7 +181,7 @@ export const guildRoleDelete = defineEvent({
   name: "GUILD_ROLE_DELETE",
   intent: "GUILDS",
   delivery: "stored",
-  summary: "A role was deleted; every member gets it",
+  summary: "A role was deleted. Sent to every member",
   data: z.object({ ...ofServer, role_id: Snowflake }),
 })
 
@@ -189,7 +190,7 @@ export const guildMemberUpdate = defineEvent({
   intent: "GUILD_MEMBERS",
   delivery: "stored",
   summary:
-    "A member got or lost a role, has another nickname, or is timed out or no longer; every member gets it. What his account says of him is in it where it is at hand: USER_UPDATE tells of changes",
+    "A member's roles, nickname or time-out changed. Sent to every member. The fields of the account are included if they are available; USER_UPDATE tells of changes to them",
   data: Member.partial({ username: true, avatar_url: true, badges: true, bot: true }).extend({
     ...ofServer,
     user: z.object({ id: Snowflake, username: z.string().optional(), avatar_url: z.string().nullish() }),

@@ -5,14 +5,17 @@ import { Message } from "./messages.ts"
 import { defineRoute } from "./registry.ts"
 
 const limit = queryInt(1, limits.pageSize).optional().describe(`Default ${limits.searchPage}`)
-const cursor = z.string().optional().describe("The `next_cursor` of the page before, with everything else unchanged")
-const next_cursor = z.string().nullable().describe("Null: the last page")
+const cursor = z
+  .string()
+  .optional()
+  .describe("The `next_cursor` of the previous page. All other parameters must be the same")
+const next_cursor = z.string().nullable().describe("Null on the last page")
 const id = z.string().optional()
 
 export const searchChannel = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages/search",
-  summary: "Messages of a channel whose text holds another, whatever the case of its letters; newest first",
+  summary: "Search the messages of a channel for a part of the text, case ignored, newest first",
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
@@ -25,14 +28,14 @@ export const searchChannel = defineRoute({
 export const searchMessages = defineRoute({
   method: "GET",
   path: "/search/messages",
-  summary: "Messages in all that the caller may read, newest first; `query` takes words, phrases and operators",
+  summary: "Search all messages that the caller may read, newest first. `query` takes words, phrases and operators",
   tag: "Search",
   auth: "user",
   query: z.object({
     query: text(1, limits.searchQuery).describe(
-      'Words, all of which are wanted; "a phrase"; -without; from:, in:, mentions:, has:, before:, after:, pinned:',
+      'Words, all of which must match; "a phrase"; -without; from:, in:, mentions:, has:, before:, after:, pinned:',
     ),
-    conversation_id: id.describe("A DM or notes channel"),
+    conversation_id: id.describe("A DM or the notes channel"),
     server_id: id,
     channel_id: id,
     author_id: id,
@@ -59,7 +62,7 @@ export const FoundUser = z
     display_name: z.null(),
     avatar_url: z.string().nullable(),
     badges: z.array(z.string()),
-    score: z.number().describe("How much of the name was given, to 1: all of it"),
+    score: z.number().describe("The share of the name that matches. 1: the whole name"),
   })
   .meta({ id: "UserSearchResult" })
 export type FoundUser = z.infer<typeof FoundUser>
@@ -67,12 +70,12 @@ export type FoundUser = z.infer<typeof FoundUser>
 export const searchUsers = defineRoute({
   method: "GET",
   path: "/search/users",
-  summary: `Users by the beginning of their names, ${limits.usersFound} at most; those who blocked the caller and whom he did are left out`,
+  summary: `Search users by the start of their names, ${limits.usersFound} at most. Users whom the caller has blocked, or who have blocked the caller, are left out`,
   tag: "Search",
   auth: "user",
   query: z.object({
     query: text(limits.userQuery, limits.searchQuery),
-    server_id: id.describe("Only its members"),
+    server_id: id.describe("Only members of this server"),
     limit,
     cursor,
   }),
@@ -88,7 +91,9 @@ export const FoundServer = z
     icon_url: z.string().nullable(),
     member_count: z.int(),
     category: z.string().nullable(),
-    score: z.number().describe("1: the name itself; then its beginning, a part of it, a part of the description"),
+    score: z
+      .number()
+      .describe("1: the whole name. Then the start of the name, a part of it, a part of the description"),
   })
   .meta({ id: "ServerSearchResult" })
 export type FoundServer = z.infer<typeof FoundServer>
@@ -96,7 +101,7 @@ export type FoundServer = z.infer<typeof FoundServer>
 export const searchServers = defineRoute({
   method: "GET",
   path: "/search/servers",
-  summary: "Public servers by name and description, the best and then the largest first",
+  summary: "Search public servers by name and description, best match first, then largest first",
   tag: "Search",
   auth: "user",
   query: z.object({

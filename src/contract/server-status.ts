@@ -30,6 +30,6 @@ export const securityLogout = defineEvent({
   intent: null,
   delivery: "stored",
   summary:
-    "An operator has ended all sessions of the user, or locked the account, or it is deleted: the token is worth nothing, or nothing for now, and the connection closes right after",
+    "An operator has ended all sessions of the user or locked the account, or the account is deleted. The token is invalid, or invalid for now, and the connection closes right after",
   data: z.object({ user_id: Snowflake, message: z.string() }),
 })

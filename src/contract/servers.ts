@@ -28,7 +28,7 @@ const byServer = z.object({ server_id: Snowflake })
 export const listServers = defineRoute({
   method: "GET",
   path: "/servers",
-  summary: "The caller's servers, by name",
+  summary: "List the caller's servers, by name",
   tag: "Servers",
   auth: "user",
   reply: z.array(Server),
@@ -38,7 +38,7 @@ export const listServers = defineRoute({
 export const createServer = defineRoute({
   method: "POST",
   path: "/servers",
-  summary: "Create a server with the role @everyone and a text channel; the caller owns it",
+  summary: "Create a server with the role @everyone and a text channel. The caller becomes its owner",
   tag: "Servers",
   auth: "user",
   body: z
@@ -54,7 +54,7 @@ export const createServer = defineRoute({
 export const getServer = defineRoute({
   method: "GET",
   path: "/servers/:server_id",
-  summary: "One server, for its members",
+  summary: "Get a server. Members only",
   tag: "Servers",
   auth: "user",
   permission: "member",
@@ -66,14 +66,14 @@ export const getServer = defineRoute({
 export const ServerPatch = z
   .object({
     name: omittable(text(limits.serverName.min, limits.serverName.max)),
-    description: omittable(text(0, limits.serverDescription)).describe("Empty: none"),
+    description: omittable(text(0, limits.serverDescription)).describe("Empty string: none"),
     default_channel_id: omittable(SnowflakeInput).describe(
-      'A channel of this server that holds messages and that the caller may view; `"0"`: none',
+      'A text channel of this server that the caller may view. `"0"`: none',
     ),
-    public: omittable(z.boolean()).describe("Whoever wants to may join, without an invite"),
-    category: omittable(text(0, limits.serverCategory)).describe("What it is about; empty: nothing said"),
+    public: omittable(z.boolean()).describe("Whether everybody may join without an invite"),
+    category: omittable(text(0, limits.serverCategory)).describe("A description of the topic. Empty string: none"),
     default_message_notifications: omittable(z.union([z.literal(0), z.literal(1)])).describe(
-      "Of what members are notified who chose nothing else. 0: of every message, 1: of mentions",
+      "The default notification level of members. 0: all messages, 1: mentions",
     ),
   })
   .meta({ id: "ServerUpdateRequest" })
@@ -82,7 +82,7 @@ export type ServerPatch = z.infer<typeof ServerPatch>
 export const editServer = defineRoute({
   method: "PATCH",
   path: "/servers/:server_id",
-  summary: "Change what a server is called and how it is presented; what is left out stays",
+  summary: "Change a server's settings. Omitted fields stay unchanged",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -96,24 +96,24 @@ export const editServer = defineRoute({
 export const getServerPermissions = defineRoute({
   method: "GET",
   path: "/servers/:server_id/permissions",
-  summary: "What the caller may do in a server now, or in one of its channels",
+  summary: "Get the caller's permissions in a server or in one of its channels",
   tag: "Servers",
   auth: "user",
   permission: "member",
   params: byServer,
   query: z.object({
-    channel_id: omittable(Snowflake).describe("A channel of this server: with what it allows and denies by itself"),
+    channel_id: omittable(Snowflake).describe("A channel of this server: with its permission overrides"),
   }),
   reply: z
     .object(Object.fromEntries([...permissionNames, ...aliasNames].map(name => [name, z.boolean()])))
-    .meta({ id: "ServerPermissions", description: "Every permission by its name, and by its other names" }),
+    .meta({ id: "ServerPermissions", description: "Every permission by name and by alias" }),
   fails: ["invalid_server_id", "server_not_found", "channel_not_found", "access_denied"],
 })
 
 export const transferServer = defineRoute({
   method: "PUT",
   path: "/servers/:server_id/owner",
-  summary: "Hand a server over to another of its members, who is a person",
+  summary: "Transfer a server to another member, who must not be a bot",
   tag: "Servers",
   auth: "person",
   isAudited: true,
@@ -121,7 +121,7 @@ export const transferServer = defineRoute({
   params: byServer,
   body: z
     .object({
-      user_id: SnowflakeInput.describe("Who owns it from now on"),
+      user_id: SnowflakeInput.describe("The new owner"),
       ...identityProof,
     })
     .meta({ id: "ServerOwnerRequest" }),
@@ -160,7 +160,7 @@ export const joinServer = defineRoute({
 export const deleteServer = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id",
-  summary: "Delete a server with everything in it",
+  summary: "Delete a server and everything in it",
   tag: "Servers",
   auth: "user",
   permission: "owner",
@@ -234,7 +234,7 @@ export const guildCreate = defineEvent({
   name: "GUILD_CREATE",
   intent: "GUILDS",
   delivery: "stored",
-  summary: "The user came into a server, by creating or joining it",
+  summary: "The user created or joined a server",
   data: Guild,
 })
 
@@ -245,7 +245,7 @@ export const guildUpdate = defineEvent({
   name: "GUILD_UPDATE",
   intent: "GUILDS",
   delivery: "stored",
-  summary: "A server changed: its settings, its icon, or who owns it. `member_count` is that of the moment",
+  summary: "A server's settings, icon or owner changed. `member_count` is the current number",
   data: ServerUpdate,
 })
 
@@ -253,7 +253,7 @@ export const guildDelete = defineEvent({
   name: "GUILD_DELETE",
   intent: "GUILDS",
   delivery: "stored",
-  summary: "A server is gone for this user: deleted, left, or he was removed",
+  summary: "The server was deleted, or the user left it or was removed",
   data: z.object({ id: Snowflake, server_id: Snowflake, guild_id: Snowflake }),
 })
 
@@ -261,7 +261,7 @@ export const guildMemberAdd = defineEvent({
   name: "GUILD_MEMBER_ADD",
   intent: "GUILD_MEMBERS",
   delivery: "stored",
-  summary: "Somebody joined; everybody but the new member gets it",
+  summary: "A user joined. Sent to all members except the new one",
   data: Member.extend({
     guild_id: Snowflake,
     server_id: Snowflake,
@@ -273,6 +273,6 @@ export const guildMemberRemove = defineEvent({
   name: "GUILD_MEMBER_REMOVE",
   intent: "GUILD_MEMBERS",
   delivery: "stored",
-  summary: "Somebody left or was removed; the remaining members get it",
+  summary: "A user left or was removed. Sent to the remaining members",
   data: z.object({ guild_id: Snowflake, server_id: Snowflake, user: z.object({ id: Snowflake }) }),
 })

@@ -12,7 +12,7 @@ const byKey = z.object({
   key: z
     .string()
     .describe(
-      `At most ${limits.settingKeyCharacters} characters. \`__internal…\` and \`bulk\` are reserved. What is kept as \`_focused_channel\` is in no list and gone after an hour`,
+      `At most ${limits.settingKeyCharacters} characters. \`__internal…\` and \`bulk\` are reserved. \`_focused_channel\` is in no list and is deleted after an hour`,
     ),
 })
 
@@ -21,14 +21,14 @@ const Entries = z.unknown().meta({
   id: "SettingsBulkRequest",
   type: "object",
   additionalProperties: true,
-  description: "Values by key; what is no text is kept as its JSON",
+  description: "Values by key. A value that is not a string is stored as JSON",
   examples: [{ theme: "dark", compact_mode: true }],
 })
 
 export const listSettings = defineRoute({
   method: "GET",
   path: "/users/@me/settings",
-  summary: "Everything that clients have kept for the caller",
+  summary: "List the settings that clients have stored for the caller",
   tag: "Settings",
   auth: "user",
   reply: z
@@ -40,7 +40,7 @@ export const listSettings = defineRoute({
 export const getSetting = defineRoute({
   method: "GET",
   path: "/users/@me/settings/:key",
-  summary: "One setting",
+  summary: "Get a setting",
   tag: "Settings",
   auth: "user",
   params: byKey,
@@ -51,7 +51,7 @@ export const getSetting = defineRoute({
 export const putSetting = defineRoute({
   method: "PUT",
   path: "/users/@me/settings/:key",
-  summary: "Keep a setting",
+  summary: "Store a setting",
   tag: "Settings",
   auth: "user",
   params: byKey,
@@ -65,7 +65,7 @@ export const putSetting = defineRoute({
 export const putSettings = defineRoute({
   method: "PUT",
   path: "/users/@me/settings/bulk",
-  summary: "Keep several settings: all of them, or none where one is refused",
+  summary: "Store several settings: all of them, or none if one is refused",
   tag: "Settings",
   auth: "user",
   body: Entries,
@@ -76,7 +76,7 @@ export const putSettings = defineRoute({
 export const deleteSetting = defineRoute({
   method: "DELETE",
   path: "/users/@me/settings/:key",
-  summary: "Forget a setting",
+  summary: "Delete a setting",
   tag: "Settings",
   auth: "user",
   params: byKey,

@@ -11,10 +11,10 @@ export const Sticker = z
     id: Snowflake,
     pack_id: Snowflake,
     name: z.string(),
-    format: z.enum(stickerFormats).describe("By its content; `json`: Lottie"),
+    format: z.enum(stickerFormats).describe("Taken from the content. `json`: Lottie"),
     tags: z.array(z.string()),
     related_emoji: z.string().nullable(),
-    url: z.string().describe("Where its file is"),
+    url: z.string().describe("URL of the file"),
     width: z.int().nullable(),
     height: z.int().nullable(),
     available: z.boolean(),
@@ -57,7 +57,7 @@ const manages = ["emojis.manage", "server.manage"] as const
 export const listStickers = defineRoute({
   method: "GET",
   path: "/servers/:server_id/stickers",
-  summary: "The sticker packs of a server, the oldest first",
+  summary: "List the sticker packs of a server, oldest first",
   tag: "Stickers",
   auth: "user",
   permission: "member",
@@ -69,7 +69,7 @@ export const listStickers = defineRoute({
 export const createSticker = defineRoute({
   method: "POST",
   path: "/servers/:server_id/stickers",
-  summary: "Add a sticker: a PNG, APNG or Lottie file of at most 512 KB; a new pack begins when all are full",
+  summary: "Add a sticker: a PNG, APNG or Lottie file of at most 512 KB. If all packs are full, a new one is created",
   tag: "Stickers",
   auth: "user",
   isAudited: true,
@@ -79,7 +79,7 @@ export const createSticker = defineRoute({
     .object({
       name: text(limits.stickerName.min, limits.stickerName.max),
       image: FormFile,
-      tags: omittable(Tags).describe("Words with commas, by which it is suggested"),
+      tags: omittable(Tags).describe("Comma-separated words by which it is suggested"),
     })
     .meta({ id: "StickerCreateRequest" }),
   form: { file: { name: "image", bytes: limits.stickerBytes, tooLarge: "file_too_large" } },
@@ -99,7 +99,7 @@ export const createSticker = defineRoute({
 export const deleteSticker = defineRoute({
   method: "DELETE",
   path: "/stickers/:sticker_id",
-  summary: "Delete a sticker with its file; a pack without any goes",
+  summary: "Delete a sticker and its file. An empty pack is deleted too",
   tag: "Stickers",
   auth: "user",
   isAudited: true,
@@ -113,25 +113,29 @@ export const sendSticker = defineRoute({
   method: "POST",
   path: "/stickers/:sticker_id/send",
   summary:
-    "Count that the caller's message shows a sticker of a server that he is in; a hint that orders suggestions: nobody looks whether it was counted before",
+    "Count a use of a sticker in the caller's message. This is a hint that orders suggestions; duplicate requests are not detected",
   tag: "Stickers",
   auth: "user",
   params: bySticker,
   body: z.object({ message_id: SnowflakeInput }).meta({ id: "StickerSendRequest" }),
   form: {},
-  reply: z.object({ success: z.boolean().describe("False: no such sticker or message, or not his") }),
+  reply: z.object({
+    success: z
+      .boolean()
+      .describe("False: the sticker or the message does not exist, or the message is not the caller's"),
+  }),
   fails: ["invalid_id"],
 })
 
 export const suggestStickers = defineRoute({
   method: "GET",
   path: "/stickers/suggestions",
-  summary: `Stickers of the caller's servers that a text names or tags, the most used first; of each server the ${limits.stickersLookedUp} most used are looked at, unless one is named`,
+  summary: `Suggest stickers from the caller's servers whose name or tags match a text, most used first. In each server the ${limits.stickersLookedUp} most used stickers are considered, unless \`server_id\` is given`,
   tag: "Stickers",
   auth: "user",
   query: z.object({
     content: text(0, limits.messageCharacters).default(""),
-    server_id: omittable(Snowflake).describe("Only of this server"),
+    server_id: omittable(Snowflake).describe("Only stickers of this server"),
     limit: queryInt(1, 20).default(5),
   }),
   reply: z.array(Sticker),
@@ -141,7 +145,7 @@ export const suggestStickers = defineRoute({
 export const getStickerFile = defineRoute({
   method: "GET",
   path: "/media/stickers/:sticker_id",
-  summary: "A sticker's file, as it was uploaded; for everybody, and for ever",
+  summary: "Get the file of a sticker as it was uploaded. No authentication; the response never changes",
   tag: "Stickers",
   auth: "public",
   isGated: false,
@@ -158,12 +162,10 @@ export const guildStickersUpdate = defineEvent({
   name: "GUILD_STICKERS_UPDATE",
   intent: "GUILD_EMOJIS",
   delivery: "stored",
-  summary: "A sticker of a server came or went: the pack that it came to or went from. One without stickers is gone",
+  summary: "A sticker was added or deleted. The event has the changed pack. A pack without stickers is deleted",
   data: z.object({
     guild_id: Snowflake,
     server_id: Snowflake,
-    sticker_packs: z
-      .array(StickerPack)
-      .describe("What changed, not all that there are; a new one comes after all others"),
+    sticker_packs: z.array(StickerPack).describe("Only the changed packs. A new pack comes after all others"),
   }),
 })

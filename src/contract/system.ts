@@ -15,7 +15,7 @@ export const getHealth = defineRoute({
   method: "GET",
   path: "/health",
   mount: "both",
-  summary: "The process answers",
+  summary: "Whether the process responds",
   tag: "Health",
   auth: "public",
   isGated: false,
@@ -28,7 +28,7 @@ export const getLive = defineRoute({
   method: "GET",
   path: "/livez",
   mount: "root",
-  summary: "The process is alive; restart it if this fails",
+  summary: "Liveness check. Restart the process if it fails",
   tag: "Health",
   auth: "public",
   isGated: false,
@@ -41,7 +41,7 @@ export const getReady = defineRoute({
   method: "GET",
   path: "/readyz",
   mount: "root",
-  summary: "The worker can serve: PostgreSQL and Redis answer and its shards are held. 503 otherwise",
+  summary: "Readiness check: PostgreSQL and Redis respond and the worker holds its shards. Otherwise 503",
   tag: "Health",
   auth: "public",
   isGated: false,
@@ -53,7 +53,7 @@ export const getReady = defineRoute({
 export const getVersion = defineRoute({
   method: "GET",
   path: "/version",
-  summary: "Server version and the oldest client version it serves",
+  summary: "Get the server version and the oldest supported client version",
   tag: "Version",
   auth: "public",
   isGated: false,
@@ -66,7 +66,7 @@ export const getVersion = defineRoute({
 export const negotiateVersion = defineRoute({
   method: "POST",
   path: "/version/negotiate",
-  summary: "Whether a client of this version can go on",
+  summary: "Check whether a client version is supported",
   tag: "Version",
   auth: "public",
   isGated: false,
@@ -74,8 +74,10 @@ export const negotiateVersion = defineRoute({
     .object({
       client_version: z
         .string()
-        .describe("No header carries it: it is said here, and to the gateway as `properties.client_version`"),
-      supported_versions: z.unknown().optional().describe("Counts for nothing, whatever it is"),
+        .describe(
+          "The client's version. The gateway takes it as `properties.client_version`; there is no header for it",
+        ),
+      supported_versions: z.unknown().optional().describe("Ignored"),
     })
     .meta({ id: "VersionNegotiateRequest" }),
   reply: z
@@ -96,7 +98,7 @@ export const negotiateVersion = defineRoute({
 export const getStatus = defineRoute({
   method: "GET",
   path: "/status",
-  summary: "State of the service and announced maintenance",
+  summary: "Get the state of the service and announced maintenance",
   tag: "System",
   auth: "public",
   isGated: false,
@@ -118,7 +120,7 @@ export const getRoot = defineRoute({
   method: "GET",
   path: "/",
   mount: "root",
-  summary: "What this is, and where to read about it",
+  summary: "Get the name of the service and links to its documentation",
   tag: "General",
   auth: "public",
   limit: "none",
@@ -127,7 +129,7 @@ export const getRoot = defineRoute({
     .object({
       name: z.string(),
       version: z.string(),
-      docs: z.string().nullable().describe("Null where the documentation pages are switched off"),
+      docs: z.string().nullable().describe("Null if the documentation pages are disabled"),
       api: z.literal("/api/v1"),
       api_docs: z.string().nullable(),
     })
@@ -138,7 +140,7 @@ export const getRoot = defineRoute({
 export const getApiRoot = defineRoute({
   method: "GET",
   path: "/",
-  summary: "The interface answers",
+  summary: "Whether the REST interface responds",
   tag: "General",
   auth: "public",
   reply: z
@@ -147,12 +149,12 @@ export const getApiRoot = defineRoute({
   fails: [],
 })
 
-const PerTier = z.record(z.string(), z.int()).describe("By name of the tier")
+const PerTier = z.record(z.string(), z.int()).describe("By tier name")
 
 export const getCapabilities = defineRoute({
   method: "GET",
   path: "/capabilities",
-  summary: "What this server can do, and how much of it",
+  summary: "Get the features and limits of this server",
   tag: "System",
   auth: "public",
   isGated: false,
@@ -160,11 +162,11 @@ export const getCapabilities = defineRoute({
     .object({
       avatars: z.object({
         default_colors: z.array(z.string()),
-        max_size: z.int().describe("Pixels per side"),
+        max_size: z.int().describe("Width and height in pixels"),
         max_file_size: z.int().describe("Bytes"),
         allowed_types: z.array(z.string()),
       }),
-      access_token_required: z.boolean().describe("Gated routes need the header `X-API-Access-Token`"),
+      access_token_required: z.boolean().describe("Whether protected routes require the header `X-API-Access-Token`"),
       limits: z.object({
         message_length: z.int(),
         attachments_per_message: z.int(),
@@ -179,7 +181,7 @@ export const getCapabilities = defineRoute({
         stickers: z.boolean(),
         feedback: z.boolean(),
         telemetry: z.boolean(),
-        oauth_providers: z.array(z.string()).describe("Those that this server is set up for"),
+        oauth_providers: z.array(z.string()).describe("The configured providers"),
       }),
     })
     .meta({ id: "CapabilitiesResponse" }),
@@ -191,7 +193,7 @@ const page = ["text/html; charset=utf-8"]
 export const getSecurityLogoutHelp = defineRoute({
   method: "GET",
   path: "/help/security-logout",
-  summary: "A page for people: why everybody, or somebody, was signed out",
+  summary: "A web page that explains why users were signed out",
   tag: "Help",
   auth: "public",
   isGated: false,
@@ -203,7 +205,7 @@ export const getSecurityLogoutHelp = defineRoute({
 export const getAccessBlockedHelp = defineRoute({
   method: "GET",
   path: "/help/access-blocked",
-  summary: "A page for people: why access may be blocked, and what to do about it",
+  summary: "A web page that explains why access may be blocked, and what to do about it",
   tag: "Help",
   auth: "public",
   isGated: false,
@@ -215,14 +217,14 @@ export const getAccessBlockedHelp = defineRoute({
 export const getQrCode = defineRoute({
   method: "GET",
   path: "/qr",
-  summary: "A QR code that holds a text",
+  summary: "Generate a QR code of a text",
   tag: "Utilities",
   auth: "public",
   isGated: false,
   query: z.object({
-    data: z.string().describe("What it says"),
-    size: omittable(z.string()).describe("`WxH` in pixels, each from 10 to 1000; what is no size means 200x200"),
-    format: omittable(z.string()).describe("`png`, the default; anything else means JPEG"),
+    data: z.string().describe("The text"),
+    size: omittable(z.string()).describe("`WxH` in pixels, each from 10 to 1000. An invalid size counts as 200x200"),
+    format: omittable(z.string()).describe("`png` is the default. Any other value means JPEG"),
   }),
   produces: ["image/png", "image/jpeg"],
   isForAnyOrigin: true,

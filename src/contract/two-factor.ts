@@ -19,7 +19,7 @@ export const SecondStepInput = z
 export const completeTwoFactor = defineRoute({
   method: "POST",
   path: "/auth/2fa",
-  summary: "Second step of a sign-in. A challenge is good for one session; five wrong codes end it",
+  summary: "Complete a sign-in with the second factor. A challenge is valid for one session. Five wrong codes end it",
   tag,
   auth: "public",
   body: SecondStepInput,
@@ -37,14 +37,14 @@ export const completeTwoFactor = defineRoute({
 export const TwoFactorStatus = z
   .object({
     enabled: z.boolean(),
-    backup_codes_remaining: z.int().describe("While a setup waits to be confirmed, those that it prepared"),
+    backup_codes_remaining: z.int().describe("While a setup is not confirmed: the codes that it prepared"),
   })
   .meta({ id: "TwoFactorStatusResponse" })
 
 export const getTwoFactorStatus = defineRoute({
   method: "GET",
   path: "/auth/2fa/status",
-  summary: "Whether the caller's second factor is on",
+  summary: "Get the state of the caller's second factor",
   tag,
   auth: "person",
   reply: TwoFactorStatus,
@@ -57,14 +57,14 @@ export const TwoFactorSetup = z
   .object({
     secret: z.string().describe("32 characters of base32"),
     qr_uri: z.string().describe("`otpauth://totp/…`, for a QR code"),
-    backup_codes: z.array(z.string()).describe("`XXXX-XXXX`, each good for one sign-in; they are shown this once"),
+    backup_codes: z.array(z.string()).describe("`XXXX-XXXX`, each valid for one sign-in. Shown only once"),
   })
   .meta({ id: "TwoFactorSetupResponse" })
 
 export const enableTwoFactor = defineRoute({
   method: "POST",
   path: "/auth/2fa/enable",
-  summary: "Prepare a second factor; it is asked for once it is confirmed. Called again, the former secret is void",
+  summary: "Prepare a second factor. It takes effect once it is confirmed. Calling this again replaces the secret",
   tag,
   auth: "person",
   body: EnableTwoFactorInput,
@@ -77,7 +77,7 @@ export const ConfirmTwoFactorInput = z.object({ code: z.string().max(64) }).meta
 export const confirmTwoFactor = defineRoute({
   method: "POST",
   path: "/auth/2fa/confirm",
-  summary: "Switch the prepared second factor on",
+  summary: "Enable the prepared second factor",
   tag,
   auth: "person",
   body: ConfirmTwoFactorInput,
@@ -92,7 +92,7 @@ export const DisableTwoFactorInput = z
 export const disableTwoFactor = defineRoute({
   method: "POST",
   path: "/auth/2fa/disable",
-  summary: "Switch the second factor off, with a code of the app or a backup code",
+  summary: "Disable the second factor with a code of the app or a backup code",
   tag,
   auth: "person",
   body: DisableTwoFactorInput,

@@ -32,7 +32,7 @@ export const avatarPath = (userId: Snowflake) => `/api/v1/avatars/users/${userId
 export const getMe = defineRoute({
   method: "GET",
   path: "/users/@me",
-  summary: "The caller's own account",
+  summary: "Get the caller's own account",
   tag: "Users",
   auth: "user",
   isForRenaming: true,
@@ -47,15 +47,17 @@ export const EditMeInput = z
   .object({
     username: omittable(text(limits.username.min, limits.username.max)),
     email: omittable(z.string().max(320)),
-    password: omittable(text(shortestPassword, 1024)).describe("The new one. It ends the caller's other sessions"),
-    current_password: omittable(z.string().max(1024)).describe("Needed with `password`"),
+    password: omittable(text(shortestPassword, 1024)).describe(
+      "The new password. Changing it ends the caller's other sessions",
+    ),
+    current_password: omittable(z.string().max(1024)).describe("Required with `password`"),
   })
   .meta({ id: "UserUpdateRequest" })
 
 export const editMe = defineRoute({
   method: "PATCH",
   path: "/users/@me",
-  summary: "Change the caller's name, address or password; what is left out stays as it is",
+  summary: "Change the caller's name, address or password. Omitted fields stay unchanged",
   tag: "Users",
   auth: "user",
   isForRenaming: true,
@@ -79,7 +81,7 @@ export const editMe = defineRoute({
 export const findUser = defineRoute({
   method: "GET",
   path: "/users/search",
-  summary: "The user of a name, which has to be whole; the case of letters does not count",
+  summary: "Find a user by their full name, case ignored",
   tag: "Users",
   auth: "user",
   query: z.object({ username: z.string().max(256).optional() }),
@@ -90,7 +92,7 @@ export const findUser = defineRoute({
 export const getUser = defineRoute({
   method: "GET",
   path: "/users/:user_id",
-  summary: "What everybody sees of a user",
+  summary: "Get the public profile of a user",
   tag: "Users",
   auth: "user",
   params: z.object({ user_id: Snowflake }),
@@ -109,6 +111,6 @@ export const userUpdate = defineEvent({
   intent: null,
   delivery: "stored",
   summary:
-    "A user's name, picture or badges have changed; whoever lists him among friends and requests and the members of his servers get it, maybe more than once. His own sessions get it with his address, which may be what has changed",
-  data: ShownUser.extend({ email: z.string().nullable().optional().describe("Only to himself") }),
+    "A user's name, picture or badges changed. Sent to users who have them among friends or requests and to members of their servers, possibly more than once. The user's own sessions also receive the address, which may be the change",
+  data: ShownUser.extend({ email: z.string().nullable().optional().describe("Only in the user's own sessions") }),
 })

@@ -26,9 +26,9 @@ const Sdp = z.string().max(limits.sdpCharacters)
 export const VoiceOffer = z.object({
   channel_id: Id,
   sdp: Sdp,
-  type: z.enum(["offer", "answer", "pranswer", "rollback"]).nullish().describe("`offer` when left out"),
+  type: z.enum(["offer", "answer", "pranswer", "rollback"]).nullish().describe("Default `offer`"),
   target_user_id: Target,
-  peer_user_id: Target.describe("Alias of `target_user_id`, which wins"),
+  peer_user_id: Target.describe("Alias of `target_user_id`. If both are given, `target_user_id` counts"),
 })
 
 /** `d` of VOICE_SDP_ANSWER (op 23). */
@@ -59,15 +59,15 @@ export const VoiceQuality = z.object({
   quality_level: z.string().max(64).nullish(),
 })
 
-const from = { channel_id: Snowflake, user_id: Snowflake.describe("Who sent it") }
-const session_id = z.string().describe("The voice session of who sent it")
+const from = { channel_id: Snowflake, user_id: Snowflake.describe("The sender") }
+const session_id = z.string().describe("The voice session of the sender")
 
 /** `d` of the frames that others in the channel are sent. */
 export const RelayedOffer = z.object({ ...from, sdp: z.string(), type: z.string(), session_id })
 export const RelayedAnswer = z.object({ ...from, type: z.literal("answer"), sdp: z.string(), session_id })
 export const RelayedCandidate = z.object({
   ...from,
-  candidate: z.string().describe("Empty: no more follow"),
+  candidate: z.string().describe("Empty string: no more candidates"),
   sdp_mid: z.string().nullable(),
   sdp_mline_index: z.int().nullable(),
   sdpMid: z.string().nullable(),
@@ -88,7 +88,7 @@ export const Participant = z
     self_deaf: z.boolean(),
     mute: z.boolean(),
     deaf: z.boolean(),
-    suppress: z.boolean().describe("In a stage channel: listens only"),
+    suppress: z.boolean().describe("In a stage channel: whether the user only listens"),
     self_video: z.boolean(),
     self_stream: z.boolean(),
   })
@@ -96,18 +96,16 @@ export const Participant = z
 export type Participant = z.infer<typeof Participant>
 
 export const VoiceState = Participant.extend({
-  channel_id: Snowflake.nullable().describe("null: in no voice channel of this server"),
+  channel_id: Snowflake.nullable().describe("Null: not in a voice channel of this server"),
   guild_id: Snowflake.nullable(),
-  server_id: Snowflake.nullable().describe(
-    "null: in no voice channel at all, as the answer to a join that was refused",
-  ),
+  server_id: Snowflake.nullable().describe("Null: not in a voice channel. This is the response to a refused join"),
 })
 export type VoiceState = z.infer<typeof VoiceState>
 
 export const getIceServers = defineRoute({
   method: "GET",
   path: "/voice/ice-servers",
-  summary: "STUN and TURN servers for calls, with credentials of the caller's where TURN needs some",
+  summary: "Get the STUN and TURN servers for calls, with credentials for the caller if TURN requires them",
   tag: "Voice",
   auth: "user",
   reply: z.object({ ice_servers: z.array(IceServer) }),
@@ -117,14 +115,14 @@ export const getIceServers = defineRoute({
 export const getVoiceInfo = defineRoute({
   method: "GET",
   path: "/voice/channels/:channel_id/info",
-  summary: "Who is in a voice channel, and what a client needs to join",
+  summary: "Get the participants of a voice channel and the data a client needs to join",
   tag: "Voice",
   auth: "user",
   permission: ["channels.view"],
   params: z.object({ channel_id: Snowflake }),
   reply: z.object({
     channel_id: Snowflake,
-    session_id: z.string().describe("New with every call; joining gives one of its own"),
+    session_id: z.string().describe("Each call returns a new id. Joining creates its own"),
     ice_servers: z.array(IceServer),
     bitrate: z.int(),
     participants: z.array(Participant),
@@ -139,7 +137,7 @@ export const voiceStateUpdate = defineEvent({
   intent: "GUILD_VOICE_STATES",
   delivery: "stored",
   summary:
-    "Somebody joined a voice channel, moved, changed his flags or left; also what whoever was refused a join is told of himself",
+    "A user joined, moved between or left voice channels, or changed their flags. A user whose join was refused receives it too",
   data: VoiceState,
 })
 
@@ -147,12 +145,12 @@ export const voiceServerUpdate = defineEvent({
   name: "VOICE_SERVER_UPDATE",
   intent: null,
   delivery: "ephemeral",
-  summary: "The connection that joined holds the call from now on; after VOICE_STATE_UPDATE, and only to it",
+  summary: "This connection holds the call from now on. Sent after VOICE_STATE_UPDATE, only to this connection",
   data: z.object({
-    endpoint: z.string().nullable().describe("The media server; null without one: peers speak to one another"),
+    endpoint: z.string().nullable().describe("The media server. Null if there is none: clients connect to each other"),
     token: z.string(),
     ice_servers: z.array(IceServer),
-    session_id: z.string().describe("The voice session, 32 hex digits"),
+    session_id: z.string().describe("The id of the voice session, 32 hexadecimal digits"),
     channel_id: Snowflake,
     user_id: Snowflake,
     server_id: Snowflake,

@@ -19,7 +19,7 @@ const webhookFields = {
   channel_id: Snowflake,
   server_id: Snowflake,
   guild_id: Snowflake,
-  creator_id: Snowflake.describe("Whoever made it; it works on when he has left"),
+  creator_id: Snowflake.describe("The user who created it. It keeps working after they leave"),
   name: z.string(),
   avatar_url: z.string().nullable(),
   created_at: Seconds,
@@ -30,8 +30,8 @@ export type ListedWebhook = z.infer<typeof ListedWebhook>
 export const Webhook = z
   .object({
     ...webhookFields,
-    token: z.string().nullable().describe("Shown once, to whoever creates the webhook or makes its token anew"),
-    url: z.string().nullable().describe("Where to send messages to; it holds the token and is shown as rarely"),
+    token: z.string().nullable().describe("Shown only in the response that creates the webhook or renews its token"),
+    url: z.string().nullable().describe("The URL to send messages to. It has the token, and is shown only with it"),
   })
   .meta({ id: "WebhookResponse" })
 export type Webhook = z.infer<typeof Webhook>
@@ -39,11 +39,11 @@ export type Webhook = z.infer<typeof Webhook>
 /** What became of an execution that was waited for. */
 export const WebhookExecution = z
   .object({
-    id: Snowflake.describe("The message"),
+    id: Snowflake.describe("The id of the message"),
     webhook_id: Snowflake,
     channel_id: Snowflake,
     content: z.string().nullable(),
-    username: z.string().describe("As the message shows it"),
+    username: z.string().describe("As shown in the message"),
     avatar_url: z.string().nullable(),
     created_at: Seconds,
   })
@@ -52,14 +52,14 @@ export type WebhookExecution = z.infer<typeof WebhookExecution>
 
 const AvatarUrl = z
   .union([z.literal(""), HttpUrl])
-  .describe('An http or https address that is no private network\'s; `""`: none')
+  .describe('An http or https URL outside private networks. `""`: none')
 
 const WebhookName = text(limits.webhookName.min, limits.webhookName.max).refine(isVisible, "must not be blank")
 
 export const WebhookInput = z
   .object({
     channel_id: SnowflakeInput,
-    name: WebhookName.describe("Kept as it is"),
+    name: WebhookName.describe("Stored as given"),
     avatar_url: omittable(AvatarUrl),
   })
   .meta({ id: "WebhookCreateRequest" })
@@ -79,10 +79,10 @@ export const WebhookMessage = z
     content: omittable(text(0, limits.webhookMessageCharacters)),
     username: omittable(
       text(0, limits.webhookUsername).refine(name => name === "" || isVisible(name), "must not be blank"),
-    ).describe("Instead of the webhook's name, for this message"),
-    avatar_url: omittable(AvatarUrl).describe("Instead of the webhook's, for this message"),
+    ).describe("Replaces the webhook's name for this message"),
+    avatar_url: omittable(AvatarUrl).describe("Replaces the webhook's avatar for this message"),
     embeds: omittable(Embeds),
-    thread_id: omittable(SnowflakeInput).describe("There are no threads: it has no effect"),
+    thread_id: omittable(SnowflakeInput).describe("No effect: there are no threads"),
   })
   .meta({ id: "WebhookExecuteRequest" })
 
@@ -91,7 +91,7 @@ const byWebhook = z.object({ webhook_id: Snowflake })
 export const createWebhook = defineRoute({
   method: "POST",
   path: "/webhooks",
-  summary: "Create a webhook in a channel; the answer alone shows its token",
+  summary: "Create a webhook in a channel. Only this response shows its token",
   tag: "Webhooks",
   auth: "user",
   isAudited: true,
@@ -111,7 +111,7 @@ export const createWebhook = defineRoute({
 export const getWebhook = defineRoute({
   method: "GET",
   path: "/webhooks/:webhook_id",
-  summary: "One webhook, without its token",
+  summary: "Get a webhook, without its token",
   tag: "Webhooks",
   auth: "user",
   permission: ["webhooks.manage"],
@@ -123,7 +123,7 @@ export const getWebhook = defineRoute({
 export const editWebhook = defineRoute({
   method: "PATCH",
   path: "/webhooks/:webhook_id",
-  summary: "Change a webhook's name, picture or channel",
+  summary: "Change a webhook's name, avatar or channel",
   tag: "Webhooks",
   auth: "user",
   isAudited: true,
@@ -146,7 +146,7 @@ export const editWebhook = defineRoute({
 export const deleteWebhook = defineRoute({
   method: "DELETE",
   path: "/webhooks/:webhook_id",
-  summary: "Delete a webhook; what it has sent stays",
+  summary: "Delete a webhook. Its messages stay",
   tag: "Webhooks",
   auth: "user",
   isAudited: true,
@@ -159,7 +159,7 @@ export const deleteWebhook = defineRoute({
 export const regenerateWebhookToken = defineRoute({
   method: "POST",
   path: "/webhooks/:webhook_id/regenerate-token",
-  summary: "Give a webhook another token; the one before stops working at once",
+  summary: "Renew a webhook's token. The old token stops working at once",
   tag: "Webhooks",
   auth: "user",
   isAudited: true,
@@ -172,7 +172,7 @@ export const regenerateWebhookToken = defineRoute({
 export const listServerWebhooks = defineRoute({
   method: "GET",
   path: "/servers/:server_id/webhooks",
-  summary: "The webhooks of a server in the channels where the caller may manage them, the oldest first",
+  summary: "List the webhooks of a server in the channels where the caller may manage them, oldest first",
   tag: "Webhooks",
   auth: "user",
   permission: ["webhooks.manage"],
@@ -184,7 +184,7 @@ export const listServerWebhooks = defineRoute({
 export const listChannelWebhooks = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/webhooks",
-  summary: "The webhooks of a channel, the oldest first",
+  summary: "List the webhooks of a channel, oldest first",
   tag: "Webhooks",
   auth: "user",
   permission: ["webhooks.manage"],
@@ -198,17 +198,17 @@ export const executeWebhook = defineRoute({
   path: "/webhooks/:webhook_id/:token",
   mount: "both",
   summary:
-    "Send a message through a webhook. The header Idempotency-Key makes a repeat answer the first message, as long as the webhook stays in its channel; slow mode and auto-moderation do not hold here",
+    "Send a message through a webhook. A request that repeats the header Idempotency-Key returns the first message, as long as the webhook stays in its channel. Slow mode and auto-moderation do not apply",
   tag: "Webhooks",
   auth: "public",
   isGated: false,
   params: z.object({
     webhook_id: Snowflake,
-    token: z.string().describe("The whole token, or what stands behind its last dot"),
+    token: z.string().describe("The whole token, or the part after its last dot"),
   }),
   query: z.object({
-    wait: queryFlag.optional().describe("Answer what became of it instead of `{success: true}`"),
-    thread_id: Snowflake.optional().describe("There are no threads: it has no effect"),
+    wait: queryFlag.optional().describe("Return the resulting message instead of `{success: true}`"),
+    thread_id: Snowflake.optional().describe("No effect: there are no threads"),
   }),
   body: WebhookMessage,
   reply: z.union([Success, WebhookExecution]),
@@ -240,6 +240,6 @@ export const webhooksUpdate = defineEvent({
   intent: "GUILD_WEBHOOKS",
   delivery: "stored",
   summary:
-    "The webhooks of a channel have changed; whoever may view it and manage its webhooks gets it, and reads them anew",
+    "The webhooks of a channel changed. Sent to users who may view the channel and manage its webhooks. Read them again",
   data: z.object({ guild_id: Snowflake, server_id: Snowflake, channel_id: Snowflake }),
 })
