@@ -14,7 +14,8 @@ import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
 import { consumeJobs } from "./workers/consumer.ts"
 import { createMailer } from "./workers/mail.ts"
-import { startSweep } from "./workers/sweep.ts"
+import { sweeps } from "./workers/jobs.ts"
+import { startSweeps } from "./workers/sweep.ts"
 
 export interface JobWorkerOptions {
   self: Member
@@ -100,7 +101,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     signal: ending.signal,
   }
   const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
-  const sweeping = startSweep({ tools, log, now: clock.now })
+  const sweeping = startSweeps({ sweeps, tools, log, now: clock.now })
 
   let waiting = 0
   metrics.jobs.waiting.from(() => waiting)

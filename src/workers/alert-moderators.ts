@@ -2,6 +2,7 @@ import { userActor } from "../actors/user.ts"
 import { limits } from "../contract/limits.ts"
 import { holdsIn } from "../domain/permissions.ts"
 import { type Processor, unlessGone } from "./processor.ts"
+import { forgetting, type Sweep } from "./sweep.ts"
 
 /** Candidates that are looked at: not everybody who may moderate sees the channel. */
 const looked = 500
@@ -45,3 +46,10 @@ export const alertModerators: Processor<"alertModerators"> = async (
     )
   }
 }
+
+/** For which it is noted who broke a rule of auto-moderation. */
+const violationsKeptS = limits.automod.violationDays * 86_400
+
+export const sweeps: readonly Sweep[] = [
+  forgetting(({ automod }, beforeS, limit) => automod.forgetOld(beforeS - violationsKeptS, limit)),
+]

@@ -1,5 +1,7 @@
 import { channelActor } from "../actors/channel.ts"
+import { firstIdAt } from "../domain/snowflake.ts"
 import { type Processor, unlessGone } from "./processor.ts"
+import { ending, type Sweep } from "./sweep.ts"
 
 /** As many as a channel deletes in one turn. */
 const chunk = 100
@@ -25,3 +27,7 @@ export const deleteMessagesOf: Processor<"deleteMessagesOf"> = async ({ ask, sto
   }
   await storage.messages.endDeletion(job)
 }
+
+export const sweeps: readonly Sweep[] = [
+  ending(({ messages }, beforeS, limit) => messages.deletionsDue(firstIdAt(beforeS * 1000), limit), deleteMessagesOf),
+]

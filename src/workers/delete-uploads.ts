@@ -1,5 +1,6 @@
 import { deleteFiles } from "./delete-files.ts"
 import type { JobTools, Processor } from "./processor.ts"
+import { forgetting, type Sweep } from "./sweep.ts"
 
 /** One statement ends so many. */
 const chunk = 200
@@ -25,3 +26,13 @@ export async function endUploadsOf(tools: JobTools, user: string): Promise<numbe
   await deleteFiles(tools, { keys })
   return keys.length
 }
+
+/** For which it is known how many files somebody sent: the limit looks at the current day. */
+const countsKeptDays = 7
+
+export const sweeps: readonly Sweep[] = [
+  tools => () => endLooseUploads(tools),
+  forgetting(({ uploads }, beforeS, limit) =>
+    uploads.forgetCounts(Math.floor(beforeS / 86_400) - countsKeptDays, limit),
+  ),
+]

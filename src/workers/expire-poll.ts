@@ -3,6 +3,7 @@ import { channelActor } from "../actors/channel.ts"
 import { Failure, unavailable } from "../contract/errors.ts"
 import type { Actor } from "../domain/states.ts"
 import type { JobTools, Processor } from "./processor.ts"
+import { ending, type Sweep } from "./sweep.ts"
 
 /** Milliseconds for which a job waits that came early by the clock of the poll's home; one that is earlier is tried again. */
 const patience = 5_000
@@ -31,3 +32,5 @@ async function expired(
     throw error
   }
 }
+
+export const sweeps: readonly Sweep[] = [ending(({ polls }, beforeS, limit) => polls.due(beforeS, limit), expirePoll)]

@@ -5,6 +5,7 @@ import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
 import type { Page, Place } from "../storage/exports.ts"
 import { personalTables } from "../storage/personal-data.ts"
 import { type JobTools, type Processor, unlessGone } from "./processor.ts"
+import { ending, forgetting, type Sweep } from "./sweep.ts"
 
 /** Rows of one statement, and of one part at most; characters of one part, about; messages that one statement looks at. */
 const page = 500
@@ -88,3 +89,17 @@ async function make({ ask, storage, now, signal }: JobTools, user: Snowflake, ex
   await exports.forgetOtherAttempts(export_id, attempt)
   await exports.forgetEarlier(user, export_id)
 }
+
+/** Without a sign of life after which an export is begun anew. */
+const quietS = 600
+/** Exports that one statement deletes: each may be large. */
+const expiredAtOnce = 20
+
+export const sweeps: readonly Sweep[] = [
+  forgetting(({ exports }, beforeS, limit) => exports.forgetExpired(beforeS, limit), expiredAtOnce),
+  ending(
+    ({ exports }, beforeS, limit) => exports.takeStuck(beforeS, quietS, limit),
+    ({ ask }, { id, user_id }) =>
+      unlessGone("user_not_found", ask(userActor, user_id, { type: "repeatExport", export_id: id })),
+  ),
+]

@@ -1,22 +1,24 @@
 import { jobs, type JobName } from "../contract/jobs.ts"
-import { alertModerators } from "./alert-moderators.ts"
+import { alertModerators, sweeps as violationsSweeps } from "./alert-moderators.ts"
 import { announceUser } from "./announce-user.ts"
-import { deleteFiles } from "./delete-files.ts"
-import { deleteMessagesOf } from "./delete-messages-of.ts"
-import { deleteUploads } from "./delete-uploads.ts"
-import { exportAccount } from "./export-account.ts"
-import { expireInvite } from "./expire-invite.ts"
-import { expirePoll } from "./expire-poll.ts"
-import { expireSession } from "./expire-session.ts"
-import { expireVoice } from "./expire-voice.ts"
-import { notifyMentioned } from "./notify-mentioned.ts"
+import { deleteFiles, sweeps as filesSweeps } from "./delete-files.ts"
+import { deleteMessagesOf, sweeps as deletionsSweeps } from "./delete-messages-of.ts"
+import { deleteUploads, sweeps as uploadsSweeps } from "./delete-uploads.ts"
+import { exportAccount, sweeps as exportsSweeps } from "./export-account.ts"
+import { expireInvite, sweeps as invitesSweeps } from "./expire-invite.ts"
+import { expirePoll, sweeps as pollsSweeps } from "./expire-poll.ts"
+import { expireSession, sweeps as sessionsSweeps } from "./expire-session.ts"
+import { expireVoice, sweeps as voiceCallsSweeps } from "./expire-voice.ts"
+import { sweeps as oldSweeps } from "./forget-old.ts"
+import { notifyMentioned, sweeps as mentionsSweeps } from "./notify-mentioned.ts"
 import type { JobTools, Processor } from "./processor.ts"
-import { purgeAccount } from "./purge-account.ts"
-import { purgeMessages } from "./purge-messages.ts"
-import { purgePoll } from "./purge-poll.ts"
-import { purgeReactors } from "./purge-reactors.ts"
-import { purgeServer } from "./purge-server.ts"
-import { sendMail } from "./send-mail.ts"
+import { purgeAccount, sweeps as accountsSweeps } from "./purge-account.ts"
+import { purgeMessages, sweeps as channelsSweeps } from "./purge-messages.ts"
+import { purgePoll, sweeps as gonePollsSweeps } from "./purge-poll.ts"
+import { purgeReactors, sweeps as reactionsSweeps } from "./purge-reactors.ts"
+import { purgeServer, sweeps as serversSweeps } from "./purge-server.ts"
+import { sendMail, sweeps as mailsSweeps } from "./send-mail.ts"
+import type { Sweep } from "./sweep.ts"
 
 /** Who does which job; one that nobody does is missing here and does not compile. */
 const processors: { readonly [Name in JobName]: Processor<Name> } = {
@@ -38,6 +40,28 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   purgeServer,
   sendMail,
 }
+
+/** What finds work whose job was lost, in the order in which it runs. */
+export const sweeps: readonly Sweep[] = [
+  ...sessionsSweeps,
+  ...invitesSweeps,
+  ...voiceCallsSweeps,
+  ...pollsSweeps,
+  ...gonePollsSweeps,
+  ...oldSweeps,
+  ...violationsSweeps,
+  ...accountsSweeps,
+  ...exportsSweeps,
+  ...serversSweeps,
+  ...channelsSweeps,
+  ...reactionsSweeps,
+  ...deletionsSweeps,
+  ...uploadsSweeps,
+  ...filesSweeps,
+  ...mentionsSweeps,
+  // The last of all: a mail server that is away takes its time.
+  ...mailsSweeps,
+]
 
 /**
  * Runs one job. A name or a payload that is not in the contract fails like any other job and is tried again: in a rolling

@@ -6,10 +6,12 @@ import { limits } from "../contract/limits.ts"
 import { shortened } from "../domain/automod.ts"
 import { mentionTitles, type MentionKind } from "../domain/mentions.ts"
 import { holdsIn } from "../domain/permissions.ts"
+import { firstIdAt } from "../domain/snowflake.ts"
 import type { MessageState } from "../domain/states.ts"
 import type { Mentionable } from "../storage/mentions.ts"
 import { eachConcurrently } from "../std/each-concurrently.ts"
 import { Deferral, unlessGone, type JobTools } from "./processor.ts"
+import { maxConcurrent, pageRows, type Sweep } from "./sweep.ts"
 
 /** Members of one look; homes asked at a time. */
 const page = 1_000
@@ -136,3 +138,23 @@ function noticeOf(message: MessageState, kind: MentionKind, channel: string | un
     sender_id: author_id,
   }
 }
+
+/** Mentions whose job was lost, or is late. What is deferred, or refused by a home, the next run looks at again. */
+export const sweeps: readonly Sweep[] = [
+  tools => {
+    let after = "0"
+    return async beforeS => {
+      const due = await tools.storage.mentions.due(after, firstIdAt(beforeS * 1000), pageRows)
+      after = due.length < pageRows ? "0" : due.at(-1)!.message_id
+      const errors: unknown[] = []
+      await eachConcurrently(due, maxConcurrent, tools.signal, async call => {
+        try {
+          await notifyMentioned(tools, call)
+        } catch (error) {
+          if (!(error instanceof Deferral)) errors.push(error)
+        }
+      })
+      if (errors.length > 0) throw errors[0]
+    }
+  },
+]

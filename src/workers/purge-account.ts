@@ -11,6 +11,7 @@ import type { ReactionPlace } from "../storage/reactions.ts"
 import { endUploadsOf } from "./delete-uploads.ts"
 import { purgeMessages } from "./purge-messages.ts"
 import { type JobTools, type Processor, unlessGone } from "./processor.ts"
+import { ending, type Sweep } from "./sweep.ts"
 
 /** As many as channels take back in one turn. */
 const reactionsAtOnce = 100
@@ -105,3 +106,10 @@ async function isBegun({ ask }: JobTools, user: Snowflake, isOwnerGone: boolean)
     return begin(erasedName(user, `_${Math.random().toString(36).slice(2, 8)}`))
   }
 }
+
+export const sweeps: readonly Sweep[] = [
+  ending(
+    ({ accountDeletion }, beforeS, limit) => accountDeletion.due(beforeS, limit),
+    (tools, user_id) => purgeAccount(tools, { user_id }),
+  ),
+]

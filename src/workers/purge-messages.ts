@@ -1,5 +1,6 @@
 import { endLooseUploads } from "./delete-uploads.ts"
 import type { Processor } from "./processor.ts"
+import type { Sweep } from "./sweep.ts"
 
 /** One statement deletes so many: short enough for its time-out and for those who wait behind its locks. */
 const chunk = 5_000
@@ -14,3 +15,19 @@ export const purgeMessages: Processor<"purgeMessages"> = async (tools, { channel
   while ((await storage.notifications.purge(channel_ids, chunk)) === chunk) signal.throwIfAborted()
   await endLooseUploads(tools)
 }
+
+/** Channels of one look: each is looked for in every part of the messages. */
+const pageChannels = 200
+
+/** Channels whose job was lost. */
+export const sweeps: readonly Sweep[] = [
+  tools => {
+    let after = "0"
+    return async () => {
+      const named = await tools.storage.messages.channelsNamed(after, pageChannels)
+      const channel_ids = named.flatMap(({ id, is_gone }) => (is_gone ? [id] : []))
+      if (channel_ids.length > 0) await purgeMessages(tools, { channel_ids })
+      after = named.length < pageChannels ? "0" : named.at(-1)!.id
+    }
+  },
+]

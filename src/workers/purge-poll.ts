@@ -1,4 +1,5 @@
 import type { Processor } from "./processor.ts"
+import { ending, type Sweep } from "./sweep.ts"
 
 /** One statement deletes so many: short enough for its time-out. */
 const chunk = 5_000
@@ -8,3 +9,10 @@ export const purgePoll: Processor<"purgePoll"> = async ({ storage, signal }, { p
   while ((await storage.polls.forgetVotes(poll_id, chunk)) === chunk) signal.throwIfAborted()
   await storage.polls.forget(poll_id)
 }
+
+export const sweeps: readonly Sweep[] = [
+  ending(
+    ({ polls }, _, limit) => polls.gone(limit),
+    (tools, poll_id) => purgePoll(tools, { poll_id }),
+  ),
+]

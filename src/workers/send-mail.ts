@@ -3,6 +3,7 @@ import { newTokenSecret, tokenText } from "../cluster/one-time-tokens.ts"
 import type { Mail } from "../storage/mails.ts"
 import { linkSeconds } from "./mail-texts.ts"
 import type { JobTools, Processor } from "./processor.ts"
+import { ending, forgetting, type Sweep } from "./sweep.ts"
 
 /** Seconds for which one job has a mail to itself; sending takes less. */
 const lease = 60
@@ -34,3 +35,17 @@ async function deliver({ ask, storage, mailer, signal }: JobTools, { kind, user_
   if (token_id === null) return
   await mailer.send({ kind, to: email, username, token: tokenText(kind, token_id, secret) }, signal)
 }
+
+/** For which mails are remembered, so that nobody is sent too many. */
+const mailsKeptS = 86_400
+/** Mails sent at a time: fewer than the mailer takes, so that jobs find room. */
+const maxConcurrentMails = 4
+
+export const sweeps: readonly Sweep[] = [
+  forgetting(({ mails }, beforeS, limit) => mails.forgetOld(beforeS - mailsKeptS, limit)),
+  ending(
+    ({ mails }, beforeS, limit) => mails.waiting(beforeS, limit),
+    (tools, mail_id) => sendMail(tools, { mail_id }),
+    maxConcurrentMails,
+  ),
+]

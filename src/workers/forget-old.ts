@@ -1,0 +1,13 @@
+import { focusLasts } from "../domain/settings.ts"
+import { forgetting, type Sweep } from "./sweep.ts"
+
+/** What is over by itself and needs no job. */
+export const sweeps: readonly Sweep[] = [
+  forgetting(({ settings }, beforeS, limit) => settings.forgetFocus(beforeS - focusLasts, limit)),
+  forgetting(({ tells }, _, limit) => tells.forgetOld(limit)),
+  forgetting(({ oneTimeTokens }, beforeS, limit) => oneTimeTokens.forgetExpired(beforeS, limit)),
+  forgetting(({ oauth }, beforeS, limit) => oauth.forgetExpired(beforeS, limit)),
+  ({ storage }) =>
+    () =>
+      storage.placement.forgetDead(),
+]
