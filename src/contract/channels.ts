@@ -171,7 +171,7 @@ export const reorderChannels = defineRoute({
   method: "PATCH",
   path: "/servers/:server_id/channels",
   summary:
-    "Give channels other positions and categories, all of them or none; no other channel changes. Answers the list as it is then",
+    "Change positions and categories of channels, all of them or none. Other channels stay unchanged. The response is the new list",
   tag: "Channels",
   auth: "user",
   isAudited: true,
