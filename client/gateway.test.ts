@@ -159,7 +159,7 @@ test("next fails after its time, and when the client is closed", async () => {
   await expect(forever).rejects.toThrow("gateway closed: 1000")
 })
 
-test("S1: seq never falls, and RESUME names the last one", async () => {
+test("CLIENT1: seq never falls, and RESUME names the last one", async () => {
   const gateway = await fakeGateway()
   const client = gatewayClient(gateway.url)
   await client.connect()
@@ -177,7 +177,7 @@ test("S1: seq never falls, and RESUME names the last one", async () => {
   expect(client.state).toBe("live")
 })
 
-test("S2: INVALID_SESSION makes it identify anew on the same connection", async () => {
+test("CLIENT2: INVALID_SESSION makes it identify anew on the same connection", async () => {
   const gateway = await fakeGateway({
     on: ({ op }, peer) => (op === 6 ? (peer.send({ op: 9, d: false }), true) : undefined),
   })
@@ -214,7 +214,7 @@ test("RECONNECT (op 7) moves it at once, with its session", async () => {
   expect(gateway.frames.map(({ op }) => op)).toEqual([2, 6])
 })
 
-test("S3: a heartbeat without an answer ends the connection, and it resumes", async () => {
+test("CLIENT3: a heartbeat without an answer ends the connection, and it resumes", async () => {
   let deaf = true
   const gateway = await fakeGateway({ heartbeatInterval: 40, on: ({ op }) => (op === 1 ? deaf : undefined) })
   const client = gatewayClient(gateway.url)

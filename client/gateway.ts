@@ -113,10 +113,10 @@ const asked = 4901
 
 /**
  * One gateway session, over as many connections as it takes. It keeps:
- *   S1  `seq` never falls within a session, and is what RESUME names, so the server knows what is missing.
- *   S2  After a lost connection it resumes; it identifies anew only when the server says that the session is gone.
- *   S3  A dead connection is noticed: a heartbeat that is not answered before the next is due ends it.
- *   S4  Nobody comes back in step: every wait has jitter.
+ *   CLIENT1  `seq` never falls within a session, and is what RESUME names, so the server knows what is missing.
+ *   CLIENT2  After a lost connection it resumes; it identifies anew only when the server says that the session is gone.
+ *   CLIENT3  A dead connection is noticed: a heartbeat that is not answered before the next is due ends it.
+ *   CLIENT4  Nobody comes back in step: every wait has jitter.
  */
 export class GatewayClient {
   readonly #options: GatewayOptions
@@ -366,7 +366,7 @@ export class GatewayClient {
       this.#giveUp(new GatewayError(code, reason))
       return
     }
-    const wait = atOnce && this.#attempt === 0 ? 0 : waitMs(this.#backoff, this.#attempt, this.#random) // S4
+    const wait = atOnce && this.#attempt === 0 ? 0 : waitMs(this.#backoff, this.#attempt, this.#random) // CLIENT4
     this.#attempt++
     this.#timer = setTimeout(() => this.#open(), wait)
   }
@@ -427,7 +427,7 @@ export class GatewayClient {
   #hello({ heartbeat_interval: intervalMs }: { heartbeat_interval: number }): void {
     clearTimeout(this.#timer)
     this.#intervalMs = intervalMs
-    this.#heartbeatTimer = setTimeout(() => this.#beat(), intervalMs * this.#random()) // S4
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), intervalMs * this.#random()) // CLIENT4
     this.#introduce()
   }
 
@@ -461,7 +461,7 @@ export class GatewayClient {
 
   #dispatch(frame: ServerFrame): void {
     const { t, s, d } = frame
-    if (typeof s === "number" && (this.#seq === undefined || s > this.#seq)) this.#seq = s // S1
+    if (typeof s === "number" && (this.#seq === undefined || s > this.#seq)) this.#seq = s // CLIENT1
     const event = { name: t, data: d, s } as ReceivedEvent
     if (event.name === "READY") {
       this.#sessionId = event.data.session_id
@@ -495,7 +495,7 @@ export class GatewayClient {
     // Half the interval of grace, for a heartbeat that `heartbeatNow` has only just sent.
     const oldest = this.#unanswered[0]
     if (oldest && performance.now() - oldest.sentAt > this.#intervalMs / 2) {
-      this.#abandon(noHeartbeatAnswer, "No heartbeat answer") // S3
+      this.#abandon(noHeartbeatAnswer, "No heartbeat answer") // CLIENT3
       return
     }
     this.#heartbeat()

@@ -1,9 +1,9 @@
 /**
  * A server program (PostgreSQL, Redis) that Starling runs as its own child over a folder. It keeps:
- *   S1  One Starling per folder. The claim names a process and is worth nothing once that process is gone.
- *   S2  Nothing is orphaned: the child ends when Starling dies in whatever way, and should that fail (both were
+ *   CHILD1  One Starling per folder. The claim names a process and is worth nothing once that process is gone.
+ *   CHILD2  Nothing is orphaned: the child ends when Starling dies in whatever way, and should that fail (both were
  *       killed), the next start ends it. An orphan is not adopted, because its clients of old may still be writing.
- *   S3  Ctrl-C in a terminal reaches Starling alone, which drains first and stops the child last.
+ *   CHILD3  Ctrl-C in a terminal reaches Starling alone, which drains first and stops the child last.
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -31,7 +31,7 @@ export interface ChildServer {
   stop(): Promise<void>
 }
 
-/** S1. Resolves with the release; throws when a living process holds the claim. */
+/** CHILD1. Resolves with the release; throws when a living process holds the claim. */
 export async function claim(file: string): Promise<() => Promise<void>> {
   const mine = `${process.pid} ${await birth(process.pid)}`
   for (;;) {
@@ -98,7 +98,7 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** S2. Ends a process of a Starling that is gone; `isOurs` is asked before every signal, as pids are reused. */
+/** CHILD2. Ends a process of a Starling that is gone; `isOurs` is asked before every signal, as pids are reused. */
 export async function endOrphan(pid: number, isOurs: () => Promise<boolean>, farewell: Farewell): Promise<void> {
   for (const [signal, wait] of farewell) {
     if (!(await isOurs())) return
@@ -120,7 +120,7 @@ export async function spawnServer(child: {
   const output = await open(child.logFile, "w", 0o600)
   const server = spawn(child.command, child.args, {
     cwd: "/", // the server's user may not be able to enter ours
-    detached: true, // S3: a process group of its own
+    detached: true, // CHILD3: a process group of its own
     stdio: ["ignore", output.fd, output.fd],
     env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }, // ours holds secrets
     ...child.account,
@@ -153,7 +153,7 @@ export async function spawnServer(child: {
   }
 }
 
-/** S2. A shell waits for the end of a pipe that Starling holds; the kernel closes it also after SIGKILL. */
+/** CHILD2. A shell waits for the end of a pipe that Starling holds; the kernel closes it also after SIGKILL. */
 function endWithUs(pid: number, signal: NodeJS.Signals, account: Account) {
   const watch = spawn("/bin/sh", ["-c", 'read -r _; kill -s "$0" "$1"', signal.replace("SIG", ""), String(pid)], {
     cwd: "/",

@@ -1,4 +1,4 @@
-/** V1, V2: what a client has named covers what it has received, whoever minted it and however late it was appended, and no more. */
+/** DELIV1, DELIV2: what a client has named covers what it has received, whoever minted it and however late it was appended, and no more. */
 import fc from "fast-check"
 import { Mints, type Hold } from "../src/actors/runtime/mints.ts"
 import { Shard } from "../src/actors/runtime/shard.ts"
@@ -176,17 +176,17 @@ function run(
     settle()
     const upTo = world.minted0?.servers ?? -Infinity
     for (const { home, ms } of world.minted)
-      if (heard.includes(home) && ms <= upTo && ms > cursor) throw new Error("not covered while more is said") // V2
+      if (heard.includes(home) && ms <= upTo && ms > cursor) throw new Error("not covered while more is said") // DELIV2
   }
   for (const { cursor: upTo, named: s } of moved)
     for (const { home, ms, at } of world.minted)
-      if (heard.includes(home) && ms <= upTo && at > s) throw new Error(`${ms} at ${at} is not at or before ${s}`) // V1
+      if (heard.includes(home) && ms <= upTo && at > s) throw new Error(`${ms} at ${at} is not at or before ${s}`) // DELIV1
   // Clocks that fell back are waited for.
   named = world.log.length
   world.now += 10_000_000
   world.report()
   settle()
-  for (const { home, ms } of world.minted) if (heard.includes(home) && ms > cursor) throw new Error("never covered") // V2
+  for (const { home, ms } of world.minted) if (heard.includes(home) && ms > cursor) throw new Error("never covered") // DELIV2
 }
 
 const histories = fc.tuple(
@@ -199,7 +199,7 @@ const holdsOf = (rule: Rule, numRuns: number) =>
     { numRuns, seed: 7 },
   )
 
-test("V1, V2: a cursor covers what stands at or before what was named, and never more, however clocks jump and shards move", () => {
+test("DELIV1, DELIV2: a cursor covers what stands at or before what was named, and never more, however clocks jump and shards move", () => {
   const { failed, errorInstance, counterexample } = holdsOf(deliveredUpTo, 1_500)
   expect(failed, `${String(errorInstance)} ${JSON.stringify(counterexample)}`).toBe(false)
 })

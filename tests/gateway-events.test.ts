@@ -358,7 +358,7 @@ describe("coming and going", () => {
   })
 })
 
-test("L1: every combination of intents receives exactly what its bits let through", async ({ shared }) => {
+test("SUB1: every combination of intents receives exactly what its bits let through", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const kinds = {
     GUILDS: ["CHANNEL_CREATE"],

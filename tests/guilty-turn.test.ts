@@ -45,7 +45,7 @@ async function inOneBatch<T>(
   return outcome
 }
 
-test("G2: a turn that the database refuses fails alone; every other turn of its batch is committed, and its home recovers", async ({
+test("COMMIT2: a turn that the database refuses fails alone; every other turn of its batch is committed, and its home recovers", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1)
@@ -87,7 +87,7 @@ test("G2: a turn that the database refuses fails alone; every other turn of its 
   expect(cluster.errors.splice(0).length).toBeGreaterThanOrEqual(5)
 })
 
-test("C3, G2: a nonce that only the database knows is answered with its first message, and the batch goes on", async ({
+test("MSG3, COMMIT2: a nonce that only the database knows is answered with its first message, and the batch goes on", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1)
@@ -115,7 +115,9 @@ test("C3, G2: a nonce that only the database knows is answered with its first me
   expect((await cluster.sql`SELECT 1 FROM messages WHERE content = 'again'`).length).toBe(0)
 })
 
-test("G2: a refusal that the contract knows is told as such: two who take one name at once", async ({ cluster }) => {
+test("COMMIT2: a refusal that the contract knows is told as such: two who take one name at once", async ({
+  cluster,
+}) => {
   const workers = await cluster.boot(2)
   const { channel, ada } = await cluster.seed(sharedServer)
   for (let round = 0; round < 3; round++) {
@@ -138,7 +140,7 @@ test("G2: a refusal that the contract knows is told as such: two who take one na
 })
 
 test(
-  "G3, P1, P2: the lane's connection is lost again and again under load; nothing acknowledged is lost, nothing doubled",
+  "COMMIT3, P1, P2: the lane's connection is lost again and again under load; nothing acknowledged is lost, nothing doubled",
   { timeout: 60_000 },
   async ({ cluster }) => {
     const workers = await cluster.boot(2)

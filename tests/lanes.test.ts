@@ -247,7 +247,7 @@ test("P7: an owner that is paused within a transaction holds nobody up for much 
   await paused.end({ timeout: 1 })
 })
 
-test("G3: after a lost connection the raised generation shuts out what was in flight, and the lane goes on", async () => {
+test("COMMIT3: after a lost connection the raised generation shuts out what was in flight, and the lane goes on", async () => {
   const { lane } = await openLane()
   await lane.commit(batchOf([message()]))
   const goOn = await holdUp("lost")
@@ -282,7 +282,7 @@ test("G3: after a lost connection the raised generation shuts out what was in fl
   expect(await storedRows(lost)).toHaveLength(1)
 })
 
-test("G3: a committed batch whose answer was lost is found in the outbox, by its number alone", async () => {
+test("COMMIT3: a committed batch whose answer was lost is found in the outbox, by its number alone", async () => {
   const { lane } = await openLane()
   const batch = batchOf([message()])
   await lane.commit(batch)
@@ -336,7 +336,7 @@ test("the generation belongs to one lane: whoever still writes under the old one
   await lane.commit(batchOf([message()]))
 })
 
-test("C3: a deleted message's nonce is kept, and found without its content", async () => {
+test("MSG3: a deleted message's nonce is kept, and found without its content", async () => {
   const { lane } = await openLane()
   await database.sql`INSERT INTO users (id, username, created_at) VALUES (7, 'ada', 0) ON CONFLICT DO NOTHING`
   const one = message({ nonce: "kept" })
@@ -354,7 +354,7 @@ test("C3: a deleted message's nonce is kept, and found without its content", asy
 /** As a taker or an owner has seen them. */
 const at = (epoch: number, ...shards: number[]) => shards.map(shard => ({ shard, epoch }))
 
-test("K1: a shard without a living owner is taken by exactly one of many", async () => {
+test("BAL1: a shard without a living owner is taken by exactly one of many", async () => {
   const takers = await Promise.all([openLane(), openLane(), openLane()])
   for (let round = 0; round < 20; round++) {
     const dead = await openLane()
@@ -377,7 +377,7 @@ test("K1: a shard without a living owner is taken by exactly one of many", async
   }
 })
 
-test("K1: only the owner gives a shard away; who is dead takes nothing and is given nothing", async () => {
+test("BAL1: only the owner gives a shard away; who is dead takes nothing and is given nothing", async () => {
   const [owner, other, dead] = await Promise.all([openLane(), openLane(), openLane()])
   await storage.placement.take(at(0, 1001, 1002), owner.incarnation)
   await storage.placement.declareDead(dead.incarnation)
@@ -391,7 +391,7 @@ test("K1: only the owner gives a shard away; who is dead takes nothing and is gi
   ])
 })
 
-test("K6: a hand-over that its owner has given up finds nothing once the owner has raised the epoch", async () => {
+test("BAL6: a hand-over that its owner has given up finds nothing once the owner has raised the epoch", async () => {
   const [owner, other] = await Promise.all([openLane(), openLane()])
   const seen = at(1, 1010, 1011)
   await storage.placement.take(at(0, 1010, 1011), owner.incarnation)

@@ -66,7 +66,7 @@ test("a worker that leaves owns nothing, and nobody's request is refused for it"
   expect((await cluster.sql`SELECT 1 FROM messages WHERE channel_id = ${channel.id}`).length).toBe(sent)
 })
 
-test("K5: who is given shards by a worker that leaves gives none back, though it has only just come", async ({
+test("BAL5: who is given shards by a worker that leaves gives none back, though it has only just come", async ({
   cluster,
 }) => {
   const [old] = await cluster.boot(1, { topology: seldom })
@@ -127,7 +127,7 @@ test("whoever waits for a worker that stops is answered by the next owner", asyn
   await Promise.all(sending)
 })
 
-test("K5: a worker that leaves passes on what it is given nevertheless, and requests to it go on", async ({
+test("BAL5: a worker that leaves passes on what it is given nevertheless, and requests to it go on", async ({
   cluster,
 }) => {
   const [old, next] = (await cluster.boot(2)) as [Worker, Worker]
@@ -139,7 +139,7 @@ test("K5: a worker that leaves passes on what it is given nevertheless, and requ
   await ada.on(old).createMessage({ channel_id: channel.id, content: "through the one that leaves" })
 })
 
-test("H1, P3: ids of a home rise strictly across owners, and every id carries its home's shard", async ({
+test("SHARD1, P3: ids of a home rise strictly across owners, and every id carries its home's shard", async ({
   cluster,
 }) => {
   const [first] = await cluster.boot(1)
@@ -158,7 +158,7 @@ test("H1, P3: ids of a home rise strictly across owners, and every id carries it
   expect(ids.every((id, i) => i === 0 || BigInt(id) > BigInt(ids[i - 1]!))).toBe(true)
 })
 
-test("H2, O3: outbox rows of a shard are numbered without a hole, published rows are forgotten, the newest never", async ({
+test("SHARD2, OUT3: outbox rows of a shard are numbered without a hole, published rows are forgotten, the newest never", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1, { topology: { actors: { outboxKeep: 200, outboxSweepEvery: 50 } } })
@@ -173,7 +173,7 @@ test("H2, O3: outbox rows of a shard are numbered without a hole, published rows
   expect(await counted(worker!, "starling_outbox_deleted_rows_total")).toBeGreaterThanOrEqual(19)
 })
 
-test("K2, P12: what was committed and not yet published is published by the next owner, in order and once", async ({
+test("BAL2, P12: what was committed and not yet published is published by the next owner, in order and once", async ({
   cluster,
 }) => {
   const [east, west] = await cluster.boot(2)
@@ -237,7 +237,7 @@ test("a shard whose new owner was not told of it is served as soon as somebody a
   for (const place of places) await ada.on(place).createMessage({ channel_id: channel.id, content: "after" })
 })
 
-test("K3, P14: whom a worker has let go of stays so at the next owner, though that could not be written at once", async ({
+test("BAL3, P14: whom a worker has let go of stays so at the next owner, though that could not be written at once", async ({
   cluster,
 }) => {
   const places = await cluster.boot(2)

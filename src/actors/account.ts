@@ -18,10 +18,10 @@ import { recounted } from "./voice.ts"
 
 /**
  * Name, address, password, tier and badges, among the commands of a user's home. They keep:
- *   N1  A new password takes the place of the one that was shown for it, not of one that was set meanwhile.
- *   N2  With the password everything goes that was open because of the one before: other sessions, challenges, mailed tokens.
+ *   ACC1  A new password takes the place of the one that was shown for it, not of one that was set meanwhile.
+ *   ACC2  With the password everything goes that was open because of the one before: other sessions, challenges, mailed tokens.
  *       With the address go the tokens that were mailed to the one before.
- *   N3  Whoever is shown a user is told what he looks like after the last of his changes.
+ *   ACC3  Whoever is shown a user is told what he looks like after the last of his changes.
  */
 export interface AccountCommands {
   editAccount(input: {
@@ -43,7 +43,7 @@ export interface AccountCommands {
   }): UserFeatures
   giveBadge(input: { badge: string }): { badges: string[] }
   takeBadge(input: { badge: string }): { badges: string[] }
-  /** Tells these what the user looks like now (N3). */
+  /** Tells these what the user looks like now (ACC3). */
   announce(input: {
     people: readonly Snowflake[]
     servers: readonly Snowflake[]
@@ -60,7 +60,7 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
   editAccount: {
     needs: ({ password, email }) => (password || email !== undefined ? needsTokens() : []),
     turn({ state: user, newId }, { username, email, password, session_id, verification }) {
-      if (password && password.shown !== user.password_hash) throw fail("incorrect_current_password") // N1
+      if (password && password.shown !== user.password_hash) throw fail("incorrect_current_password") // ACC1
       const isRenamed = username !== undefined && username !== user.username
       const emailChanged = email !== undefined && email !== user.email
       const isForced = user.must_rename && isRenamed && username.toLowerCase() !== user.username.toLowerCase()
@@ -75,7 +75,7 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
       if (Object.keys(changes).length === 0) return { reply }
 
       const changed = becoming(user, changes)
-      // N2
+      // ACC2
       const used = voidTokens(user, ({ kind }) => password !== undefined || (emailChanged && kind !== "two_factor"))
       const others = password ? [...user.sessions.keys()].filter(id => id !== session_id) : []
       const ended = endedSessions(user, others)
@@ -165,7 +165,7 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
   },
 }
 
-/** What a change of how a user looks brings about: to himself at once, to others by a job that asks who they are (N3). */
+/** What a change of how a user looks brings about: to himself at once, to others by a job that asks who they are (ACC3). */
 function shownChange(user: User, after: User, newId: () => Snowflake): Publication[] {
   const isSeen = after.username !== user.username || after.badges !== user.badges
   if (!isSeen && after.email === user.email) return []

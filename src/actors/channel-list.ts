@@ -22,8 +22,8 @@ import { type ActorKind, control, type Publication, type Readonlied } from "./ru
 
 /**
  * Which channels a server has and in which order, among its home's commands. They keep:
- *   J1  A channel keeps its position until somebody names it: no other move, creation or end renumbers it.
- *   J2  A category is one of the same server, and stands in none itself.
+ *   CHAN1  A channel keeps its position until somebody names it: no other move, creation or end renumbers it.
+ *   CHAN2  A category is one of the same server, and stands in none itself.
  */
 export interface ChannelListCommands {
   listChannels(input: { user: Snowflake }): Channel[]
@@ -148,7 +148,7 @@ export const categoryAsked = (
   asked: Snowflake | undefined,
 ): Snowflake | null => (asked === noCategory ? null : (asked ?? category_id))
 
-/** J2. Whoever may not view a category does not learn that it is there, but may leave a channel in it. */
+/** CHAN2. Whoever may not view a category does not learn that it is there, but may leave a channel in it. */
 export function requireCategory(
   server: Server,
   { channel_type, category_id }: Pick<ChannelState, "channel_type" | "category_id">,
@@ -166,7 +166,7 @@ interface Move {
   readonly category_id?: Snowflake | undefined
 }
 
-/** J1: the channels whose position or category is another then. */
+/** CHAN1: the channels whose position or category is another then. */
 function movedTo(server: Server, moves: readonly Move[]): StoredChannel[] {
   return moves.flatMap(({ id, position: asked, category_id: category }) => {
     const channel = server.channels.get(id)!

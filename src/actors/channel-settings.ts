@@ -17,7 +17,7 @@ import { forgetHistory } from "./tails.ts"
 import { voiceEnding } from "./voice.ts"
 import { webhooksChanged, webhooksOf } from "./webhooks.ts"
 
-/** What becomes of one channel, among its commands; J1 and J2 of channel-list.ts hold here, too. */
+/** What becomes of one channel, among its commands; CHAN1 and CHAN2 of channel-list.ts hold here, too. */
 export interface ChannelSettingsCommands {
   editChannel(input: Deed & { patch: ChannelPatch }): Channel
   deleteChannel(input: Deed): { deleted: true }

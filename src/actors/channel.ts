@@ -30,7 +30,7 @@ import { typingCommands, type TypingCommands } from "./typing.ts"
 import { voiceChannelCommands, type VoiceChannelCommands } from "./voice.ts"
 import { webhookChannelCommands, type WebhookChannelCommands } from "./webhooks.ts"
 
-/** One channel: its settings and the order of its messages (C1 to C3 in messages.ts). */
+/** One channel: its settings and the order of its messages (MSG1 to MSG3 in messages.ts). */
 export interface ChannelCommands
   extends
     ChannelSettingsCommands,

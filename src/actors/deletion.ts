@@ -17,8 +17,8 @@ import { tell, type ActorKind, type Readonlied } from "./runtime/actor.ts"
 
 /**
  * The end of an account, among the commands of a user's home. It is active, then frozen, then purged. They keep:
- *   D1  Once it is frozen nobody is signed in to it, and nobody signs in; an operator can take that back until it is purged.
- *   D2  From purged there is no way back: the turn that says so forgets who it was. `deletion_at` is null until everything
+ *   DEL1  Once it is frozen nobody is signed in to it, and nobody signs in; an operator can take that back until it is purged.
+ *   DEL2  From purged there is no way back: the turn that says so forgets who it was. `deletion_at` is null until everything
  *       else has gone, too, so that whoever looks for what is unfinished finds it.
  */
 export interface DeletionCommands {
@@ -86,7 +86,7 @@ export const deletionCommands: ActorKind<UserState, UserState, DeletionCommands>
 
       const { created_at, bot } = user
       const nobody = { username: name, email: null, password_hash: null, created_at, bot, email_verified: false }
-      const erased = becoming(user, newAccount({ ...nobody, deletion_status: "purged" })) // D2
+      const erased = becoming(user, newAccount({ ...nobody, deletion_status: "purged" })) // DEL2
       const out = signedOut(user)
       const told = securityLogout.to(userOnly(user.id), { user_id: user.id, message: "Account deleted" })
       const names = user.email === null ? [user.username] : [user.username, user.email]
@@ -128,7 +128,7 @@ const standingChangedOf = (bot: Snowflake) =>
     message: "Account scheduled for deletion",
   })
 
-/** D1: no session is left, and no token that could make one. */
+/** DEL1: no session is left, and no token that could make one. */
 function signedOut(user: User) {
   const sessions = endedSessions(user, [...user.sessions.keys()])
   const tokens = voidTokens(user)

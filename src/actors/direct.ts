@@ -13,8 +13,8 @@ import { toUser } from "./viewers.ts"
 
 /**
  * A conversation outside servers: a DM or somebody's notes. What is said in it goes through its channel, see channel.ts.
- *   D1  Two people have one DM, whoever opens it and however often; somebody has one channel for notes.
- *   D2  Once a block has been answered no message is taken until it is lifted, and what was taken before stands in the logs. A DM
+ *   DM1  Two people have one DM, whoever opens it and however often; somebody has one channel for notes.
+ *   DM2  Once a block has been answered no message is taken until it is lifted, and what was taken before stands in the logs. A DM
  *       whose opening crosses a block may still open; then it is shut from the answer on.
  */
 export interface DirectCommands {
@@ -40,7 +40,7 @@ export const directActor = defineActor<ServerState, ServerState, DirectCommands>
         const row = directRow(id, user.id, other.id)
         return {
           home: newDirectState(row),
-          write: [insertDirect(row)], // D1
+          write: [insertDirect(row)], // DM1
           publish: [
             toUser(user.id, channelCreate, directObject(row, other, null)),
             toUser(other.id, channelCreate, directObject(row, user, null)),
@@ -60,14 +60,14 @@ export const directActor = defineActor<ServerState, ServerState, DirectCommands>
         const row = directRow(id, user, null)
         return {
           home: newDirectState(row),
-          write: [insertDirect(row)], // D1
+          write: [insertDirect(row)], // DM1
           publish: [toUser(user, channelCreate, notesObject(row, null))],
           reply: row,
         }
       },
     },
 
-    relationChanged: forgetPair, // D2
+    relationChanged: forgetPair, // DM2
 
     participantChanged: {
       forListeners: true,

@@ -19,8 +19,8 @@ import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 
 /**
  * The emoji of a server, among its home's commands. They keep:
- *   E1  No two bear one name, and there are never more than there may be, however many are added at once.
- *   E2  A file is there before its row, and goes after it.
+ *   EMOJI1  No two bear one name, and there are never more than there may be, however many are added at once.
+ *   EMOJI2  A file is there before its row, and goes after it.
  */
 export interface EmojiCommands {
   listEmojis(input: { user: Snowflake }): Emoji[]
@@ -77,7 +77,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
       requireEmojiManager(server, user)
       const all = emojisOf(server)
       const name = requireFreeName(all, given)
-      if (all.filter(emoji => emoji.animated === animated).length >= limits.emojisPerServer) throw fail("emoji_limit") // E1
+      if (all.filter(emoji => emoji.animated === animated).length >= limits.emojisPerServer) throw fail("emoji_limit") // EMOJI1
       const created: EmojiState = {
         id: newId(),
         server_id: server.id,
@@ -154,7 +154,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         },
         write: [
           deleteEmoji({ id: emoji_id }),
-          discardFile({ key, since: secondsAt(now) }), // E2
+          discardFile({ key, since: secondsAt(now) }), // EMOJI2
           audited(
             { now, newId },
             server.id,
@@ -197,7 +197,7 @@ function requireEmoji(server: Server, id: Snowflake): Readonly<EmojiState> {
   return found
 }
 
-/** E1 */
+/** EMOJI1 */
 function requireFreeName(others: readonly Readonly<EmojiState>[], given: string): string {
   const name = emojiName(given)
   if (name === undefined) throw fail("invalid_emoji_name")

@@ -10,8 +10,8 @@ import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtim
 
 /**
  * A user's export, among the commands of his home. They keep:
- *   E1  One is made at a time, and between two of them lies the time that the operator asks for.
- *   E2  Of the attempts at one only the newest counts: a job that was given up for dead cannot spoil it.
+ *   EXP1  One is made at a time, and between two of them lies the time that the operator asks for.
+ *   EXP2  Of the attempts at one only the newest counts: a job that was given up for dead cannot spoil it.
  */
 export interface ExportCommands {
   /** `interval`: seconds from one to the next. */
@@ -43,7 +43,7 @@ export const exportCommands: ActorKind<UserState, UserState, ExportCommands>["co
     turn({ state: user, now, newId }, { interval }) {
       if (user.deletion_status !== "active") throw fail("account_deleted")
       const requested_at = secondsAt(now)
-      const refusal = exportRefusal(user.exports.get(latest), requested_at, interval) // E1
+      const refusal = exportRefusal(user.exports.get(latest), requested_at, interval) // EXP1
       if (refusal) {
         const { code, ...details } = refusal
         throw fail(code, details)
@@ -71,7 +71,7 @@ export const exportCommands: ActorKind<UserState, UserState, ExportCommands>["co
     needs: needsLatest,
     turn({ state: user, now }, { export_id, attempt }) {
       const waiting = waitingOf(user, export_id)
-      if (waiting?.attempt !== attempt) return { reply: { finished: false } } // E2
+      if (waiting?.attempt !== attempt) return { reply: { finished: false } } // EXP2
       const ready_at = secondsAt(now)
       const finished = { ...waiting, ready_at, expires_at: ready_at + exportKeptSeconds }
       return { ...keeping(user, finished), reply: { finished: true } }

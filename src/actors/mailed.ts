@@ -76,7 +76,7 @@ export const mailedCommands: ActorKind<UserState, UserState, MailedCommands>["co
   },
 }
 
-/** Of two who come with one token the second finds it gone (O1). */
+/** Of two who come with one token the second finds it gone (OTT1). */
 function requireMailed(user: Readonlied<UserState>, token: PresentedToken, kind: MailKind, now: number): OneTimeToken {
   const open = openToken(tokensOf(user), token, kind, secondsAt(now))
   if (!open || open.email !== user.email) throw fail("invalid_token")

@@ -19,8 +19,8 @@ import { voiceRechecks } from "./voice.ts"
 
 /**
  * What a server knows of its members, among its home's commands. They keep:
- *   M1  Nobody changes whoever ranks as high as himself; his own nickname everybody may change.
- *   M2  The owner and administrators are never timed out.
+ *   MEM1  Nobody changes whoever ranks as high as himself; his own nickname everybody may change.
+ *   MEM2  The owner and administrators are never timed out.
  */
 export interface MemberCommands {
   /** Refuses whoever is no member; says which roles there are. */
@@ -59,12 +59,12 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
       const target = server.members.get(member_id)
       if (!target) throw fail("member_not_found")
       if ((nickname !== undefined && isOther) || timeout !== undefined)
-        requireRank(server, caller, rankOf(server, target)) // M1
+        requireRank(server, caller, rankOf(server, target)) // MEM1
       const edited: MemberState = { ...target, ...(nickname !== undefined && { nickname }) }
       if (timeout !== undefined) {
         edited.timeout_until = timeout && untilOf(timeout, now)
         edited.timeout_reason = timeout && timeout.reason
-        if (timeout && !mayBeTimedOut(server, target)) throw fail("administrator_timeout") // M2
+        if (timeout && !mayBeTimedOut(server, target)) throw fail("administrator_timeout") // MEM2
       }
       const reply = memberObject(server, edited, shown)
       const changes = memberChanges(target, edited)
@@ -83,7 +83,7 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
   },
 }
 
-/** M2: what they would lose they hold all the same. */
+/** MEM2: what they would lose they hold all the same. */
 export const mayBeTimedOut = (server: Server, target: KnownMember): boolean => !holds(server, target, "administrator")
 
 /**

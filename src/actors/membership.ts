@@ -30,10 +30,10 @@ import { voiceEnding } from "./voice.ts"
 
 /**
  * Who is in a server and who may not come in, among its home's commands. They keep:
- *   S1  `member_count` is the number of members.
- *   S2  A use of an invite is counted once, and never beyond `max_uses`.
- *   S3  Who has left sees nothing that was appended after the answer.
- *   S4  Nobody escapes a time-out by going and coming back.
+ *   JOIN1  `member_count` is the number of members.
+ *   JOIN2  A use of an invite is counted once, and never beyond `max_uses`.
+ *   JOIN3  Who has left sees nothing that was appended after the answer.
+ *   JOIN4  Nobody escapes a time-out by going and coming back.
  */
 export interface MembershipCommands {
   /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */
@@ -78,7 +78,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     turn({ state: server, now, newId }, { code, ...joining }) {
       const { user } = joining
       const used = server.invites.get(code)
-      if (!used || isOver(used, now)) throw fail("invite_not_found") // S2
+      if (!used || isOver(used, now)) throw fail("invite_not_found") // JOIN2
       if (server.members.get(user.id)) throw fail("already_member")
       if (server.bans.get(user.id)) throw fail("banned")
       const uses = used.uses + 1
@@ -288,7 +288,7 @@ function joins(
   if (isFull) throw fail("too_many_servers")
   const seconds = secondsAt(now)
   const left = server.leftTimeouts.get(user.id)
-  const isStillOut = left !== undefined && left !== null && left.timeout_until > seconds // S4
+  const isStillOut = left !== undefined && left !== null && left.timeout_until > seconds // JOIN4
   const joined: MemberState = {
     ...newMember(user.id, seconds),
     since_id: newId(),
@@ -345,7 +345,7 @@ export function removal(
 ) {
   const seconds = secondsAt(now)
   const { timeout_until = null, timeout_reason = null } = server.members.get(user) ?? {}
-  const left = !isForGood && timeout_until !== null && timeout_until > seconds && { timeout_until, timeout_reason } // S4
+  const left = !isForGood && timeout_until !== null && timeout_until > seconds && { timeout_until, timeout_reason } // JOIN4
   const member_count = server.member_count - 1
   const inVoice = server.voice.get(user)
   const voice = inVoice && voiceEnding(server, inVoice, now)
@@ -366,7 +366,7 @@ export function removal(
     ],
     publish: [
       ...(voice?.publish ?? []), // he is told of it while he is still a member
-      control(membersOf(server.id), { type: "left", server: server.id, user }), // S3
+      control(membersOf(server.id), { type: "left", server: server.id, user }), // JOIN3
       guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
       membershipChanged(user, server.id, false),
     ],

@@ -23,9 +23,9 @@ import { toViewers } from "./viewers.ts"
 
 /**
  * The messages of a channel, among its commands. They keep:
- *   C1  Message ids rise strictly.
- *   C2  An event that anyone received is already in PostgreSQL.
- *   C3  One author and nonce make one message, however often they arrive.
+ *   MSG1  Message ids rise strictly.
+ *   MSG2  An event that anyone received is already in PostgreSQL.
+ *   MSG3  One author and nonce make one message, however often they arrive.
  */
 export interface MessageCommands {
   createMessage(input: { author: Actor; nonce?: string | undefined } & Sent & Classified): CreatedMessage | Held
@@ -56,7 +56,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
       member(author.id),
       ...pair(home),
       // Newer nonces are in memory, older ones are caught by their unique index; then they are looked up. Before anything can
-      // be said against a message that may be a repeat it has to be known (C3).
+      // be said against a message that may be a repeat it has to be known (MSG3).
       ...(sent !== undefined && (suspect || isQuestionable(home, channel, author, shown))
         ? [nonce(id, author.id, sent)]
         : []),
@@ -72,7 +72,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
       const refused = key === undefined ? undefined : server.refusedNonces.get(key)
       if (refused) return { reply: { refused } }
       const caller = requireViewer(server, channel.id, author.id)
-      // C3
+      // MSG3
       if (repeated)
         return {
           reply: {
@@ -88,7 +88,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
         { author, caller, content: words, text, classified: { classifiers, scores } },
         () => {
           const place = { channel_id: channel.id, server_id: server.participants === null ? server.id : null }
-          const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // C1
+          const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // MSG1
           const posted = lastPostKey(channel.id, author.id)
           return {
             ...together(posting(context, state, caller), {

@@ -24,7 +24,7 @@ import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtim
 
 /**
  * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:
- *   N1  At most `notificationSettings` choices of one user. The end of a membership ends those of the server.
+ *   LEVEL1  At most `notificationSettings` choices of one user. The end of a membership ends those of the server.
  */
 export interface NotificationLevelCommands {
   /** `of`: what the server's home has said to somebody who may choose. */
@@ -79,7 +79,7 @@ export const notificationLevelCommands: ActorKind<UserState, UserState, Notifica
       if (isGone) after.delete(key)
       else after.set(key, choice)
       if (after.size > limits.notificationSettings && after.size > before.size)
-        throw fail("notification_settings_limit") // N1
+        throw fail("notification_settings_limit") // LEVEL1
       const shown = notificationSettingsObject(after, of, channel_id, seconds)
       if (isGone && !before.has(key)) return { reply: shown }
       const row = { user_id: user.id, server_id: of.server_id, channel_id }

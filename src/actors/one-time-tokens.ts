@@ -7,8 +7,8 @@ import { needOf, type NeedKind, type Readonlied } from "./runtime/actor.ts"
 
 /**
  * A user's one-time tokens, one fact of his home: all of them, loaded when a command first needs them. It keeps:
- *   O1  A token is used once: who comes second with it finds it gone.
- *   O2  So many of a kind are open at most; the oldest makes room.
+ *   OTT1  A token is used once: who comes second with it finds it gone.
+ *   OTT2  So many of a kind are open at most; the oldest makes room.
  */
 export const tokenFacts: NeedKind<UserState, readonly OneTimeToken[]> = {
   name: "oneTimeTokens",
@@ -38,7 +38,7 @@ const changed = (tokens: readonly OneTimeToken[], write: Write[]): TokenChange =
   write,
 })
 
-/** A new token (O2). `now`: Unix seconds. */
+/** A new token (OTT2). `now`: Unix seconds. */
 export function issueToken(
   user: User,
   token: { id: Snowflake; kind: TokenKind; token_hash: string; email?: string | null; expires_at: number },
@@ -56,7 +56,7 @@ export function issueToken(
   )
 }
 
-/** Ends tokens, all unless told otherwise (O1). */
+/** Ends tokens, all unless told otherwise (OTT1). */
 export function voidTokens(user: User, isMeant: (token: OneTimeToken) => boolean = () => true): TokenChange {
   const known = tokensOf(user)
   return changed(

@@ -16,8 +16,8 @@ import { toViewers } from "./viewers.ts"
 
 /**
  * The pinned messages of a channel, among its commands. They keep:
- *   P1  A channel has no more pins than it may, however many are pinned at once.
- *   P2  Of two pins the later one has the later time.
+ *   PIN1  A channel has no more pins than it may, however many are pinned at once.
+ *   PIN2  Of two pins the later one has the later time.
  */
 export interface PinCommands {
   pinMessage(input: Input): { changed: boolean }
@@ -39,8 +39,8 @@ export const pinCommands: ActorKind<ServerState, ChannelState, PinCommands>["com
       const found = pinnable(context, input)
       if (found.pinned_at) return { reply: { changed: false } }
       const { count, latest } = server.pins.get(channel.id) ?? { count: 0, latest: 0 }
-      if (count >= limits.pinsPerChannel) throw fail("pin_limit") // P1
-      return changed(context, input, found, Math.max(now, latest + 1)) // P2
+      if (count >= limits.pinsPerChannel) throw fail("pin_limit") // PIN1
+      return changed(context, input, found, Math.max(now, latest + 1)) // PIN2
     },
   },
 

@@ -5,8 +5,8 @@ import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 /**
  * Places in servers that are about to be taken, among the commands of a user's home. Which servers somebody is in and which
  * he owns is decided by their homes; that he does not come into more than he may, though he asks for several at once, by his:
- *   Q1  Whoever asks for a place hears how many are asked for before it and not done with. They count as taken.
- *   Q2  Nobody becomes an owner whose account is not active, or is about to be deleted; nor is an account about to be deleted
+ *   SLOT1  Whoever asks for a place hears how many are asked for before it and not done with. They count as taken.
+ *   SLOT2  Nobody becomes an owner whose account is not active, or is about to be deleted; nor is an account about to be deleted
  *       while somebody decides whether a server becomes his.
  * Only memory knows of them: where the home moves, what is asked for in that moment is not counted.
  */
@@ -32,7 +32,7 @@ const placesKept = 1_000
 export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["commands"] = {
   askForPlace: {
     turn({ state: user, now }, { token, owns, joins }) {
-      if (user.deletion_status !== "active") throw fail("account_deleted") // Q2
+      if (user.deletion_status !== "active") throw fail("account_deleted") // SLOT2
       if (owns && holdsPlace(user, now, place => place.ends === true)) throw unavailable("account may be about to end")
       const ahead = { owned: 0, joined: 0 }
       for (const [one, place] of user.places) {
@@ -54,7 +54,7 @@ export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["comm
 
   refusePlaces: {
     turn({ state: user, now }, { token }) {
-      if (holdsPlace(user, now, place => place.owns)) return { reply: { refused: false } } // Q2
+      if (holdsPlace(user, now, place => place.owns)) return { reply: { refused: false } } // SLOT2
       return {
         remember: draft => {
           forgetOld(draft.places, now)

@@ -140,7 +140,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const), minutes: fc.nat({ max: 40 }) }) },
 )
 
-test("PO1, PO2: what is counted is what everybody's latest vote says that came before the end, whatever is forgotten between", () => {
+test("POLL1, POLL2: what is counted is what everybody's latest vote says that came before the end, whatever is forgotten between", () => {
   fc.assert(
     fc.property(fc.boolean(), fc.boolean(), fc.array(step, { maxLength: 40 }), (several, isTimed, steps) => {
       const bench = new Bench({ allow_multiple_choice: several, duration_hours: isTimed ? 1 : undefined })

@@ -23,8 +23,8 @@ import { toViewers } from "./viewers.ts"
 /**
  * Polls, each part of a message, among the commands of its channel. Whoever may read the message sees the poll and may vote;
  * for everybody else there is none. They keep:
- *   PO1  A voter has one vote, his latest, and what is counted is what the votes say: vote and count are one commit.
- *   PO2  A poll ends once, and no vote counts that is decided after that; nor after its time, whether it was closed or not.
+ *   POLL1  A voter has one vote, his latest, and what is counted is what the votes say: vote and count are one commit.
+ *   POLL2  A poll ends once, and no vote counts that is decided after that; nor after its time, whether it was closed or not.
  */
 export interface PollCommands {
   createPoll(input: { author: Actor; message_id: Snowflake; poll: PollInput } & Classified): Poll | Held
@@ -98,13 +98,13 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
       const { state: channel, home: server, now } = context
       const { found, poll } = visible(server, channel.id, input, now)
       requireOpen(server)
-      const chosen = chosenOptions(poll, option_ids, now) // PO2
+      const chosen = chosenOptions(poll, option_ids, now) // POLL2
       if (typeof chosen === "string") throw fail(chosen)
       const before = voteOf(server, input)
       if (before.length === chosen.length && before.every(id => chosen.includes(id)))
         return { reply: pollResults(poll, input.message_id, chosen, now) }
       const { user, poll_id } = input
-      const after = withVote(poll, before, chosen) // PO1
+      const after = withVote(poll, before, chosen) // POLL1
       const changed = change(context, found, after)
       return {
         apply: draft => {
@@ -160,7 +160,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
       const found = server.messages.get(messageKey(channel.id, message_id))
       const poll = found?.poll
       if (!found || poll?.id !== poll_id) return { reply: { there: false } }
-      if (poll.ended_at !== null || poll.ends_at === null) return { reply: { there: true } } // PO2
+      if (poll.ended_at !== null || poll.ends_at === null) return { reply: { there: true } } // POLL2
       if (!isEnded(poll, now)) return { reply: { there: true, left: poll.ends_at * 1000 - now } }
       return { ...ending(context, withAuthor(found, author), poll, poll.ends_at), reply: { there: true } }
     },

@@ -18,8 +18,8 @@ import { inServer, toViewers } from "./viewers.ts"
 
 /**
  * Reactions to the messages of a channel, among its commands. They keep:
- *   R1  A tally is the number of different users who use its emoji, whoever comes and goes at once; none stands at nothing.
- *   R2  A message has no more different emoji than it may.
+ *   REACT1  A tally is the number of different users who use its emoji, whoever comes and goes at once; none stands at nothing.
+ *   REACT2  A message has no more different emoji than it may.
  * Who reacted is not in memory: whether one user did is a fact like any other, so that a tally may be as high as it likes.
  */
 export interface ReactionCommands {
@@ -58,11 +58,11 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
       const reactions = found.reactions ?? []
       if (!tallyOf(reactions, key)) {
         if (emoji.id !== null) requireUsable(server, channel.id, caller, custom, now)
-        if (reactions.length >= limits.reactionsPerMessage) throw fail("reaction_limit") // R2
+        if (reactions.length >= limits.reactionsPerMessage) throw fail("reaction_limit") // REACT2
       }
       const fact = reactorKey(channel.id, message_id, user, key)
       if (server.reactors.get(fact)) return { reply: { changed: false } }
-      const left = oneMore(reactions, emoji) // R1
+      const left = oneMore(reactions, emoji) // REACT1
       const reacted_at = secondsAt(now)
       return {
         apply: draft => {
@@ -151,7 +151,7 @@ function takenBack(server: Server, found: Message, user: Snowflake, key: string,
   const fact = reactorKey(channel_id, message_id, user, key)
   const tally = tallyOf(found.reactions, key)
   if (!tally || !server.reactors.get(fact)) return undefined
-  const left = oneLess(found.reactions ?? [], key) // R1
+  const left = oneLess(found.reactions ?? [], key) // REACT1
   return {
     fact,
     message: withReactions(found, left),

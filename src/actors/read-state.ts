@@ -39,9 +39,9 @@ import { toViewers } from "./viewers.ts"
 
 /**
  * How far people have read a channel, among its commands. They keep:
- *   E1  A position never goes back.
- *   E2  A message is marked once: of acknowledgements that come together each counts what the others have not.
- *   E3  Others see nothing of whoever does not show it, and nothing in a channel that does not.
+ *   READ1  A position never goes back.
+ *   READ2  A message is marked once: of acknowledgements that come together each counts what the others have not.
+ *   READ3  Others see nothing of whoever does not show it, and nothing in a channel that does not.
  */
 export interface ReadStateCommands {
   /**
@@ -108,15 +108,15 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const { isThere, marked, hasMentions } = server.ackRanges.get(counted)!
       if (!isThere && !isNewest) throw fail("message_not_found")
       const forgetCount = (draft: ServerState) => void draft.ackRanges.delete(counted)
-      if (compareIds(message_id, after) <= 0) return { remember: forgetCount, reply: { marked: 0 } } // E1
+      if (compareIds(message_id, after) <= 0) return { remember: forgetCount, reply: { marked: 0 } } // READ1
 
-      const isShown = isOwnShown && channel.read_receipts_enabled && !isShut(server) // E3
+      const isShown = isOwnShown && channel.read_receipts_enabled && !isShut(server) // READ3
       const state = readOn(before, beginning, { message_id, isShown })
       const telling =
         marked > 0 && isShown && !isBulk && isToldToOthers(server) ? whenTold(server, key, now) : undefined
       return {
         remember: draft => {
-          forgetCount(draft) // E2: asked again, it is counted anew.
+          forgetCount(draft) // READ2: asked again, it is counted anew.
           if (telling)
             noteTold(draft, key, telling === "now" ? { at: now } : { at: telling.since, waiting: message_id })
         },
@@ -181,7 +181,7 @@ export function readMarks(
   messages: Unmarked,
 ): Pick<Effects<ServerState, ReadMarks>, "remember" | "reply"> {
   const upTo = readUpTo(home.readStates.get(readStateKey(channel.id, user)), beginningFor(home, user)!)
-  const loaded = channel.read_receipts_enabled ? home.readers.get(channel.id)! : nobody // E3
+  const loaded = channel.read_receipts_enabled ? home.readers.get(channel.id)! : nobody // READ3
   const renewed = loaded.isCurrent ? undefined : upToDate(home, channel.id, loaded)
   const current = renewed ?? loaded
   const places = new Map<Snowflake, number>()

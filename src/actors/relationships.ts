@@ -29,7 +29,7 @@ import { deleteRelationship, putRelationship } from "../storage/relationships.ts
 import type { DirectCommands } from "./direct.ts"
 import { needOf, tell, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
 
-/** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: F1 to F5. */
+/** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: REL1 to REL5. */
 export interface RelationshipCommands {
   requestFriend(input: Two & { message: string | null; room: Room }): Relationship
   /** `by` has a request of the other's. */
@@ -146,7 +146,7 @@ function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) =>
   return { ...effects, reply: { user_id: two.other.id, status, created_at } }
 }
 
-/** What a change of a pair does: rows on both sides (F1), and word to whoever's side it changes (F4). */
+/** What a change of a pair does: rows on both sides (REL1), and word to whoever's side it changes (REL4). */
 function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: View) => View | ErrorCode) {
   const isBy = by.id === user.id
   const [lower, higher] = isBy ? [by, other] : [other, by]

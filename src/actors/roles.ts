@@ -28,9 +28,9 @@ import { voiceRechecks } from "./voice.ts"
 
 /**
  * The roles of a server, among its home's commands. They keep:
- *   R1  Nobody makes a role grant what he does not hold, or touches a role at or above his own highest. What ranks below
+ *   ROLE1  Nobody makes a role grant what he does not hold, or touches a role at or above his own highest. What ranks below
  *       him he gives and takes, whatever it grants.
- *   R2  A change of what a role grants stands in every log before what follows it.
+ *   ROLE2  A change of what a role grants stands in every log before what follows it.
  */
 export interface RoleCommands {
   listRoles(input: { user: Snowflake }): Role[]
@@ -150,7 +150,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
           ),
         ],
         publish: [
-          changed(server, role_id, found.permissions, granted), // R2
+          changed(server, role_id, found.permissions, granted), // ROLE2
           ...[placed, ...moved].map(role => updated(server, role)),
           ...voiceRechecks(server),
         ],
@@ -191,7 +191,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
           ...moderated.write,
         ],
         publish: [
-          changed(server, role_id, found.permissions, null, said), // R2
+          changed(server, role_id, found.permissions, null, said), // ROLE2
           guildRoleDelete.to(membersOf(server.id), told(server, { role_id })),
           ...voiceRechecks(server),
         ],
@@ -238,7 +238,7 @@ function grantedBy(input: Readonly<Record<string, boolean>> | undefined): Readon
   return new Set(permissionNames.filter(name => named.has(name)))
 }
 
-/** R1 */
+/** ROLE1 */
 function requireGrantable(
   server: Server,
   caller: Readonlied<MemberState>,
@@ -249,7 +249,7 @@ function requireGrantable(
   if (permission !== undefined) throw fail("permission_denied", { permission })
 }
 
-/** R1: the member and the role, if the caller may bring them together or apart. */
+/** ROLE1: the member and the role, if the caller may bring them together or apart. */
 function requireAssignable(server: Server, user: Snowflake, member_id: Snowflake, role_id: Snowflake) {
   const caller = requireMember(server, user)
   if (!holds(server, caller, "members.manage_roles")) requirePermission(server, caller, "roles.manage")
@@ -286,7 +286,7 @@ function assignment(
         user: target.user_id,
         before: target.roles,
         after: kept,
-      }), // R2
+      }), // ROLE2
       memberTold(server, changed, shown),
       ...voiceRechecks(server, ({ user_id }) => user_id === target.user_id),
     ],

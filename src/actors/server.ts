@@ -32,7 +32,7 @@ import { stickerCommands, type StickerCommands } from "./stickers.ts"
 import { voiceOver, voiceServerCommands, type VoiceServerCommands } from "./voice.ts"
 import { webhookServerCommands, type WebhookServerCommands } from "./webhooks.ts"
 
-/** One server: its settings, roles, channels and who is in it (S1 to S3 in membership.ts). */
+/** One server: its settings, roles, channels and who is in it (JOIN1 to JOIN3 in membership.ts). */
 export interface ServerCommands
   extends
     AutomodCommands,

@@ -12,8 +12,8 @@ import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtim
 
 /**
  * What a user and his clients have decided, among the commands of his home. They keep:
- *   K1  At most `settingsPerUser` keys, however many write at the same time. What a client looks at does not count.
- *   K2  Of several settings that come together all are kept or none.
+ *   SET1  At most `settingsPerUser` keys, however many write at the same time. What a client looks at does not count.
+ *   SET2  Of several settings that come together all are kept or none.
  */
 export interface SettingsCommands {
   /** What is left out stays as it is. */
@@ -80,7 +80,7 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
         if (value === null) keys.delete(key)
         else keys.set(key, { created_at: keys.get(key)?.created_at ?? updated_at, updated_at })
       const counted = keys.size - (keys.has(focusKey) ? 1 : 0)
-      if (counted > limits.settingsPerUser) throw fail("setting_limit") // K1
+      if (counted > limits.settingsPerUser) throw fail("setting_limit") // SET1
       return {
         apply: draft => {
           draft.settings.set(all, keys)

@@ -17,10 +17,10 @@ import { control, revoke, type ActorKind, type Publication, type Readonlied } fr
 
 /**
  * Sessions and second factors, among the commands of a user's home. They keep:
- *   U1  At most `sessionsPerUser` sessions; the one that was quiet longest makes room.
- *   U2  A session that has ended is accepted nowhere once the command that ended it is answered.
- *   U3  Whoever proved himself with a password that is another by now, or that is not enough by now, gets no session.
- *   U4  A code is good for one thing, once: of two that come with it at the same time one is refused.
+ *   SESS1  At most `sessionsPerUser` sessions; the one that was quiet longest makes room.
+ *   SESS2  A session that has ended is accepted nowhere once the command that ended it is answered.
+ *   SESS3  Whoever proved himself with a password that is another by now, or that is not enough by now, gets no session.
+ *   SESS4  A code is good for one thing, once: of two that come with it at the same time one is refused.
  */
 export interface SignInCommands {
   /** A session, or the token of a challenge where a second factor is asked for. */
@@ -87,7 +87,7 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
         const started = startedSession(user, newId(), session, now)
         return { ...started.effects, reply: { session_id: started.id, challenge_id: null } }
       }
-      if (!challenge) throw fail("unavailable") // U3: asked by a worker that knows of no second factors
+      if (!challenge) throw fail("unavailable") // SESS3: asked by a worker that knows of no second factors
       const id = newId()
       const issued = issueToken(user, { id, kind: "two_factor", ...challenge }, secondsAt(now))
       return { ...issued, reply: { session_id: null, challenge_id: id } }
@@ -202,7 +202,7 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
   },
 }
 
-/** U3. */
+/** SESS3. */
 export function requireProof(user: User, proof: Proof | undefined, refusal: ErrorCode = "invalid_credentials"): void {
   if (proof && proof.password_hash !== null && !sameHash(proof.password_hash, user.password_hash ?? ""))
     throw fail(refusal)
@@ -243,7 +243,7 @@ export function newSession(id: Snowflake, user: Snowflake, session: NewSession, 
   return { id, user_id: user, token_hash, ip_address, user_agent, created_at: now, expires_at, last_activity: now }
 }
 
-/** One more session, and room for it (U1): part of a turn's effects. */
+/** One more session, and room for it (SESS1): part of a turn's effects. */
 function startedSession(user: User, id: Snowflake, session: NewSession, now: number) {
   const started = newSession(id, user.id, session, now)
   const kept = [...user.sessions.values()].toSorted(
@@ -270,7 +270,7 @@ function startedSession(user: User, id: Snowflake, session: NewSession, now: num
 export const disconnected = (user: User, session: Snowflake): Publication =>
   control(userOnly(user.id), { type: "sessionEnded", user: user.id, session })
 
-/** Ends sessions (U2): part of a turn's effects. */
+/** Ends sessions (SESS2): part of a turn's effects. */
 export const endedSessions = (user: User, sessions: readonly Snowflake[]) => ({
   apply: (draft: UserState) => {
     for (const id of sessions) draft.sessions.delete(id)

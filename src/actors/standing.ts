@@ -11,8 +11,8 @@ import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
 
 /**
  * What an operator decides about an account, among the commands of a user's home. Each may be said again. It keeps:
- *   B1  Whoever is locked is told so where he is connected, and cut off; his sessions stay for the time after.
- *   B2  A bot has one token: a session under its own id. The one before is accepted nowhere once a new one is answered, except
+ *   STAT1  Whoever is locked is told so where he is connected, and cut off; his sessions stay for the time after.
+ *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once a new one is answered, except
  *       where a worker was just reading it: `standingChanged` after a moment settles that.
  */
 export interface StandingCommands {
@@ -86,7 +86,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
           ...[...bot.sessions.keys()].map(id => deleteSession({ id })),
           insertSession({ ...session, user_id: bot.id, ip_address: "", user_agent: "" }),
         ],
-        publish: [...closed(bot), renew(bot.id)], // B2
+        publish: [...closed(bot), renew(bot.id)], // STAT2
         reply,
       }
     },
@@ -109,7 +109,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
   },
 }
 
-/** B1: his connections end and cannot be resumed, his sessions go on. */
+/** STAT1: his connections end and cannot be resumed, his sessions go on. */
 const closed = (user: User): Publication[] => [...user.sessions.keys()].map(session => disconnected(user, session))
 
 const cutOff = (user: User, message: string): Publication[] =>

@@ -25,8 +25,8 @@ import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 
 /**
  * The stickers of a server, among its home's commands. They keep:
- *   T1  No pack is empty and none is too full; a new one begins only when all are full.
- *   T2  A file is there before its row, and goes after it.
+ *   STICK1  No pack is empty and none is too full; a new one begins only when all are full.
+ *   STICK2  A file is there before its row, and goes after it.
  */
 export interface StickerCommands {
   listStickers(input: { user: Snowflake }): StickerPack[]
@@ -76,7 +76,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
         created_at: secondsAt(now),
       }
       const filled = { ...pack, stickers: [...pack.stickers, created] }
-      const left = open ? packs.map(one => (one === open ? filled : one)) : [...packs, filled] // T1
+      const left = open ? packs.map(one => (one === open ? filled : one)) : [...packs, filled] // STICK1
       return {
         apply: draft => {
           draft.stickerPacks.set(allStickerPacksKey, left)
@@ -107,7 +107,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
       const { pack, sticker } = requireSticker(server, sticker_id)
       const kept = pack.stickers.filter(({ id }) => id !== sticker_id)
       const thinned: Pack = { ...pack, stickers: kept }
-      const left = packsOf(server).flatMap(one => (one !== pack ? [one] : kept.length > 0 ? [thinned] : [])) // T1
+      const left = packsOf(server).flatMap(one => (one !== pack ? [one] : kept.length > 0 ? [thinned] : [])) // STICK1
       const key = serverFile(server.id, sticker.file)
       return {
         apply: draft => {
@@ -116,7 +116,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
         write: [
           deleteSticker({ id: sticker_id }),
           ...(kept.length > 0 ? [] : [deleteStickerPack({ id: pack.id })]),
-          discardFile({ key, since: secondsAt(now) }), // T2
+          discardFile({ key, since: secondsAt(now) }), // STICK2
           audited(
             { now, newId },
             server.id,

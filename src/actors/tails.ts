@@ -19,7 +19,7 @@ import { needOf, type Moment, type NeedKind, type Readonlied } from "./runtime/a
 
 /**
  * The newest messages of channels that are being read, in their home's memory. They keep:
- *   T1  A page from a tail is what the database would answer once all that the home has decided is committed. Only names of
+ *   TAIL1  A page from a tail is what the database would answer once all that the home has decided is committed. Only names of
  *       authors who are no members may be as old as `lasts`.
  */
 

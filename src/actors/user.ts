@@ -32,7 +32,7 @@ import { voiceUserCommands, type VoiceUserCommands } from "./voice.ts"
 import { control, defineActor, type HomeKind } from "./runtime/actor.ts"
 
 /**
- * One user: his account, his sessions (U1 to U4 in sign-in.ts), his one-time tokens (O1, O2 in one-time-tokens.ts), and what
+ * One user: his account, his sessions (SESS1 to SESS4 in sign-in.ts), his one-time tokens (OTT1, OTT2 in one-time-tokens.ts), and what
  * others share with him.
  */
 export interface UserCommands

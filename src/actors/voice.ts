@@ -30,10 +30,10 @@ import { tell, type ActorKind, type Publication, type Readonlied } from "./runti
 /**
  * Voice. A server's home says who is in its channels, a user's home which of his calls is the newest and what he has used of
  * his day. They keep:
- *   V1  A user is in at most one channel of a server, and soon after his last join in at most one of all servers: the one that
+ *   VOICE1  A user is in at most one channel of a server, and soon after his last join in at most one of all servers: the one that
  *       he asked for last, in whichever order they are heard of.
- *   V2  Every second in a channel is counted once, however its call ends.
- *   V3  What is over is over by its voice session: what comes late ends nothing else.
+ *   VOICE2  Every second in a channel is counted once, however its call ends.
+ *   VOICE3  What is over is over by its voice session: what comes late ends nothing else.
  */
 export interface VoiceChannelCommands {
   /** Joins, moves here, or begins a new voice session; null: there is no place for him. Flags that are not given stay. */
@@ -50,7 +50,7 @@ export interface VoiceChannelCommands {
   }
   /** Whichever voice channel of the server he is in. */
   leaveVoice(input: { user: Snowflake }): { left: boolean }
-  /** V3; with `worker`, only while that worker holds it. */
+  /** VOICE3; with `worker`, only while that worker holds it. */
   endVoice(input: { user: Snowflake; voice_session_id: string; worker?: string | undefined }): { ended: boolean }
   /** The gateway session that holds the call lives on another worker now. */
   holdVoice(input: { user: Snowflake; voice_session_id: string; worker: string }): { held: boolean }
@@ -115,7 +115,7 @@ const stint = ({ voice_session_id, joined_at }: Voice, now: number): Stint => ({
   to: Math.max(joined_at, now),
 })
 
-/** The end of somebody's call: its row, who is told, and what he has used. V2 */
+/** The end of somebody's call: its row, who is told, and what he has used. VOICE2 */
 export function voiceEnding(server: Server, state: Voice, now: number) {
   const { user_id, channel_id } = state
   const absent = absentObject(user_id, server.id)
@@ -357,7 +357,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
       for (const [day, count] of used) seconds.set(day, (seconds.get(day) ?? 0) + count)
       for (const day of seconds.keys()) if (day <= dayOf(now) - daysKept) seconds.delete(day)
       const left = ended && user.call?.voice_session_id === ended.voice_session_id ? null : user.call
-      // V1
+      // VOICE1
       const [newest, older] =
         began && left && began.voice_session_id < left.voice_session_id ? [left, began] : [began ?? left, began && left]
       // What has ended elsewhere is not left for it any longer.
@@ -369,7 +369,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
           draft.call = call
         },
         write: [
-          ...used.map(([day, count]) => addVoiceUsage({ user_id: user.id, day, seconds: count })), // V2
+          ...used.map(([day, count]) => addVoiceUsage({ user_id: user.id, day, seconds: count })), // VOICE2
           ...(isChanged ? [callRow(user.id, call)] : []),
         ],
         publish: [...(older ? [endTold(older, user.id)] : []), ...(call && isChanged ? expiry(user.id, call) : [])],

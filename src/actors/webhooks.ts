@@ -21,9 +21,9 @@ import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
 
 /**
  * Webhooks: made where their messages go, kept by their server. They keep:
- *   Z1  Nobody but whoever created a webhook or made its token anew has seen the token: what comes here is its hash.
- *   Z2  What a webhook sends was sent with the token of that moment, to the channel of that moment.
- *   W3  One webhook and nonce make one message in a channel, however often they arrive.
+ *   HOOK1  Nobody but whoever created a webhook or made its token anew has seen the token: what comes here is its hash.
+ *   HOOK2  What a webhook sends was sent with the token of that moment, to the channel of that moment.
+ *   HOOK3  One webhook and nonce make one message in a channel, however often they arrive.
  */
 export interface WebhookChannelCommands {
   createWebhook(input: Deed & { name: string; avatar_url?: string | undefined; token_hash: string }): Webhook
@@ -80,7 +80,7 @@ export const webhookChannelCommands: ActorKind<ServerState, ChannelState, Webhoo
         creator_id: user,
         name,
         avatar_url: avatar_url === "" ? null : avatar_url,
-        token_hash, // Z1
+        token_hash, // HOOK1
         created_at: secondsOf(id),
       }
       return {
@@ -218,10 +218,10 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
     turn(context, { webhook_id, channel_id, token_hash, content = "", nonce: sent, ...shown }) {
       const { state: server, newId } = context
       const webhook = webhookIn(server, webhook_id)
-      if (!sameHash(webhook.token_hash, token_hash)) throw fail("invalid_webhook_token") // Z2
+      if (!sameHash(webhook.token_hash, token_hash)) throw fail("invalid_webhook_token") // HOOK2
       if (webhook.channel_id !== channel_id) throw unavailable("the webhook has just moved")
       const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel_id, webhook_id, sent))
-      if (repeated) return { reply: executionObject(repeated) } // W3
+      if (repeated) return { reply: executionObject(repeated) } // HOOK3
       const { username = "", avatar_url = "", embeds = [] } = shown
       if (!holdsMessages(server.channels.get(channel_id)!)) throw fail("not_a_text_channel")
       if (embeds.length > limits.embedsPerMessage) throw fail("too_many_embeds")

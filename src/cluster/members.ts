@@ -48,10 +48,10 @@ interface Seen {
 
 /**
  * Shows that this worker lives and watches the others. It keeps:
- *   M1  A worker serves only within `serveFor` of a renewal that came back.
- *   M2  Only time in which the observer's own renewals came back counts against another.
- *   M3  Wall clocks and expiries decide nothing.
- *   M4  Who was silent for longer serves again only after PostgreSQL has counted that, so that nobody can declare it dead
+ *   ALIVE1  A worker serves only within `serveFor` of a renewal that came back.
+ *   ALIVE2  Only time in which the observer's own renewals came back counts against another.
+ *   ALIVE3  Wall clocks and expiries decide nothing.
+ *   ALIVE4  Who was silent for longer serves again only after PostgreSQL has counted that, so that nobody can declare it dead
  *       for the silence any more: it is dead before it serves, or not at all.
  */
 export class Membership {
@@ -95,7 +95,7 @@ export class Membership {
     })
   }
 
-  /** M1 */
+  /** ALIVE1 */
   get serving(): boolean {
     return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveFor
   }
@@ -194,14 +194,14 @@ export class Membership {
     const everybody = replies![1]![1] as Record<string, string>
     if (!isSame) return this.#options.onOver("Redis lost what it knew")
     if (!this.serving && this.#renewedAt !== -Infinity) {
-      // M4
+      // ALIVE4
       const lives = await this.#options.revive()
       if (this.#stopped) return
       if (lives === undefined) return this.#options.onOver("declared dead")
       this.#lives = lives
     }
     this.#renewedAt = startedAt
-    const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEvery) // M2
+    const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEvery) // ALIVE2
     this.#lastRound = startedAt
     this.#wellFor += elapsed
 

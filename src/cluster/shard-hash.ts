@@ -13,7 +13,7 @@ const complete = "-"
 
 /**
  * A hash beside each shard, so that what is in it survives the shard's owners. It keeps:
- *   I1  An owner that was replaced, and does not know it yet, changes nothing that the next one has written.
+ *   HASH1  An owner that was replaced, and does not know it yet, changes nothing that the next one has written.
  */
 export class ShardHash {
   readonly #redis: Redis
@@ -38,7 +38,7 @@ export class ShardHash {
     )
   }
 
-  /** I1. @param fields each with its value; to be removed, without. @returns false when a later owner has written there */
+  /** HASH1. @param fields each with its value; to be removed, without. @returns false when a later owner has written there */
   async change(
     { number, epoch }: OwnedShard,
     deed: "replace" | "add" | "remove",

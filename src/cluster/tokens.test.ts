@@ -29,7 +29,7 @@ beforeEach(() => {
 const tokensOf = (load: () => Promise<AccessSession | undefined>) =>
   createTokens({ redis, keys, load, clock: Date.now })
 
-test("K4: what was read before a renewal is never cached after it", async () => {
+test("TOK4: what was read before a renewal is never cached after it", async () => {
   let username = "ada"
   let answer = () => {}
   let asked = () => {}
@@ -56,7 +56,7 @@ test("K4: what was read before a renewal is never cached after it", async () => 
   expect(await redis.ttl(keys.accessRenewal(session.session_id))).toBeGreaterThan(0)
 })
 
-test("K4: whoever is renewed again and again is served all the same", async () => {
+test("TOK4: whoever is renewed again and again is served all the same", async () => {
   let number = 0
   const tokens = tokensOf(async () => ({ ...session, username: `ada ${++number}` }))
   const renewing = Array.from({ length: 30 }, () => tokens.invalidate([session.session_id]))

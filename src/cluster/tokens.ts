@@ -13,11 +13,11 @@ import { replicationOf } from "./replication.ts"
 /**
  * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. A bot's is
  * `bot.<id>.<secret>`, of 48 bytes: the one session that a bot has, under the bot's own id and without an end. What the doors need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
- *   K1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
+ *   TOK1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
  *       was under way, and a fill never replaces anything.
- *   K2  What the database says differently is noticed after `cacheSeconds` at the latest.
- *   K4  A renewed session is judged by nothing that was read from the database before `invalidate` was called.
- *   K3  A Redis that may have lost a mark is not asked what it had cached: after a fail-over the keys are other ones.
+ *   TOK2  What the database says differently is noticed after `cacheSeconds` at the latest.
+ *   TOK4  A renewed session is judged by nothing that was read from the database before `invalidate` was called.
+ *   TOK3  A Redis that may have lost a mark is not asked what it had cached: after a fail-over the keys are other ones.
  */
 export interface AccessSession extends Partial<AccountBars> {
   session_id: Snowflake
@@ -75,7 +75,7 @@ export function parseToken(token: string): PresentedToken | "malformed" | "unkno
 
 const cacheSeconds = 300
 const markSeconds = 60
-/** A load that took longer fills nothing; far below the life of a mark (K1). */
+/** A load that took longer fills nothing; far below the life of a mark (TOK1). */
 const slowestLoad = 20_000
 /** `last_activity` is written at most this often. */
 const touchEvery = 60
@@ -149,7 +149,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
   async function loadOnce(session: Snowflake): Promise<boolean> {
     for (let looks = 0; looks < mostLooks; looks++) {
       const startedAt = clock()
-      // K3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
+      // TOK3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
       const [key, renewal] = [keyOf(session), renewalOf(session)]
       const seen = (await orUnavailable(redis.get(renewal))) ?? ""
       const found = await load(session)
@@ -158,7 +158,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
       const tierLasts = (found.tier_expires_at ?? Infinity) - secondsAt(clock())
       const seconds = Math.min(cacheSeconds, Math.max(1, tierLasts))
       const isFilled = await orUnavailable(scripts["fill-session"](key, renewal, encode(found), seconds, seen))
-      if (isFilled === 1) return true // K4
+      if (isFilled === 1) return true // TOK4
     }
     throw unavailable("session changes all the time")
   }
@@ -227,7 +227,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
       return (await orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now)))) === 1
     },
 
-    /** Sessions that have ended (K1). Rejects when Redis did not confirm: then ask again. */
+    /** Sessions that have ended (TOK1). Rejects when Redis did not confirm: then ask again. */
     async revoke(sessions: readonly Snowflake[]): Promise<void> {
       await Promise.all(sessions.map(session => orUnavailable(redis.set(keyOf(session), revoked, "EX", markSeconds))))
     },

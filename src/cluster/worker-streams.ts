@@ -33,7 +33,7 @@ export interface WorkerStreamsOptions {
 /**
  * Reads a worker's inbox and its delivery log with one blocking read at a time: both are in one slot. It remembers the
  * newest part of the log, and trims what is too old for any session to ask for. It keeps:
- *   W1  After a fail-over of Redis nothing is read or appended before the log was made anew, from memory, above every
+ *   LOG1  After a fail-over of Redis nothing is read or appended before the log was made anew, from memory, above every
  *       position that was given out.
  */
 export class WorkerStreams {
@@ -140,7 +140,7 @@ export class WorkerStreams {
     }
   }
 
-  /** W1 */
+  /** LOG1 */
   async #moveTo(at: string): Promise<void> {
     const { blocking, keys, worker, reserved, onOver } = this.#options
     const [inbox, log, place] = [keys.inbox(worker, at), keys.log(worker, at), keys.logPosition(worker, at)]

@@ -7,13 +7,13 @@ import { compareIds } from "./snowflake.ts"
 /**
  * What two users are to one another: a row on each side. One home decides for a pair, that of the user with the lower id,
  * whoever asks, and writes both rows in one commit. So it keeps:
- *   F1  The two sides of a pair always fit: both friends; one has asked and the other was asked; or on each side by itself
+ *   REL1  The two sides of a pair always fit: both friends; one has asked and the other was asked; or on each side by itself
  *       a block or nothing. No crash comes between them, for they are one commit.
- *   F2  Of commands that cross, one comes first, and the other sees what it did: there is one order for a pair, for both.
- *   F3  Whoever is answered finds it in the list, on any worker: the list is read from the rows, which were there before.
- *   F4  Each of the two is told every change of his own side, once, in the order in which it was decided; the one with the
+ *   REL2  Of commands that cross, one comes first, and the other sees what it did: there is one order for a pair, for both.
+ *   REL3  Whoever is answered finds it in the list, on any worker: the list is read from the rows, which were there before.
+ *   REL4  Each of the two is told every change of his own side, once, in the order in which it was decided; the one with the
  *       higher id through a tell to his home, which may arrive after the answer. Nothing else of a pair is told to anybody.
- *   F5  Whoever is blocked is told at most that there is nothing any more, as when a friendship or a request ends, and that
+ *   REL5  Whoever is blocked is told at most that there is nothing any more, as when a friendship or a request ends, and that
  *       the other has gone, if he saw him there.
  */
 export interface Side {

@@ -33,7 +33,7 @@ test("an id says its shard and when it was minted", () => {
   )
 })
 
-test("H1: ids of a shard rise strictly whatever the clock does", () => {
+test("SHARD1: ids of a shard rise strictly whatever the clock does", () => {
   fc.assert(
     fc.property(
       shard,

@@ -61,9 +61,9 @@ const patience = 5_000
 /**
  * How far messages were delivered to users: as far as their clients have named positions, in heartbeats and when they came back.
  * That a message was published says nothing. It keeps:
- *   V1  A cursor never covers a message that stands after what the client named, whatever was appended late.
- *   V2  What stands at or before it is covered soon.
- *   V3  A client that names what it was not sent moves nothing.
+ *   DELIV1  A cursor never covers a message that stands after what the client named, whatever was appended late.
+ *   DELIV2  What stands at or before it is covered soon.
+ *   DELIV3  A client that names what it was not sent moves nothing.
  * A cursor is a moment, one for servers and one for DMs, as a session may take the one and not the other; see docs/api/deliveries.md.
  */
 export class Deliveries {
@@ -100,7 +100,7 @@ export class Deliveries {
   /** A client says up to where it has received what it was sent. */
   named(session: Session, position: unknown): void {
     if (typeof position !== "number" || position <= session.named || !Number.isSafeInteger(position)) return
-    if (position > this.#options.subscriptions.placeOf(session)) return // V3
+    if (position > this.#options.subscriptions.placeOf(session)) return // DELIV3
     // What it was sent of another worker's log has other positions there; it is told one of this log soon.
     const span = session.spans.at(-1)!
     if (span.counted || position < span.lo) return

@@ -35,10 +35,10 @@ const challengeOf = (verifier: string): string => hash("sha256", verifier, "base
 
 /**
  * Sign-ins through others. It keeps:
- *   O1  A state is good once, for ten minutes, at its provider, for its redirect address; and, where the provider knows PKCE,
+ *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and, where the provider knows PKCE,
  *       only for whoever holds the verifier, which is kept nowhere here.
- *   O2  Nobody is sent back anywhere but to an address that the operator has listed.
- *   O3  An account elsewhere signs in to one account here, for ever. It gets an account that was here before only where
+ *   OAUTH2  Nobody is sent back anywhere but to an address that the operator has listed.
+ *   OAUTH3  An account elsewhere signs in to one account here, for ever. It gets an account that was here before only where
  *       both sides know that the address is the person's.
  */
 export function oauth(http: Http): Handlers<typeof routes> {
@@ -94,7 +94,7 @@ export function oauth(http: Http): Handlers<typeof routes> {
   return {
     async beginOAuth({ params, query: { redirect_uri }, address }) {
       const { provider, door } = doorTo(params.provider)
-      if (!policy.oauth_redirect_uris.includes(redirect_uri)) throw fail("oauth_redirect_refused") // O2
+      if (!policy.oauth_redirect_uris.includes(redirect_uri)) throw fail("oauth_redirect_refused") // OAUTH2
       const { isOpenId } = oauthAsking[provider]
       const state = newSecret()
       const verifier = isOpenId ? newSecret() : null
@@ -121,7 +121,7 @@ export function oauth(http: Http): Handlers<typeof routes> {
     async completeOAuth(call) {
       const { code, state, redirect_uri, code_verifier = null, iss, ...age } = call.body
       const { provider, door } = doorTo(call.params.provider)
-      const begun = await storage.oauth.take(hashSecret(state), seconds()) // O1
+      const begun = await storage.oauth.take(hashSecret(state), seconds()) // OAUTH1
       if (begun?.provider !== provider || begun.redirect_uri !== redirect_uri) throw fail("oauth_state_refused")
       if (begun.code_challenge !== null) {
         if (code_verifier === null) throw fail("pkce_verifier_required")

@@ -47,14 +47,14 @@ async function steps(name: string, password: string, isLockedFrom = Infinity) {
   return { outcome, done }
 }
 
-test("L3: a name that nobody has costs what a known one costs, step by step", async () => {
+test("LOGIN3: a name that nobody has costs what a known one costs, step by step", async () => {
   const known = await steps("Ada", "wrong")
   expect(known).toEqual({ outcome: "invalid_credentials", done: ["find", "look", "hash", "count"] })
   expect(await steps("nobody", "wrong")).toEqual(known)
   expect((await steps("Ada", "right")).outcome).toBe("1")
 })
 
-test("L2: a code stays counted where it was wrong, or may have been; any other refusal takes the count back", async () => {
+test("LOGIN2: a code stays counted where it was wrong, or may have been; any other refusal takes the count back", async () => {
   const counts = async (attempt: () => Promise<{ right: boolean }>) => {
     let count = 0
     const sessions = { countFailure: async () => ++count > 0, takeBackFailure: async () => void count-- }
@@ -71,7 +71,7 @@ test("L2: a code stays counted where it was wrong, or may have been; any other r
   expect(await counts(() => Promise.reject(new Error("connection lost")))).toEqual(["bug", 1])
 })
 
-test("L2: whoever is judged after the lock is told of it alone, whether he was right or wrong", async () => {
+test("LOGIN2: whoever is judged after the lock is told of it alone, whether he was right or wrong", async () => {
   expect((await steps("Ada", "right", 2)).outcome).toBe("account_locked")
   expect((await steps("Ada", "wrong", 2)).outcome).toBe("account_locked")
   expect((await steps("nobody", "wrong", 2)).outcome).toBe("account_locked")

@@ -30,13 +30,13 @@ export async function own({ storage }: Pick<Http, "storage">, id: Snowflake): Pr
 
 /**
  * How a person proves who he is, for every route that asks. It keeps:
- *   L1  Wrong passwords and wrong codes, on whichever route, are counted together per account, whatever it is called; at
+ *   LOGIN1  Wrong passwords and wrong codes, on whichever route, are counted together per account, whatever it is called; at
  *       `login_failures_allowed` it is locked for `login_lockout_minutes`. A finished sign-in clears the count, nothing else
  *       does; after a lock it starts anew.
- *   L2  Guesses sent at the same time do not outrun the count: a password is judged after the hash, in the order in which the
+ *   LOGIN2  Guesses sent at the same time do not outrun the count: a password is judged after the hash, in the order in which the
  *       database counts; a code counts before it is tried. Who comes after the lock is told so, right or wrong.
- *   L3  A name that nobody has costs a hash and locks like an account.
- *   L4  A hash that is made anew while its password is being used keeps nobody out.
+ *   LOGIN3  A name that nobody has costs a hash and locks like an account.
+ *   LOGIN4  A hash that is made anew while its password is being used keeps nobody out.
  */
 export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "secrets" | "policy" | "clock">) {
   const { ask, storage, hashing, secrets, policy, clock } = http
@@ -51,7 +51,7 @@ export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "s
     if (!(await storage.sessions.countFailure(key, seconds(), allowed, lockSeconds))) throw fail("account_locked")
   }
 
-  /** Judges a password (L1, L2); `stored` undefined: there is no such name (L3). */
+  /** Judges a password (LOGIN1, LOGIN2); `stored` undefined: there is no such name (LOGIN3). */
   async function judge(
     key: string,
     password: string,
@@ -68,7 +68,7 @@ export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "s
 
   /**
    * Does what a password opens, for somebody whose password was right a moment ago. `act` fails with `refusal` where the hash is
-   * another by now: then it is judged once more (L4). A password that was changed is wrong the second time.
+   * another by now: then it is judged once more (LOGIN4). A password that was changed is wrong the second time.
    */
   async function opened<T>(
     user: UserRow,
@@ -164,7 +164,7 @@ export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "s
     },
 
     /**
-     * Tries a code, counted before (L2). That is taken back where it is known not to have been wrong: another refusal came of
+     * Tries a code, counted before (LOGIN2). That is taken back where it is known not to have been wrong: another refusal came of
      * it. When nobody answered, it may have been.
      */
     async tryCode<T>(

@@ -120,7 +120,7 @@ test("counters and histograms are summed over all processes, gauges shown per wo
   expect(seen.text).toContain("# TYPE turn_seconds histogram")
 })
 
-test("A1: sums do not fall when workers die and come back, again and again", async () => {
+test("AGG1: sums do not fall when workers die and come back, again and again", async () => {
   const { boot, scrape } = cluster()
   const steady = await boot("web-0")
   let total = 0
@@ -144,10 +144,10 @@ test("A1: sums do not fall when workers die and come back, again and again", asy
   }
   const series = (await scrape()).series.length
   await boot("web-1")
-  expect((await scrape()).series.length).toBe(series + 1) // its one gauge (A2)
+  expect((await scrape()).series.length).toBe(series + 1) // its one gauge (AGG2)
 })
 
-test("A1: a worker that ends in good order loses nothing", async () => {
+test("AGG1: a worker that ends in good order loses nothing", async () => {
   const { boot, scrape } = cluster()
   const worker = await boot("web-0")
   worker.posts.inc(5)
@@ -156,7 +156,7 @@ test("A1: a worker that ends in good order loses nothing", async () => {
   expect((await scrape()).get("posts_total")).toBe(5)
 })
 
-test("A3: a worker that stands still is missing, its last totals stay, and one answer catches up", async () => {
+test("AGG3: a worker that stands still is missing, its last totals stay, and one answer catches up", async () => {
   const { boot, scrape } = cluster({ timeoutMs: 50 })
   const east = await boot("web-0")
   const west = await boot("web-1")

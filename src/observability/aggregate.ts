@@ -7,9 +7,9 @@ import { within } from "../std/deadline.ts"
 /**
  * One /metrics for all processes of a host. A worker that asks to be counted sends its metrics once at the start (id 0),
  * again whenever the primary asks, and a last time before it ends. It keeps:
- *   A1  A counter or histogram is the sum over all processes that ever lived, and never falls.
- *   A2  A gauge is shown per living process, under the label `worker`: the name of its place, so restarts add no series.
- *   A3  A process that stands still delays a scrape by `timeoutMs`, once for all who scrape meanwhile, and is counted as missing.
+ *   AGG1  A counter or histogram is the sum over all processes that ever lived, and never falls.
+ *   AGG2  A gauge is shown per living process, under the label `worker`: the name of its place, so restarts add no series.
+ *   AGG3  A process that stands still delays a scrape by `timeoutMs`, once for all who scrape meanwhile, and is counted as missing.
  * What a worker counted between its last snapshot and kill -9 is lost with it.
  */
 interface MetricsQuestion {
@@ -35,7 +35,7 @@ class MetricsAggregate {
   /** By `cluster.Worker.id`, which is never reused. */
   readonly #sources = new Map<number, Source>()
   readonly #waiting = new Map<number, { asked: number; answered: () => void }>()
-  /** Counters and histograms of the dead, already added up (A1). */
+  /** Counters and histograms of the dead, already added up (AGG1). */
   #retired: MetricJson[] = []
   #asked = 0
   #running: Promise<string> | undefined
@@ -78,7 +78,7 @@ class MetricsAggregate {
     const processes = { primary: 1, web: 0, job: 0 }
     for (const [process, { answer }] of this.#sources) {
       if (missing.has(process)) {
-        parts.push(answer.metrics.filter(isTotal)) // A1: without its last totals the sums would fall until it answers
+        parts.push(answer.metrics.filter(isTotal)) // AGG1: without its last totals the sums would fall until it answers
       } else {
         parts.push(perWorker(answer.metrics, answer.worker))
         processes[answer.role]++
@@ -141,7 +141,7 @@ export type Channel = Pick<NodeJS.Process, "on" | "off" | "connected"> & {
 
 export interface AnsweringProcess {
   registry: Registry
-  /** The name of the worker's place, such as "web-0"; the same after a restart (A2). */
+  /** The name of the worker's place, such as "web-0"; the same after a restart (AGG2). */
   worker: string
   role: ProcessRole
 }
@@ -206,7 +206,7 @@ const addUp = (parts: MetricJson[][]) =>
     ({ name, help, type, aggregator, values }): MetricJson => ({ name, help, type, aggregator, values }),
   )
 
-/** Gauges under the process's name, so that adding up leaves them alone (A2). */
+/** Gauges under the process's name, so that adding up leaves them alone (AGG2). */
 const perWorker = (metrics: MetricJson[], worker: string) =>
   metrics.map(metric =>
     isTotal(metric)

@@ -24,7 +24,7 @@ test("every metric has a Prometheus name and a sentence of help", async () => {
   }
 })
 
-test("M1: a process stays below 2,000 series whatever labels it is given", async () => {
+test("MET1: a process stays below 2,000 series whatever labels it is given", async () => {
   const metrics = create()
   for (let n = 0; n < 1000; n++) {
     const route = metrics.http.route(n % 2 ? "GET" : "POST", `/route${n}`)

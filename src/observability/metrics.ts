@@ -7,8 +7,8 @@ import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 /**
  * What one process counts, by area. Two bounds hold:
- *   M1  A process never shows 2,000 series, whatever clients send: every open label has a `most`, the rest is "other".
- *   M2  Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
+ *   MET1  A process never shows 2,000 series, whatever clients send: every open label has a `most`, the rest is "other".
+ *   MET2  Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
 export function createMetrics() {
@@ -240,7 +240,7 @@ function httpMetrics(declare: Declare) {
   return {
     /** Once per route, when the routes are built. `template` as declared (`/channels/:channel_id`), never with ids in it. */
     route(method: string, template: string): RouteMetrics {
-      // Children are made at the first request: of 260 routes most never see one, and M1 has to hold for the rest.
+      // Children are made at the first request: of 260 routes most never see one, and MET1 has to hold for the rest.
       const byClass: Counter[] = []
       let duration: Histogram | undefined
       return {

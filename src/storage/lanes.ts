@@ -54,8 +54,8 @@ interface LaneOptions extends Omit<PoolOptions, "connections"> {
 
 /**
  * One connection on which a worker's batches are committed, one at a time. It keeps:
- *   L1  A batch is written whole or not at all.
- *   L2  A batch is written only while the lane's generation stands: the row lock makes whoever raises it wait for the
+ *   LANE1  A batch is written whole or not at all.
+ *   LANE2  A batch is written only while the lane's generation stands: the row lock makes whoever raises it wait for the
  *       batch in flight, and refuses every later one.
  */
 export class Lane {

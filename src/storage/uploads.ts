@@ -27,9 +27,9 @@ export const personalData: PersonalData = {
 
 /**
  * Files that were sent. They keep:
- *   U1  A file is there as long as a message shows it: its row is locked by whoever adds a use and by whoever deletes it,
+ *   FILE1  A file is there as long as a message shows it: its row is locked by whoever adds a use and by whoever deletes it,
  *       and a use without its row is refused.
- *   U2  A row that goes leaves the note that its file is left over, see files.ts.
+ *   FILE2  A row that goes leaves the note that its file is left over, see files.ts.
  */
 
 interface UploadUse {
@@ -47,7 +47,7 @@ export const insertUploadUse = defineWrite<UploadUse>(
           AS t (file, channel_id, message_id)),
       kept AS (UPDATE uploads SET keep_until = NULL WHERE file IN (SELECT file FROM given) AND keep_until IS NOT NULL)
     INSERT INTO upload_uses (file, channel_id, message_id) SELECT * FROM given`,
-  { upload_uses_file_fkey: "invalid_attachment" }, // U1
+  { upload_uses_file_fkey: "invalid_attachment" }, // FILE1
 )
 
 /** Messages are gone: a part of the statement that deletes them. `messages` names their rows, as (channel_id, id). */
@@ -116,7 +116,7 @@ export const uploadsStorage = (sql: Sql) => ({
 
   /**
    * Ends those whose time is over, of these or of all; what a message shows is kept. What somebody is just about to show is
-   * left to the next look. @returns how many it looked at, and what their files are kept under (U2)
+   * left to the next look. @returns how many it looked at, and what their files are kept under (FILE2)
    */
   async end(now: number, limit: number, files?: readonly string[]): Promise<{ looked: number; keys: string[] }> {
     const [row] = await sql<{ looked: number; keys: string[] }[]>`
@@ -130,7 +130,7 @@ export const uploadsStorage = (sql: Sql) => ({
     return row!
   },
 
-  /** Ends some of somebody's, whatever shows them. @returns what their files are kept under (U2) */
+  /** Ends some of somebody's, whatever shows them. @returns what their files are kept under (FILE2) */
   async endOf(user: Snowflake, limit: number): Promise<string[]> {
     const rows = await sql<{ key: string }[]>`
       WITH his AS MATERIALIZED (SELECT file FROM uploads WHERE user_id = ${user} LIMIT ${limit} FOR UPDATE),

@@ -47,7 +47,7 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
   }
 }
 
-test("T1: whoever was back has a whole window when he is gone again, however long ago he went first", async () => {
+test("TEMP1: whoever was back has a whole window when he is gone again, however long ago he went first", async () => {
   const { ended, goes, comes, isLost, pass, members } = scene()
   goes()
   await pass(0.5)
@@ -65,7 +65,7 @@ test("T1: whoever was back has a whole window when he is gone again, however lon
   expect(members.isPending("7")).toBe(false)
 })
 
-test("T1: whoever is back before it is written down that he went was not gone", async () => {
+test("TEMP1: whoever is back before it is written down that he went was not gone", async () => {
   const { ended, goes, comes, isLost, members, pass } = scene()
   comes()
   members.gone(["7"])
@@ -78,7 +78,7 @@ test("T1: whoever is back before it is written down that he went was not gone", 
   expect(ended).toEqual(["1"])
 })
 
-test("T2: a server that cannot end it holds up none of the others, and is asked again", async () => {
+test("TEMP2: a server that cannot end it holds up none of the others, and is asked again", async () => {
   const refuse = ["1"]
   const { ended, goes, members, pass } = scene({ servers: ["1", "2"], refuse })
   goes()

@@ -24,9 +24,9 @@ const againLater = 30_000
 
 /**
  * Ends the memberships of people who joined for as long as they are there. It keeps:
- *   T1  Nobody is removed whose session may be resumed: he has been gone for a whole resume window more when it is asked for,
+ *   TEMP1  Nobody is removed whose session may be resumed: he has been gone for a whole resume window more when it is asked for,
  *       without having been back in between.
- *   T2  Nobody is forgotten: until it is done, what is written beside his shard says that he has just gone, so that the
+ *   TEMP2  Nobody is forgotten: until it is done, what is written beside his shard says that he has just gone, so that the
  *       shard's next owner begins anew.
  */
 export class TemporaryMembers {
@@ -56,10 +56,10 @@ export class TemporaryMembers {
   /** He is there. When he goes again he has a whole window again. */
   back(user: Snowflake): void {
     this.#timers.get(user)?.stop()
-    this.#timers.delete(user) // T1
+    this.#timers.delete(user) // TEMP1
   }
 
-  /** T2 */
+  /** TEMP2 */
   isPending(user: Snowflake): boolean {
     return this.#timers.has(user)
   }
@@ -89,7 +89,7 @@ export class TemporaryMembers {
         .then(isDone => {
           if (this.#timers.get(user) !== timer) return
           if (isDone) this.#timers.delete(user)
-          else this.#after(againLater, user) // T2
+          else this.#after(againLater, user) // TEMP2
         })
         .catch((error: unknown) => {
           this.#options.log.error({ err: error }, "temporary memberships not looked for")

@@ -67,9 +67,9 @@ export interface HostOptions {
 
 /**
  * The actors of this worker: loads their homes, gives each command its turn, and hands what was decided to the lane. It keeps:
- *   A1  A turn sees everything that earlier turns of its home have applied.
- *   A2  Nobody is told what may yet fail: an answer that only read waits until all it saw is committed.
- *   A3  Nothing is decided unless the worker may serve and owns the shard.
+ *   HOST1  A turn sees everything that earlier turns of its home have applied.
+ *   HOST2  Nobody is told what may yet fail: an answer that only read waits until all it saw is committed.
+ *   HOST3  Nothing is decided unless the worker may serve and owns the shard.
  */
 export class Host {
   readonly #options: HostOptions
@@ -118,7 +118,7 @@ export class Host {
     const { clock, bounds } = this.#options
     let suspect = false
     for (;;) {
-      if (!this.#options.serving()) throw unavailable("worker is not serving") // A3
+      if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
       const shard = this.#shards.get(onShard ?? shardOf(commission.id!))
       if (!shard || shard.closing) throw new Moved()
       if (this.#inFlight >= bounds.inFlight) throw unavailable("worker is full")
@@ -245,8 +245,8 @@ export class Host {
         await loads
         continue
       }
-      if (home.shard.closing) throw new Moved() // A3
-      if (!this.#options.serving()) throw unavailable("worker is not serving") // A3
+      if (home.shard.closing) throw new Moved() // HOST3
+      if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
       const now = clock.now()
       let effects: Effects<unknown, unknown>
       try {
@@ -278,7 +278,7 @@ export class Host {
     return reply
   }
 
-  /** A2 */
+  /** HOST2 */
   async #afterCommit<T>(home: Home, answer: () => T): Promise<T> {
     if (!home.clean) await home.whenClean()
     return answer()
@@ -305,7 +305,7 @@ export class Host {
       )
     if (writes.length === 0 && stored.length === 0) {
       sendEphemeral()
-      return this.#afterCommit(home, () => effects.reply) // A2
+      return this.#afterCommit(home, () => effects.reply) // HOST2
     }
     const { presence } = effects
     const lookAtPresence = () => {

@@ -65,9 +65,9 @@ const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiti
 /**
  * Group commit: while a batch is on its way to PostgreSQL, turns gather for the next; no timer, no added latency when
  * idle. It keeps:
- *   G1  Turns are committed in the order in which they were decided, and answered after they stand in the logs.
- *   G2  A turn that the database refuses fails alone with its home; every other home's turns go on.
- *   G3  After an outcome that nobody knows, what was committed is found out before anything else is.
+ *   COMMIT1  Turns are committed in the order in which they were decided, and answered after they stand in the logs.
+ *   COMMIT2  A turn that the database refuses fails alone with its home; every other home's turns go on.
+ *   COMMIT3  After an outcome that nobody knows, what was committed is found out before anything else is.
  */
 export class LaneQueue {
   readonly #options: LaneQueueOptions
@@ -163,7 +163,7 @@ export class LaneQueue {
     this.#options.publisher.publish(rows, () => {
       for (const waiting of batch) {
         if (isBarrier(waiting)) waiting.barrier()
-        else waiting.resolve(waiting.reply) // G1
+        else waiting.resolve(waiting.reply) // COMMIT1
       }
     })
   }
@@ -220,7 +220,7 @@ export class LaneQueue {
     return barriers.length > 0 ? this.#commit(barriers) : undefined
   }
 
-  /** G2: halves until the guilty turn stands alone. */
+  /** COMMIT2: halves until the guilty turn stands alone. */
   async #split(
     batch: readonly Waiting[],
     turns: readonly Decided[],
@@ -247,7 +247,7 @@ export class LaneQueue {
       .find(code => code !== undefined)
     this.#options.dropHome(guilty.home)
     // What it published then may still be on its way, from here or as rows of a former owner.
-    if (conflict === "done") return this.#options.publisher.publish([], () => guilty.resolve(undefined)) // G1
+    if (conflict === "done") return this.#options.publisher.publish([], () => guilty.resolve(undefined)) // COMMIT1
     if (conflict === "again") return guilty.reject(new Again(true))
     this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)
@@ -257,7 +257,7 @@ export class LaneQueue {
     )
   }
 
-  /** G3: the generation is raised, so what was in flight has ended one way or the other; then the outbox tells which. */
+  /** COMMIT3: the generation is raised, so what was in flight has ended one way or the other; then the outbox tells which. */
   async #unknown(
     batch: readonly Waiting[],
     turns: readonly Decided[],

@@ -9,7 +9,7 @@ export interface Hold {
 
 /**
  * When ids are minted, and up to when all that were minted have arrived. It keeps:
- *   N1  What was said to have arrived up to a moment stays so: no id of that moment or an earlier one is minted any more, however
+ *   MARK1  What was said to have arrived up to a moment stays so: no id of that moment or an earlier one is minted any more, however
  *       the clock jumps.
  */
 export class Mints {
@@ -27,7 +27,7 @@ export class Mints {
 
   /** The moment of what is minted now. A clock that falls back is gone on from at half its pace, so that it catches up. */
   moment(now = this.#clock.now()): number {
-    return Math.max(now, this.#said + 1 + Math.floor((this.#clock.monotonic() - this.#saidAt) / 2)) // N1
+    return Math.max(now, this.#said + 1 + Math.floor((this.#clock.monotonic() - this.#saidAt) / 2)) // MARK1
   }
 
   /** Others may have said so much of this worker's shards before it had them. */
@@ -53,7 +53,7 @@ export class Mints {
     this.#told.delete(hold)
   }
 
-  /** N1: once this was asked for, it is kept to. */
+  /** MARK1: once this was asked for, it is kept to. */
   report(shards: Iterable<Shard>): MintReport {
     const before = this.moment() - 1
     const inLogs = [...shards].filter(shard => shard.isPublished)

@@ -83,11 +83,11 @@ interface Flush {
 
 /**
  * Publishes what was committed. It keeps:
- *   O1  Rows of a shard reach each log in order, each once, or the log is told of a gap.
- *   O2  A caller is answered after the append and after his revocations stand.
- *   O3  A row is forgotten only when everything in it is confirmed, nobody can ask for its answers any more, and Redis was
+ *   OUT1  Rows of a shard reach each log in order, each once, or the log is told of a gap.
+ *   OUT2  A caller is answered after the append and after his revocations stand.
+ *   OUT3  A row is forgotten only when everything in it is confirmed, nobody can ask for its answers any more, and Redis was
  *       there and the same for as long since: what it may still lose can be sent again.
- *   O4  After a fail-over of Redis every log is compared with what was sent to it before anything else is sent.
+ *   OUT4  After a fail-over of Redis every log is compared with what was sent to it before anything else is sent.
  */
 export class Outbox implements Publisher {
   readonly #options: OutboxOptions
@@ -187,7 +187,7 @@ export class Outbox implements Publisher {
     }
   }
 
-  /** O4. What is lost once more meanwhile is found by the next comparison. */
+  /** OUT4. What is lost once more meanwhile is found by the next comparison. */
   async #sendAgain(): Promise<void> {
     const { shards, replaceInterests, addJob, revoke, wellFor, metrics, log } = this.#options
     const owned = [...shards()]
@@ -253,7 +253,7 @@ export class Outbox implements Publisher {
     await saved
     await Promise.all([
       ...[...byWorker].map(([worker, parts]) => this.#append(worker, parts)),
-      revoked.length > 0 ? this.#untilDone("revocation", () => this.#options.revoke(revoked)) : undefined, // O2
+      revoked.length > 0 ? this.#untilDone("revocation", () => this.#options.revoke(revoked)) : undefined, // OUT2
       renewed.length > 0 ? this.#untilDone("renewal", () => this.#options.renew(renewed)) : undefined,
     ])
   }
@@ -332,7 +332,7 @@ export class Outbox implements Publisher {
     return byWorker
   }
 
-  /** O1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
+  /** OUT1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
   async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
     const { logs, metrics, clock, isForgotten, isDead, onStale } = this.#options
     let left = parts
@@ -522,7 +522,7 @@ export class Outbox implements Publisher {
     this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.wellFor() })
   }
 
-  /** O3; the newest row of a shard stays: it names the last id. */
+  /** OUT3; the newest row of a shard stays: it names the last id. */
   async #sweep(): Promise<void> {
     const { clock, timing, wellFor, sweep, metrics } = this.#options
     if (this.#isInDoubt) return

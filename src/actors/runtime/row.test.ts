@@ -47,7 +47,7 @@ const home = id
 const items = fc.array(fc.tuple(home, publication), { maxLength: 6 }).map(list => list.map(([h, p]) => toItem(h, p)))
 const answers: fc.Arbitrary<RowAnswer[]> = fc.array(fc.tuple(text, json), { maxLength: 3 })
 
-test("K2: what the next owner publishes is word for word what this one would have", () => {
+test("BAL2: what the next owner publishes is word for word what this one would have", () => {
   fc.assert(
     fc.property(items, answers, (before, replies) => {
       const read = readRowBody(rowBody(before, replies))
@@ -110,7 +110,7 @@ test("a log's header names the type of a control entry, however its JSON is writ
   expect(JSON.parse(data)).toEqual(control)
 })
 
-test("H1, H2: a shard's ids and rows go on where a former owner stopped, whatever the clock says", () => {
+test("SHARD1, SHARD2: a shard's ids and rows go on where a former owner stopped, whatever the clock says", () => {
   const former = new Shard({ number: 5, epoch: 1, lastId: undefined, lastRow: 0, interests: [], positions: new Map() })
   const last = former.newId(2_000_000_000_000)
   const next = new Shard({

@@ -117,7 +117,7 @@ function scene(count = 4) {
   }
 }
 
-test("K6: a hand-over that is carried out after it was given up gives nothing away", async () => {
+test("BAL6: a hand-over that is carried out after it was given up gives nothing away", async () => {
   const { keeper, store, host, rows, placeAt, told } = scene()
   await keeper.balance()
   const former = host.shard(0)!
@@ -141,7 +141,7 @@ test("K6: a hand-over that is carried out after it was given up gives nothing aw
   expect([...rows.values()].map(({ owner }) => owner)).toEqual([other.id, other.id, other.id, other.id])
 })
 
-test("K6: where a hand-over has happened and nobody was told so, everybody is", async () => {
+test("BAL6: where a hand-over has happened and nobody was told so, everybody is", async () => {
   const { keeper, store, host, rows, placeAt, told, directory } = scene()
   await keeper.balance()
   const { handOver } = store
@@ -209,7 +209,7 @@ test("who gives a shard to one that is dead looks again soon", async () => {
   keeper.stop()
 })
 
-test("K5: leaving is tried again after a renewal, a barrier and a hand-over that failed", async () => {
+test("BAL5: leaving is tried again after a renewal, a barrier and a hand-over that failed", async () => {
   const { keeper, store, host, owners, placeAt, membership } = scene()
   await keeper.start()
   placeAt(self, other)
@@ -231,7 +231,7 @@ test("K5: leaving is tried again after a renewal, a barrier and a hand-over that
   keeper.stop()
 })
 
-test("K5: what cannot be given away is not waited for for ever", async () => {
+test("BAL5: what cannot be given away is not waited for for ever", async () => {
   const { keeper, host, placeAt } = scene()
   await keeper.start()
   placeAt(self, other)
@@ -242,7 +242,7 @@ test("K5: what cannot be given away is not waited for for ever", async () => {
   keeper.stop()
 })
 
-test("K5: who is alone keeps what nobody is there to take", async () => {
+test("BAL5: who is alone keeps what nobody is there to take", async () => {
   const { keeper, host } = scene()
   await keeper.balance()
   await keeper.leave()

@@ -68,12 +68,12 @@ const seekEvery = 100
 
 /**
  * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
- *   K1  A shard without a living owner is taken by compare-and-set; a living owner alone decides to release.
- *   K2  A new owner first reads where the logs stand, then publishes what it inherits, then decides anything of its own.
- *   K3  A shard is handed over with nothing of it unfinished.
- *   K4  Where nobody knows any more what a dead worker took, its log is told that it lacks it.
- *   K5  A worker that leaves keeps nothing: what it is given after all it passes on.
- *   K6  After a hand-over of which nobody knows whether it happened, it can happen no more when anybody opens the shard.
+ *   BAL1  A shard without a living owner is taken by compare-and-set; a living owner alone decides to release.
+ *   BAL2  A new owner first reads where the logs stand, then publishes what it inherits, then decides anything of its own.
+ *   BAL3  A shard is handed over with nothing of it unfinished.
+ *   BAL4  Where nobody knows any more what a dead worker took, its log is told that it lacks it.
+ *   BAL5  A worker that leaves keeps nothing: what it is given after all it passes on.
+ *   BAL6  After a hand-over of which nobody knows whether it happened, it can happen no more when anybody opens the shard.
  */
 export class ShardKeeper {
   readonly #options: ShardKeeperOptions
@@ -260,7 +260,7 @@ export class ShardKeeper {
     }
   }
 
-  /** K2 */
+  /** BAL2 */
   async #open(owned: readonly ShardOwner[]): Promise<void> {
     const { store, logPositions, host, outbox, isLiving, opened, clock, log } = this.#options
     const numbers = owned.map(row => row.shard)
@@ -288,7 +288,7 @@ export class ShardKeeper {
 
     const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
     for (const row of rows) rowsOf.get(row.shard)!.push(row)
-    // K4
+    // BAL4
     const doubtful = unknown.size > 0 ? await this.#options.doubtfulLogs() : []
     for (const worker of doubtful)
       for (const { shard, epoch } of owned) {
@@ -385,7 +385,7 @@ export class ShardKeeper {
     }
   }
 
-  /** K5 */
+  /** BAL5 */
   async #depart(): Promise<void> {
     await this.#passOn()
     await this.#giveAway()
@@ -421,7 +421,7 @@ export class ShardKeeper {
     )
   }
 
-  /** K3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
+  /** BAL3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
   async #handOver(numbers: readonly number[], taker: string): Promise<void> {
     const { host, store, self, metrics, log } = this.#options
     const shards = numbers.flatMap(number => host.shard(number) ?? [])
@@ -450,7 +450,7 @@ export class ShardKeeper {
   }
 
   /**
-   * K6. A hand-over that failed may have happened, or happen yet: with the epoch raised it finds nothing any more.
+   * BAL6. A hand-over that failed may have happened, or happen yet: with the epoch raised it finds nothing any more.
    * @returns those that are this worker's
    */
   async #settle(shards: readonly Shard[]): Promise<readonly ShardOwner[]> {

@@ -25,8 +25,8 @@ interface Answered {
 /**
  * One of the 1,024 parts of the world, while this worker owns it: it mints ids, numbers what it publishes, and knows who
  * takes it. It keeps:
- *   H1  Ids of the shard rise strictly, whatever the clock does and whoever owned it before.
- *   H2  Rows of the outbox are numbered without a hole.
+ *   SHARD1  Ids of the shard rise strictly, whatever the clock does and whoever owned it before.
+ *   SHARD2  Rows of the outbox are numbered without a hole.
  */
 export class Shard {
   readonly number: number
@@ -89,7 +89,7 @@ export class Shard {
   }
 
   newId(nowMs: number): Snowflake {
-    this.#last = nextMark(this.#last, nowMs) // H1
+    this.#last = nextMark(this.#last, nowMs) // SHARD1
     return idOf(this.number, this.#last)
   }
 
@@ -107,7 +107,7 @@ export class Shard {
   }
 
   nextRow(): number {
-    return ++this.#lastRow // H2
+    return ++this.#lastRow // SHARD2
   }
 
   /** The rows from `number` on were never written. */

@@ -129,7 +129,7 @@ test("a change is told soon, also while earlier ones settle", async () => {
   presences.stop()
 })
 
-test("S2: after a fail-over of Redis what was said lately is said again, and nothing older", async () => {
+test("PRES2: after a fail-over of Redis what was said lately is said again, and nothing older", async () => {
   const { presences, pass, choose } = scene([server])
   expect(await pass(300)).toHaveLength(1)
   presences.doubt()

@@ -112,10 +112,10 @@ interface Change {
  * Says of this worker's users whether they are there. Somebody is there while a worker takes his home's events, because one
  * of his sessions lives or may still be resumed. Whenever that, or what he chose to show, may have changed, he is looked at:
  * what others should see against what they were told. It keeps:
- *   S1  Nobody is told anything that is not written down beside the shard: its next owner knows what to take back.
- *   S2  What may have been lost with a worker, or with a Redis, is said again: by the owner when it hears of it, by the next
+ *   PRES1  Nobody is told anything that is not written down beside the shard: its next owner knows what to take back.
+ *   PRES2  What may have been lost with a worker, or with a Redis, is said again: by the owner when it hears of it, by the next
  *       owner where it was the owner who died.
- *   S3  Who moves from one worker to another is not seen to go.
+ *   PRES3  Who moves from one worker to another is not seen to go.
  */
 export class Presences {
   readonly #options: PresencesOptions
@@ -155,12 +155,12 @@ export class Presences {
       const isTaken = shard.interests.has(home)
       if (isTaken) this.#options.onBack(home)
       else this.#left.add(home)
-      this.#look(home, isTaken ? 0 : this.#options.timing.grace) // S3
+      this.#look(home, isTaken ? 0 : this.#options.timing.grace) // PRES3
     }
     for (const home of shard.interests.keys()) this.#look(home)
     for (const [user, { isUnsettled }] of shard.presences) {
       this.#look(user, shard.interests.has(user) ? 0 : this.#options.timing.grace)
-      if (isUnsettled) this.#again.add(user) // S2
+      if (isUnsettled) this.#again.add(user) // PRES2
     }
   }
 
@@ -170,7 +170,7 @@ export class Presences {
     this.#look(user)
   }
 
-  /** S2. */
+  /** PRES2. */
   noteDeath(): void {
     for (const user of this.#told.keys()) {
       this.#again.add(user)
@@ -453,7 +453,7 @@ export class Presences {
     return [epoch, ++this.#count]
   }
 
-  /** S1. By then the shard may have gone, or be on its way: its next owner tells it, because this is unsettled. */
+  /** PRES1. By then the shard may have gone, or be on its way: its next owner tells it, because this is unsettled. */
   async #isSaved(shard: Shard, entries: ReadonlyMap<Snowflake, Announced>): Promise<boolean> {
     const { save, host, log } = this.#options
     try {

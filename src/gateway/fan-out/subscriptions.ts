@@ -52,8 +52,8 @@ export interface SubscriptionsOptions {
 
 /**
  * All sessions of this worker, and how an event reaches the live ones: one publish a class, however many they are. It keeps:
- *   L1  A session is subscribed to exactly what it may receive while it is live, and to nothing else ever.
- *   L2  Nothing is sent on a socket that was closed.
+ *   SUB1  A session is subscribed to exactly what it may receive while it is live, and to nothing else ever.
+ *   SUB2  Nothing is sent on a socket that was closed.
  */
 export class Subscriptions {
   readonly #options: SubscriptionsOptions
@@ -278,7 +278,7 @@ export class Subscriptions {
   }
 
   sendPayload(connection: Connection, payload: Payload): void {
-    if (connection.closed || this.holed.has(connection)) return // L2
+    if (connection.closed || this.holed.has(connection)) return // SUB2
     const outcome = connection.ws.send(payload, typeof payload !== "string", false)
     if (outcome === 2) this.holed.add(connection)
     this.#count(payload, 1)

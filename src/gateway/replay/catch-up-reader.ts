@@ -38,8 +38,8 @@ export interface CatchUpReaderOptions {
 /**
  * Sessions with a cursor on the log: those that have just come, those that come back, those whose sockets are slow. Each is
  * given what its socket takes; at the head of the log it goes live in the tick of its last frame. It keeps:
- *   R1  A session is sent every piece of the log that is for it, in order, whichever way it reads.
- *   R2  A slow reader costs the others nothing.
+ *   CATCH1  A session is sent every piece of the log that is for it, in order, whichever way it reads.
+ *   CATCH2  A slow reader costs the others nothing.
  */
 export class CatchUpReader {
   readonly #options: CatchUpReaderOptions

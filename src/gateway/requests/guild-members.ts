@@ -43,9 +43,9 @@ class RequestCancelled extends Error {}
 /**
  * Op 8: lists of members, chunk by chunk. Each chunk is a page by key, read when the socket has taken the one before; between
  * two of them everybody else has his turn. It keeps:
- *   M1  A connection has one list under way and few that wait; a worker has few reads under way, however many ask.
- *   M2  Only who is a member when a chunk is read gets it.
- *   M3  A chunk carries the position at which its session stands: nothing that is still to come is before it.
+ *   LIST1  A connection has one list under way and few that wait; a worker has few reads under way, however many ask.
+ *   LIST2  Only who is a member when a chunk is read gets it.
+ *   LIST3  A chunk carries the position at which its session stands: nothing that is still to come is before it.
  */
 export class GuildMembers {
   readonly #options: GuildMembersOptions
@@ -64,7 +64,7 @@ export class GuildMembers {
     return { REQUEST_GUILD_MEMBERS: (session, d) => this.#request(session, d) }
   }
 
-  /** M1. */
+  /** LIST1. */
   async #request(session: Session, d: unknown): Promise<void> {
     const { connection } = session
     const { data: asked } = RequestGuildMembers.safeParse(d)
@@ -113,7 +113,7 @@ export class GuildMembers {
     }
   }
 
-  /** One statement and the look whether the asker is a member; M1, M2. */
+  /** One statement and the look whether the asker is a member; LIST1, LIST2. */
   async #read<T>(asker: Asker, read: () => Promise<T>): Promise<T> {
     const { storage, clock } = this.#options
     const { session, server } = asker
@@ -174,7 +174,7 @@ export class GuildMembers {
       not_found: missing,
       ...(asked.nonce !== undefined && { nonce: asked.nonce }),
     }
-    // M3
+    // LIST3
     subscriptions.send(
       session,
       new Frame(guildMembersChunk.name, subscriptions.placeOf(session), JSON.stringify(chunk)),

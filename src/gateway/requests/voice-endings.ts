@@ -31,7 +31,7 @@ const isChannelGone = (error: unknown) => error instanceof Failure && error.code
 /** Calls that a sweep ends at a time. */
 const sweptAtOnce = 16
 
-/** Calls go with the sessions that hold them: to another worker, and to their end. See G3. */
+/** Calls go with the sessions that hold them: to another worker, and to their end. See CALL3. */
 export class VoiceEndings {
   readonly #options: VoiceEndingsOptions
   readonly #sweeper: Timer

@@ -54,7 +54,7 @@ const mostSpoken = 10
 const smallCircle = 100
 const speakingPause = 1_000
 
-/** Sends signals on to the workers that hold the others' sessions; see G2. */
+/** Sends signals on to the workers that hold the others' sessions; see CALL2. */
 export class VoiceSignals {
   readonly #options: VoiceSignalsOptions
   readonly #speeches = new WeakMap<Session, Speech>()
@@ -133,7 +133,7 @@ export class VoiceSignals {
       user: session.user,
       gateway_session_id: session.id,
       target: target === everybody ? undefined : target,
-    }) // G2
+    }) // CALL2
     if (!found) return 0
     const d = frame(found.voice_session_id)
     let count = 0

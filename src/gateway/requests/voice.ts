@@ -44,9 +44,9 @@ const sweepPage = 10_000
 /**
  * Voice on the gateway: ops 4 and 20 to 26. Who is where is decided by the server's home; this reads what clients ask for, and
  * has it done in order. It keeps:
- *   G1  What one session asks is done in its order.
- *   G2  A signal reaches only who is in the channel, at that moment, that its sender's session is in.
- *   G3  A call ends with the session that holds it, whichever worker that has last lived on.
+ *   CALL1  What one session asks is done in its order.
+ *   CALL2  A signal reaches only who is in the channel, at that moment, that its sender's session is in.
+ *   CALL3  A call ends with the session that holds it, whichever worker that has last lived on.
  */
 export class Voice {
   readonly #lines = new WeakMap<Session, Line>()
@@ -134,17 +134,17 @@ export class Voice {
     this.#endings.stop()
   }
 
-  /** The session has come here from another worker. G3 */
+  /** The session has come here from another worker. CALL3 */
   moved(session: Session): void {
     this.#endings.moved(session)
   }
 
-  /** The session is over for good. G3 */
+  /** The session is over for good. CALL3 */
   ended(session: Session): void {
     if (session.voice) this.#endings.end(session.user, session.voice)
   }
 
-  /** A worker was declared dead. G3 */
+  /** A worker was declared dead. CALL3 */
   noteDeath(): void {
     this.#endings.noteDeath()
   }
@@ -163,7 +163,7 @@ export class Voice {
     return this.#inOrder(session, relay, mostSignalsWaiting)
   }
 
-  /** G1 */
+  /** CALL1 */
   #inOrder(session: Session, action: () => Promise<void>, most = mostWaiting): Promise<void> | void {
     const line = this.#lineOf(session)
     if (line.length >= most) return

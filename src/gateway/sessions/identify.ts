@@ -53,7 +53,7 @@ const minTimeoutMs = 1_000
 
 /**
  * How sessions begin: IDENTIFY makes one, which begins reading and goes live at the head of the log. It keeps:
- *   E1  READY says what was so at a position, and everything after that position follows.
+ *   IDENT1  READY says what was so at a position, and everything after that position follows.
  */
 export class IdentifyHandler {
   readonly #options: IdentifyOptions
@@ -130,7 +130,7 @@ export class IdentifyHandler {
     }
   }
 
-  /** E1: registered first, then the position, then what is so. */
+  /** IDENT1: registered first, then the position, then what is so. */
   async #begin(
     connection: Connection,
     access: AccessSession,

@@ -70,7 +70,7 @@ class NotResumable extends Error {}
 /**
  * How sessions go on: RESUME brings one back, from whichever worker it lived on. It begins reading, and goes live at the head of
  * the log. It keeps:
- *   E2  A resumed session is sent everything after its `seq`, once, in order, or it is told that it cannot be.
+ *   RES1  A resumed session is sent everything after its `seq`, once, in order, or it is told that it cannot be.
  */
 export class ResumeHandler {
   readonly #options: ResumeOptions
@@ -356,7 +356,7 @@ export class ResumeHandler {
     }
   }
 
-  /** RESUMED, then reading; E2. */
+  /** RESUMED, then reading; RES1. */
   #attach(connection: Connection, session: Session, seq: number, differences: readonly Frame[] = []): void {
     const { subscriptions, reader, metrics, onOpen } = this.#options
     session.connection = connection

@@ -34,8 +34,8 @@ export interface ExchangeSurroundings {
 /**
  * One request and its answer. uWebSockets.js ends the process when a handler leaves a response without an answer and
  * without an abort handler, and throws when a response is touched after it was answered or aborted. So:
- *   E1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
- *   E2  Only `reply`, `replyLong` and `replyPieces` write, one of them once, corked, and not after an abort.
+ *   EXCH1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
+ *   EXCH2  Only `reply`, `replyLong` and `replyPieces` write, one of them once, corked, and not after an abort.
  */
 export class Exchange {
   readonly res: HttpResponse

@@ -25,8 +25,8 @@ export interface StreamBounds {
 
 /**
  * A body that is read while it comes: as long as nobody reads, its connection is told to wait. It keeps:
- *   B1  No more of it is in memory than what one read from its connection brings.
- *   B2  The response is not touched once it is answered or its client gone.
+ *   BODY1  No more of it is in memory than what one read from its connection brings.
+ *   BODY2  The response is not touched once it is answered or its client gone.
  */
 export class StreamedBody {
   readonly #bounds: StreamBounds
@@ -94,7 +94,7 @@ export class StreamedBody {
 
   /** The client is gone. */
   abandon(): void {
-    this.#res = undefined // B2
+    this.#res = undefined // BODY2
     this.#end(fail("bad_request"))
     this.#drained?.()
   }
@@ -122,7 +122,7 @@ export class StreamedBody {
 
   /** It is answered. */
   release(): void {
-    this.#res = undefined // B2
+    this.#res = undefined // BODY2
     if (!this.settled) this.#end(fail("bad_request"))
     this.#pieces = []
     this.#giveBack()
@@ -169,7 +169,7 @@ export class StreamedBody {
   #pause(): void {
     if (this.#isPaused || !this.#res) return
     this.#isPaused = true
-    this.#res.pause() // B1
+    this.#res.pause() // BODY1
   }
 
   #resume(): void {
