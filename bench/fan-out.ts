@@ -2,8 +2,8 @@
  * What a delivery costs: one message to many sessions, all of one channel. The floor is a bare uWebSockets.js `publish()`.
  * Both servers get their posts over HTTP, and send frames of the same length.
  */
-import type { Laboratory, Starling } from "./laboratory.ts"
-import type { Poster } from "./load/crowd-process.ts"
+import type { Harness, Starling } from "./harness.ts"
+import type { Poster } from "./load/load-process.ts"
 import { cpuSince, readCpu } from "./processes.ts"
 import type { Parts } from "./processes.ts"
 import type { LatencySummary } from "./statistics.ts"
@@ -50,27 +50,27 @@ export interface FanOutResult {
 }
 
 export async function benchFanOut(
-  laboratory: Laboratory,
+  harness: Harness,
   starling: Starling,
   extent: Extent,
   say: (what: string) => void,
 ): Promise<FanOutResult> {
-  const { tokens, posters: authors } = laboratory.population.audience
+  const { tokens, posters: authors } = harness.population.audience
   const posters = authors.slice(0, saturation)
-  const clients = laboratory.startCrowd()
+  const clients = harness.startLoadGroup()
   const addresses = ["127.0.0.11", "127.0.0.12"]
   say(`connecting ${audience} sessions`)
-  await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 64 })
+  await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 64 })
   const poster = posters[0]!
-  const { frame } = await clients.crowd.ask("sample", { url: starling.url, poster, run: newRun() })
-  const bare = await laboratory.startBare("publish", [frame])
-  const bareClients = laboratory.startCrowd()
+  const { frame } = await clients.loadGroup.ask("sample", { url: starling.url, poster, run: newRun() })
+  const bare = await harness.startBare("publish", [frame])
+  const bareClients = harness.startLoadGroup()
   const bareUrl = `http://127.0.0.1:${bare.port}`
   const barePosters = posters.map(({ token }): Poster => ({ path: "/messages", token }))
   const nobody = Array.from({ length: audience }, () => null)
   const gateway = `ws://127.0.0.1:${bare.port}/gateway`
-  await bareClients.crowd.ask("connect", { url: gateway, tokens: nobody, addresses, atOnce: 64 })
-  const bareSample = await bareClients.crowd.ask("sample", { url: bareUrl, poster: barePosters[0]!, run: newRun() })
+  await bareClients.loadGroup.ask("connect", { url: gateway, tokens: nobody, addresses, atOnce: 64 })
+  const bareSample = await bareClients.loadGroup.ask("sample", { url: bareUrl, poster: barePosters[0]!, run: newRun() })
   const frameBytes = Buffer.byteLength(frame)
   if (Buffer.byteLength(bareSample.frame) !== frameBytes)
     throw new Error(`frames differ in length: ${frameBytes} and ${Buffer.byteLength(bareSample.frame)} bytes`)
@@ -81,11 +81,16 @@ export async function benchFanOut(
 
   const measureBoth = async (inFlight: number): Promise<FanOutCase> => {
     const sides = {
-      bare: { crowd: bareClients.crowd, url: bareUrl, posters: barePosters, parts: { node: [bare.pid] } as Parts },
-      starling: { crowd: clients.crowd, url: starling.url, posters, parts: starling.parts as Parts },
+      bare: {
+        loadGroup: bareClients.loadGroup,
+        url: bareUrl,
+        posters: barePosters,
+        parts: { node: [bare.pid] } as Parts,
+      },
+      starling: { loadGroup: clients.loadGroup, url: starling.url, posters, parts: starling.parts as Parts },
     }
-    const load = ({ crowd, url, posters }: typeof sides.bare, seconds: number) =>
-      crowd.ask("fanOut", { url, posters, inFlight, everyMs: inFlight === 1 ? everyMs : 0, seconds, run: newRun() })
+    const load = ({ loadGroup, url, posters }: typeof sides.bare, seconds: number) =>
+      loadGroup.ask("fanOut", { url, posters, inFlight, everyMs: inFlight === 1 ? everyMs : 0, seconds, run: newRun() })
     const measure = async (side: typeof sides.bare): Promise<FanOutRun> => {
       const before = readCpu(side.parts)
       const { posts, deliveries, seconds, latency } = await load(side, extent.seconds)

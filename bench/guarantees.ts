@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 // @ts-expect-error plain JavaScript, because it runs before anything else is made
 import { bundle } from "../scripts/bundle.mjs"
-import { Laboratory, type Starling } from "./laboratory.ts"
+import { Harness, type Starling } from "./harness.ts"
 import { commit, machine } from "./machine.ts"
 import { authors, deferredWork, idleCpu, postsInFlight } from "./posts.ts"
 import { cpuSince, readCpu } from "./processes.ts"
@@ -124,11 +124,11 @@ interface Measured {
   readonly p50: number
 }
 
-async function posts(laboratory: Laboratory, starling: Starling, seconds: number): Promise<Measured> {
-  const clients = laboratory.startCrowd()
-  const { authors: posters } = laboratory.population
+async function posts(harness: Harness, starling: Starling, seconds: number): Promise<Measured> {
+  const clients = harness.startLoadGroup()
+  const { authors: posters } = harness.population
   const load = (duration: number) =>
-    clients.crowd.ask("posts", {
+    clients.loadGroup.ask("posts", {
       url: starling.url,
       posters,
       inFlight: postsInFlight,
@@ -148,17 +148,17 @@ async function posts(laboratory: Laboratory, starling: Starling, seconds: number
   return { cpu: sum(byPart), byPart, p50: latency.p50 }
 }
 
-async function deliveries(laboratory: Laboratory, starling: Starling, seconds: number): Promise<Measured> {
-  const clients = laboratory.startCrowd()
-  const { tokens, posters } = laboratory.population.audience
-  await clients.crowd.ask("connect", {
+async function deliveries(harness: Harness, starling: Starling, seconds: number): Promise<Measured> {
+  const clients = harness.startLoadGroup()
+  const { tokens, posters } = harness.population.audience
+  await clients.loadGroup.ask("connect", {
     url: starling.gatewayUrl,
     tokens,
     addresses: ["127.0.0.11", "127.0.0.12"],
     atOnce: 64,
   })
   const load = (duration: number) =>
-    clients.crowd.ask("fanOut", {
+    clients.loadGroup.ask("fanOut", {
       url: starling.url,
       posters: posters.slice(0, 1),
       inFlight: 1,
@@ -207,12 +207,12 @@ export async function benchGuarantees(args: string[]): Promise<void> {
       for (const { name } of run % 2 === 0 ? variants : variants.toReversed()) {
         say(`run ${run + 1}: ${name}`)
         // Each has a database of its own: what one left behind would be work for the next.
-        const laboratory = await Laboratory.open(sizes, mains.get(name)!)
+        const harness = await Harness.open(sizes, mains.get(name)!)
         try {
-          const starling = await laboratory.startStarling(environment)
-          measured.get(name)!.push(await measure(laboratory, starling, seconds))
+          const starling = await harness.startStarling(environment)
+          measured.get(name)!.push(await measure(harness, starling, seconds))
         } finally {
-          await laboratory.close()
+          await harness.close()
         }
       }
     for (const [variant, list] of measured)

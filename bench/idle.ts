@@ -3,8 +3,8 @@
  * collected before each look. Every run has a server of its own, as memory that was grown once is seldom given back. The
  * floor is a bare uWebSockets.js socket with as many topics.
  */
-import type { Laboratory } from "./laboratory.ts"
-import type { Crowd } from "./load/crowd.ts"
+import type { Harness } from "./harness.ts"
+import type { LoadGroup } from "./load/load-group.ts"
 import { cpuSince, processesOf, readCpu, readMemory } from "./processes.ts"
 import type { Parts } from "./processes.ts"
 import { alternate, compare, pause, scale, sum } from "./trials.ts"
@@ -16,7 +16,7 @@ export const firstSessions = 1_000
 const topics = 11
 /** A bare server is one process, and a process has descriptors for so many. */
 const bareSessionsAtMost = 10_000
-const sessionsOfACrowd = 8_000
+const sessionsOfALoadGroup = 8_000
 /** A bare server has nothing that it forgets later. */
 const bareRestSeconds = 6
 const idleSeconds = 3
@@ -43,21 +43,17 @@ export interface IdleResult {
   connectCpu: Comparison
 }
 
-export async function benchIdle(
-  laboratory: Laboratory,
-  extent: Extent,
-  say: (what: string) => void,
-): Promise<IdleResult> {
+export async function benchIdle(harness: Harness, extent: Extent, say: (what: string) => void): Promise<IdleResult> {
   say(`memory of ${extent.idleSessions} idle sessions, a fresh server each time`)
-  const tokens = laboratory.population.idlers.tokens.slice(0, firstSessions + extent.idleSessions)
+  const tokens = harness.population.idlers.tokens.slice(0, firstSessions + extent.idleSessions)
   const runs = await alternate(extent.runs, {
     async bare() {
-      const bare = await laboratory.startBare("publish", [], collecting)
+      const bare = await harness.startBare("publish", [], collecting)
       const sockets = firstSessions + Math.min(extent.idleSessions, bareSessionsAtMost - firstSessions)
       const url = `ws://127.0.0.1:${bare.port}/gateway?topics=${topics}`
       try {
         return await grow(
-          laboratory,
+          harness,
           { node: [bare.pid] },
           url,
           Array.from({ length: sockets }, () => null),
@@ -68,9 +64,9 @@ export async function benchIdle(
       }
     },
     async starling() {
-      const starling = await laboratory.startStarling(collecting)
+      const starling = await harness.startStarling(collecting)
       try {
-        return await grow(laboratory, starling.parts, starling.gatewayUrl, tokens, extent.restSeconds)
+        return await grow(harness, starling.parts, starling.gatewayUrl, tokens, extent.restSeconds)
       } finally {
         await starling.stop()
       }
@@ -87,26 +83,26 @@ export async function benchIdle(
 }
 
 async function grow(
-  laboratory: Laboratory,
+  harness: Harness,
   parts: Parts,
   url: string,
   tokens: (string | null)[],
   restSeconds: number,
 ): Promise<IdleRun> {
-  const crowds: { crowd: Crowd; stop: () => Promise<void> }[] = []
+  const loadGroups: { loadGroup: LoadGroup; stop: () => Promise<void> }[] = []
   const connect = async (some: (string | null)[]) => {
-    const clients = laboratory.startCrowd()
-    crowds.push(clients)
-    const addresses = [`127.0.0.${20 + crowds.length}`]
-    await clients.crowd.ask("connect", { url, tokens: some, addresses, atOnce: 64 })
+    const clients = harness.startLoadGroup()
+    loadGroups.push(clients)
+    const addresses = [`127.0.0.${20 + loadGroups.length}`]
+    await clients.loadGroup.ask("connect", { url, tokens: some, addresses, atOnce: 64 })
   }
   await connect(tokens.slice(0, firstSessions))
   const before = await memoryAtRest(parts, restSeconds)
 
   const cpuBefore = readCpu(parts)
   const from = performance.now()
-  for (let at = firstSessions; at < tokens.length; at += sessionsOfACrowd)
-    await connect(tokens.slice(at, at + sessionsOfACrowd))
+  for (let at = firstSessions; at < tokens.length; at += sessionsOfALoadGroup)
+    await connect(tokens.slice(at, at + sessionsOfALoadGroup))
   const connectSeconds = (performance.now() - from) / 1_000
   const sessions = tokens.length - firstSessions
   const connectCpu = scale(cpuSince(parts, cpuBefore), 1 / sessions)
@@ -116,7 +112,7 @@ async function grow(
   const seconds = Math.min(idleSeconds, Math.max(1, restSeconds))
   await pause(seconds)
   const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / seconds)
-  for (const { stop } of crowds) await stop()
+  for (const { stop } of loadGroups) await stop()
   const memoryByPart = Object.fromEntries(
     Object.keys(after).map(name => [name, (after[name]! - before[name]!) / sessions]),
   )

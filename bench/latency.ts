@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import postgres from "postgres"
 import { shardOf } from "../src/domain/snowflake.ts"
-import type { Laboratory, Starling } from "./laboratory.ts"
+import type { Harness, Starling } from "./harness.ts"
 import { servedAddresses } from "./processes.ts"
 import { figure, quantile } from "./statistics.ts"
 import type { Figure } from "./statistics.ts"
@@ -35,19 +35,19 @@ export interface WayResult extends Way {
 }
 
 export async function benchLatency(
-  laboratory: Laboratory,
+  harness: Harness,
   starling: Starling,
   extent: Extent,
   say: (what: string) => void,
 ): Promise<WayResult[]> {
   say("latency on an idle system")
-  const { tokens, posters, channel } = laboratory.population.quiet
-  const owner = await ownerOf(channel, laboratory.databaseUrl)
-  const clients = laboratory.startCrowd()
-  const { crowd } = clients
+  const { tokens, posters, channel } = harness.population.quiet
+  const owner = await ownerOf(channel, harness.databaseUrl)
+  const clients = harness.startLoadGroup()
+  const { loadGroup } = clients
   const port = Number(new URL(starling.url).port)
   // One by one, so that session i has address i.
-  await crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, atOnce: 1 })
+  await loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, atOnce: 1 })
   const served = servedAddresses(starling.parts.node, port)
   const hearsAtOwner = sessionAddresses.map(address => isWorker(served.get(address), owner))
 
@@ -59,9 +59,9 @@ export async function benchLatency(
     posters: posterAddresses.map((address, i) => ({ ...posters[i]!, address })),
     everyMs,
   }
-  await crowd.ask("ping", { ...pinging, seconds: extent.warmUpSeconds, run: newRun() })
+  await loadGroup.ask("ping", { ...pinging, seconds: extent.warmUpSeconds, run: newRun() })
   for (let run = 0; run < extent.runs; run++) {
-    const asked = crowd.ask("ping", { ...pinging, seconds: extent.seconds, run: newRun() })
+    const asked = loadGroup.ask("ping", { ...pinging, seconds: extent.seconds, run: newRun() })
     // Whoever waits for it learns of it; until then it must not end the program.
     asked.catch(() => undefined)
     // Its connections are made at once and stay until it is over.

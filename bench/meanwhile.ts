@@ -1,5 +1,5 @@
 /** From a post to its frame while something else goes on, beside the same on an idle system in the same run. */
-import type { Laboratory, Starling } from "./laboratory.ts"
+import type { Harness, Starling } from "./harness.ts"
 import { benchLatency } from "./latency.ts"
 import type { Way, WayResult } from "./latency.ts"
 import { figure } from "./statistics.ts"
@@ -22,7 +22,7 @@ export interface Meanwhile<Note> {
 
 /** By disturbance, in the order given; they take turns, and who goes first changes. */
 export async function latencyMeanwhile<Note>(
-  laboratory: Laboratory,
+  harness: Harness,
   starling: Starling,
   disturbances: readonly Disturbance<Note>[],
   extent: Extent,
@@ -35,7 +35,7 @@ export async function latencyMeanwhile<Note>(
       const end = await begin()
       try {
         ways.push(
-          await benchLatency(laboratory, starling, { ...extent, runs: 1 }, () => say(`latency, meanwhile: ${name}`)),
+          await benchLatency(harness, starling, { ...extent, runs: 1 }, () => say(`latency, meanwhile: ${name}`)),
         )
       } finally {
         notes.push(await end())

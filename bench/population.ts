@@ -7,7 +7,7 @@ import postgres from "postgres"
 import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
 import { grantedAtCreation } from "../src/domain/permissions.ts"
 import { epochMs, idOf, shardCount } from "../src/domain/snowflake.ts"
-import type { Poster } from "./load/crowd-process.ts"
+import type { Poster } from "./load/load-process.ts"
 
 export interface Population {
   /** Members of one server, who all see its one channel. */
@@ -64,28 +64,28 @@ interface Server {
 }
 
 export async function settle(databaseUrl: string, sizes: Sizes): Promise<Population> {
-  const town = new Town()
-  const audience = town.users(sizes.audience)
-  const hall = town.server(audience)
+  const fixture = new Fixture()
+  const audience = fixture.users(sizes.audience)
+  const hall = fixture.server(audience)
 
-  const authors = town.users(sizes.authors)
+  const authors = fixture.users(sizes.authors)
   const posts = authors.flatMap((_, i) => {
     if (i % authorsInAServer > 0) return []
     const members = authors.slice(i, i + authorsInAServer)
-    const server = town.server(members)
+    const server = fixture.server(members)
     return members.map(author => posterOf(author, server))
   })
 
-  const idlers = town.users(sizes.idlers)
+  const idlers = fixture.users(sizes.idlers)
   const homes = Array.from({ length: idleServers }, (): User[] => [])
   // A stride of seven: neighbours have some servers in common, not all.
   for (const [u, user] of idlers.entries())
     for (let k = 0; k < serversOfAnIdler; k++) homes[(u + k * 7) % idleServers]!.push(user)
-  const housed = homes.filter(members => members.length > 0).map(members => town.server(members))
+  const housed = homes.filter(members => members.length > 0).map(members => fixture.server(members))
 
   const spreads = (sizes.spreads?.servers ?? []).map(count => {
-    const users = town.users(sizes.spreads!.users)
-    const servers = Array.from({ length: count }, (_, s) => town.server(users.filter((_, u) => u % count === s)))
+    const users = fixture.users(sizes.spreads!.users)
+    const servers = Array.from({ length: count }, (_, s) => fixture.server(users.filter((_, u) => u % count === s)))
     const posting = Math.ceil(postersOfASpread / count) * count
     const posters = Array.from({ length: posting }, (_, p) => posterOf(users[p % users.length]!, servers[p % count]!))
     return { servers: count, tokens: users.map(user => user.token), posters }
@@ -93,14 +93,14 @@ export async function settle(databaseUrl: string, sizes: Sizes): Promise<Populat
 
   const registered = (sizes.registered?.groups ?? []).map(({ users, sessions }) => {
     const passwordHash = sizes.registered!.passwordHash
-    const group = town.users(users, { sessions, passwordHash, seenSecondsAgo: 3_600 })
+    const group = fixture.users(users, { sessions, passwordHash, seenSecondsAgo: 3_600 })
     return { usernames: group.map(user => user.username), tokens: group.map(user => user.token) }
   })
 
-  const quiet = town.users(quietMembers)
-  const corner = town.server(quiet)
+  const quiet = fixture.users(quietMembers)
+  const corner = fixture.server(quiet)
 
-  await town.write(databaseUrl)
+  await fixture.write(databaseUrl)
   return {
     audience: { tokens: audience.map(user => user.token), posters: audience.map(user => posterOf(user, hall)) },
     authors: posts,
@@ -126,7 +126,7 @@ const posterOf = ({ token }: User, { channel }: Server): Poster => ({
 /** Names are equally long, so that frames are. */
 const usernameOf = (i: number) => `bench_${String(i).padStart(6, "0")}`
 
-class Town {
+class Fixture {
   readonly #now = Date.now()
   readonly #users: User[] = []
   readonly #servers: Server[] = []

@@ -2,9 +2,9 @@
  * What an accepted post costs where nobody listens. The floor is a bare uWebSockets.js handler with a bare group commit: one
  * multi-row insert of whatever came while the last was under way.
  */
-import type { Laboratory, Starling } from "./laboratory.ts"
-import { Crowd } from "./load/crowd.ts"
-import type { Poster } from "./load/crowd-process.ts"
+import type { Harness, Starling } from "./harness.ts"
+import { LoadGroup } from "./load/load-group.ts"
+import type { Poster } from "./load/load-process.ts"
 import { cpuSince, readCpu } from "./processes.ts"
 import type { Parts } from "./processes.ts"
 import type { LatencySummary } from "./statistics.ts"
@@ -39,28 +39,30 @@ export interface PostsResult {
 }
 
 export async function benchPosts(
-  laboratory: Laboratory,
+  harness: Harness,
   starling: Starling,
   extent: Extent,
   say: (what: string) => void,
 ): Promise<PostsResult> {
-  const { authors: posters } = laboratory.population
-  const clients = laboratory.startCrowd()
-  const answer = await clients.crowd.ask("answer", { url: starling.url, poster: posters[0]!, run: newRun() })
-  const bare = await laboratory.startBare("posts", [laboratory.bareDatabaseUrl, answer.body])
+  const { authors: posters } = harness.population
+  const clients = harness.startLoadGroup()
+  const answer = await clients.loadGroup.ask("answer", { url: starling.url, poster: posters[0]!, run: newRun() })
+  const bare = await harness.startBare("posts", [harness.bareDatabaseUrl, answer.body])
   const barePosters = posters.map(({ path, token }): Poster => ({ path: path.replace("/api/v1", ""), token }))
 
   const sides = {
     bare: {
-      crowd: clients.crowd,
+      loadGroup: clients.loadGroup,
       url: `http://127.0.0.1:${bare.port}`,
       posters: barePosters,
-      parts: { node: [bare.pid], postgres: [laboratory.barePostgres] } as Parts,
+      parts: { node: [bare.pid], postgres: [harness.barePostgres] } as Parts,
     },
-    starling: { crowd: clients.crowd, url: starling.url, posters, parts: starling.parts as Parts },
+    starling: { loadGroup: clients.loadGroup, url: starling.url, posters, parts: starling.parts as Parts },
   }
-  const load = ({ crowd, url, posters }: { crowd: Crowd; url: string; posters: Poster[] }, seconds: number) =>
-    crowd.ask("posts", { url, posters, inFlight: postsInFlight, everyMs: 0, seconds, run: newRun() })
+  const load = (
+    { loadGroup, url, posters }: { loadGroup: LoadGroup; url: string; posters: Poster[] },
+    seconds: number,
+  ) => loadGroup.ask("posts", { url, posters, inFlight: postsInFlight, everyMs: 0, seconds, run: newRun() })
   const measure = async (side: typeof sides.bare, idle: Record<string, number> | undefined): Promise<PostsRun> => {
     const before = readCpu(side.parts)
     const { posts, seconds, latency } = await load(side, extent.seconds)

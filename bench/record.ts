@@ -1,8 +1,8 @@
-/** What every benchmark in a laboratory has around it: the build, the laboratory, what is said of a run, and keeping that. */
+/** What every benchmark in a harness has around it: the build, the harness, what is said of a run, and keeping that. */
 import { mkdir, writeFile } from "node:fs/promises"
 import { loadavg } from "node:os"
 import { join } from "node:path"
-import { Laboratory } from "./laboratory.ts"
+import { Harness } from "./harness.ts"
 import { commit, machine, versions } from "./machine.ts"
 import type { Sizes } from "./population.ts"
 import { caption, ratioChart, table } from "./report.ts"
@@ -21,23 +21,23 @@ export interface Occasion<E extends About["extent"]> {
   readonly say: (what: string) => void
 }
 
-/** Builds, opens a laboratory, measures in it, and closes it. @param measure adds to what is said of every run */
+/** Builds, opens a harness, measures in it, and closes it. @param measure adds to what is said of every run */
 export async function record<E extends About["extent"], R extends About>(
   { sizes, extent, isQuick, mainFile, build, say }: Occasion<E>,
-  measure: (laboratory: Laboratory, about: About & { extent: E }) => Promise<R>,
+  measure: (harness: Harness, about: About & { extent: E }) => Promise<R>,
 ): Promise<R> {
   if (process.platform !== "linux") throw new Stop("the benchmark reads /proc, so it runs on Linux only")
   const startedAt = performance.now()
   const [loadBefore] = loadavg()
   if (mainFile === undefined) await build()
   say("starting PostgreSQL and Redis, and peopling the database")
-  return Laboratory.use(sizes, mainFile ?? join(root, "dist", "src", "main.js"), async laboratory => {
-    const results = await measure(laboratory, {
+  return Harness.use(sizes, mainFile ?? join(root, "dist", "src", "main.js"), async harness => {
+    const results = await measure(harness, {
       at: new Date().toISOString(),
       commit: commit(),
       isQuick,
       extent,
-      versions: await versions(laboratory.databaseUrl, laboratory.redisUrl),
+      versions: await versions(harness.databaseUrl, harness.redisUrl),
       machine: machine(loadBefore!),
       seconds: 0,
     })

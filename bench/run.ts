@@ -90,15 +90,15 @@ async function main(): Promise<void> {
   const { only, extent, isQuick, mainFile } = readArguments()
   const idlers = only.has("idle") ? extent.idleSessions + firstSessions : 0
   const sizes = { audience, authors, idlers }
-  const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (laboratory, about) => {
+  const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (harness, about) => {
     const results: Results = about
-    if (only.has("idle")) results.idle = await benchIdle(laboratory, extent, say)
+    if (only.has("idle")) results.idle = await benchIdle(harness, extent, say)
     if (only.has("fanout") || only.has("posts") || only.has("latency")) {
       say("starting Starling")
-      const starling = await laboratory.startStarling()
-      if (only.has("fanout")) results.fanOut = await benchFanOut(laboratory, starling, extent, say)
-      if (only.has("posts")) results.posts = await benchPosts(laboratory, starling, extent, say)
-      if (only.has("latency")) results.latency = await benchLatency(laboratory, starling, extent, say)
+      const starling = await harness.startStarling()
+      if (only.has("fanout")) results.fanOut = await benchFanOut(harness, starling, extent, say)
+      if (only.has("posts")) results.posts = await benchPosts(harness, starling, extent, say)
+      if (only.has("latency")) results.latency = await benchLatency(harness, starling, extent, say)
     }
     return results
   })

@@ -1,5 +1,5 @@
 /** Whether those who talk notice that more people sign in than can be hashed: from a post to its frame, with and without them. */
-import type { Laboratory } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
 import { latencyMeanwhile } from "../meanwhile.ts"
 import type { Disturbance, Meanwhile } from "../meanwhile.ts"
 import { compare } from "../trials.ts"
@@ -37,25 +37,25 @@ export interface FloodResult {
 }
 
 export async function benchFlood(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: FloodExtent,
   say: (what: string) => void,
 ): Promise<FloodResult> {
   const { lanes } = extent
-  const { usernames } = laboratory.population.registered[1]!
-  const starling = await laboratory.startStarling()
+  const { usernames } = harness.population.registered[1]!
+  const starling = await harness.startStarling()
   let first = 0
   const flood: Disturbance<Outcome | undefined> = {
     name: `${lanes} sign in at once`,
     async begin() {
-      const clients = laboratory.startCrowd()
+      const clients = harness.startLoadGroup()
       const input = { url: starling.url, path: loginPath, usernames, password, first, inFlight: lanes, everyMs }
-      const signingIn = clients.crowd.ask("signIn", { ...input, seconds: longestSeconds, mayBeRefused: true })
+      const signingIn = clients.loadGroup.ask("signIn", { ...input, seconds: longestSeconds, mayBeRefused: true })
       // Whoever ends it learns of it.
       signingIn.catch(() => undefined)
       return async () => {
         try {
-          await clients.crowd.ask("stopSigningIn", null)
+          await clients.loadGroup.ask("stopSigningIn", null)
           const { seconds, answers, latency } = await signingIn
           first += Object.values(answers).reduce((sum, count) => sum + count, 0)
           return { seconds, answers, p50: latency.p50, p99: latency.p99 }
@@ -67,7 +67,7 @@ export async function benchFlood(
   }
   try {
     const nothing = { name: "nothing", begin: async () => async () => undefined }
-    const raw = await latencyMeanwhile(laboratory, starling, [nothing, flood], extent, say)
+    const raw = await latencyMeanwhile(harness, starling, [nothing, flood], extent, say)
     const [alone, flooded] = raw
     const ways = alone!.ways.map(({ postedAtOwner, heardAtOwner, runs }, way) => {
       const pairs = runs.flatMap((bare, run) => {

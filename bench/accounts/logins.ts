@@ -3,8 +3,8 @@
  * same hash, as many at once.
  */
 import { availableParallelism } from "node:os"
-import type { Laboratory } from "../laboratory.ts"
-import { threadPoolSize } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
+import { threadPoolSize } from "../harness.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { Parts } from "../processes.ts"
@@ -54,20 +54,20 @@ export interface LoginsResult {
 }
 
 export async function benchLogins(
-  laboratory: Laboratory,
+  harness: Harness,
   { passwordHash }: { passwordHash: string },
   extent: LoginsExtent,
   say: (what: string) => void,
 ): Promise<LoginsResult> {
-  const [few, full] = laboratory.population.registered
-  const starling = await laboratory.startStarling()
-  const clients = laboratory.startCrowd()
+  const [few, full] = harness.population.registered
+  const starling = await harness.startStarling()
+  const clients = harness.startLoadGroup()
   try {
     const body = JSON.stringify({ username: few!.usernames[0], password })
     const headers = { "Content-Type": "application/json" }
     const answer = await fetch(`${starling.url}${loginPath}`, { method: "POST", headers, body })
     if (answer.status !== 200) throw new Error(`POST ${loginPath}: ${answer.status} ${await answer.text()}`)
-    const bare = await laboratory.startBare("logins", [passwordHash, String(hashesAtOnce), await answer.text()], {
+    const bare = await harness.startBare("logins", [passwordHash, String(hashesAtOnce), await answer.text()], {
       UV_THREADPOOL_SIZE: threadPoolSize,
     })
     const sides = {
@@ -83,7 +83,7 @@ export async function benchLogins(
       const load = async (side: keyof typeof sides, seconds: number) => {
         const { url, path } = sides[side]
         const input = { url, path, usernames, password, first, inFlight, everyMs: 0, seconds }
-        const done = await clients.crowd.ask("signIn", input)
+        const done = await clients.loadGroup.ask("signIn", input)
         const signIns = done.latency.count
         if (side === "starling") first += signIns
         return { ...done, signIns }

@@ -3,7 +3,7 @@
  * server that answers as many bytes.
  */
 import { routeRateLimits } from "../../src/contract/limits.ts"
-import type { Laboratory } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { Parts } from "../processes.ts"
@@ -55,30 +55,26 @@ export interface MeCase {
   readonly p99: Comparison
 }
 
-export async function benchMe(
-  laboratory: Laboratory,
-  extent: MeExtent,
-  say: (what: string) => void,
-): Promise<MeCase[]> {
+export async function benchMe(harness: Harness, extent: MeExtent, say: (what: string) => void): Promise<MeCase[]> {
   const cases: MeCase[] = []
-  for (const limits of ["on", "off"] as const) cases.push(...(await benchWith(limits, laboratory, extent, say)))
+  for (const limits of ["on", "off"] as const) cases.push(...(await benchWith(limits, harness, extent, say)))
   return cases
 }
 
 async function benchWith(
   limits: MeCase["limits"],
-  laboratory: Laboratory,
+  harness: Harness,
   extent: MeExtent,
   say: (what: string) => void,
 ): Promise<MeCase[]> {
-  const { tokens } = laboratory.population.registered[2]!
-  const starling = await laboratory.startStarling({ RATE_LIMITS: limits })
-  const clients = laboratory.startCrowd()
+  const { tokens } = harness.population.registered[2]!
+  const starling = await harness.startStarling({ RATE_LIMITS: limits })
+  const clients = harness.startLoadGroup()
   try {
     const sample = await fetch(`${starling.url}${mePath}`, { headers: { Authorization: `Bearer ${tokens[0]}` } })
     const body = await sample.text()
     if (sample.status !== 200) throw new Error(`GET ${mePath}: ${sample.status} ${body}`)
-    const bare = await laboratory.startBare("me", [body])
+    const bare = await harness.startBare("me", [body])
     const sides = {
       bare: { url: `http://127.0.0.1:${bare.port}`, path: "/users/@me", parts: { node: [bare.pid] } as Parts },
       starling: { url: starling.url, path: mePath, parts: starling.parts as Parts },
@@ -95,7 +91,7 @@ async function benchWith(
       // Infinity is no JSON.
       const most = Math.min(isCounted ? await allowance.next() : Infinity, 1e9)
       const input = { ...asking, url, path, timesEach, first: asked, inFlight, seconds, most }
-      const done = await clients.crowd.ask("gets", input)
+      const done = await clients.loadGroup.ask("gets", input)
       if (isCounted) {
         asked += done.gets
         allowance.spend(done.gets)
@@ -113,7 +109,7 @@ async function benchWith(
     }
 
     say(`everybody once, limits ${limits}`)
-    await clients.crowd.ask("gets", {
+    await clients.loadGroup.ask("gets", {
       ...asking,
       url: sides.starling.url,
       path: mePath,

@@ -17,7 +17,7 @@ const { policy } = readConfig(process.env)
 /** No core hashes more in a second, with the parameters that are the default. */
 const hashesOfACore = 80
 
-export interface Crowds {
+export interface LoadGroups {
   /** Of sign-ins by people below the limit of sessions, all together. */
   readonly signInSeconds: number
   /** Who ask who they are. */
@@ -25,7 +25,7 @@ export interface Crowds {
 }
 
 /** People below the limit of sessions however often they sign in, people at it, and people who are signed in. */
-export async function peopleFor({ signInSeconds, asking }: Crowds): Promise<NonNullable<Sizes["registered"]>> {
+export async function peopleFor({ signInSeconds, asking }: LoadGroups): Promise<NonNullable<Sizes["registered"]>> {
   const most = policy.sessions_per_user
   const signIns = Math.ceil(signInSeconds) * availableParallelism() * hashesOfACore
   return {

@@ -68,15 +68,12 @@ export async function benchAccounts(
     asking: only.has("me") ? plan.asking : 0,
   })
   const sizes = { audience: 1, authors: 0, idlers: 0, registered }
-  const results = await record(
-    { sizes, extent: { runs }, isQuick, mainFile, build, say },
-    async (laboratory, about) => {
-      const results: AccountsResults = about
-      if (only.has("logins")) results.logins = await benchLogins(laboratory, registered, plan.logins, say)
-      if (only.has("me")) results.me = await benchMe(laboratory, plan.me, say)
-      if (only.has("flood")) results.flood = await benchFlood(laboratory, plan.flood, say)
-      return results
-    },
-  )
+  const results = await record({ sizes, extent: { runs }, isQuick, mainFile, build, say }, async (harness, about) => {
+    const results: AccountsResults = about
+    if (only.has("logins")) results.logins = await benchLogins(harness, registered, plan.logins, say)
+    if (only.has("me")) results.me = await benchMe(harness, plan.me, say)
+    if (only.has("flood")) results.flood = await benchFlood(harness, plan.flood, say)
+    return results
+  })
   await show(results, summarize(results), { isKept, suffix: "-accounts" })
 }

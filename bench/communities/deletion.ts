@@ -3,13 +3,13 @@
  * message every few milliseconds goes to one of these meanwhile.
  */
 import { shardOf } from "../../src/domain/snowflake.ts"
-import type { Laboratory } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
 import { HttpConnection } from "../load/http-connection.ts"
 import { figure } from "../statistics.ts"
 import type { Figure } from "../statistics.ts"
 import { newRun, pause } from "../trials.ts"
-import { plantTwin } from "./town.ts"
-import type { Community, Town } from "./town.ts"
+import { plantTwin } from "./fixture.ts"
+import type { Community, Fixture } from "./fixture.ts"
 
 const everyMs = 5
 
@@ -36,8 +36,8 @@ export interface DeletionCase {
 }
 
 export async function benchDeletion(
-  laboratory: Laboratory,
-  { communities }: Town,
+  harness: Harness,
+  { communities }: Fixture,
   extent: DeletionExtent,
   say: (what: string) => void,
 ): Promise<DeletionCase[]> {
@@ -50,10 +50,10 @@ export async function benchDeletion(
   for (const community of [communities[0]!, communities.at(-1)!]) {
     const twins: Community[] = []
     for (let run = 0; run <= extent.runs; run++)
-      twins.push(await plantTwin(laboratory.databaseUrl, community, { shard, at: at++ }))
+      twins.push(await plantTwin(harness.databaseUrl, community, { shard, at: at++ }))
     doomed.push({ community, twins })
   }
-  const starling = await laboratory.startStarling()
+  const starling = await harness.startStarling()
   const cases: DeletionCase[] = []
   try {
     for (const { community, twins } of doomed) {

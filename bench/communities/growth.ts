@@ -2,15 +2,15 @@
  * What it costs to do something in a server, by how many members it has. As many sessions listen in each, so nothing but the
  * number of members differs; the sizes take turns.
  */
-import type { Laboratory, Starling } from "../laboratory.ts"
-import type { Crowd } from "../load/crowd.ts"
-import type { Wanted } from "../load/crowd-process.ts"
+import type { Harness, Starling } from "../harness.ts"
+import type { LoadGroup } from "../load/load-group.ts"
+import type { Wanted } from "../load/load-process.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { LatencySummary } from "../statistics.ts"
 import { compare, newRun, pause, sum } from "../trials.ts"
 import type { Comparison } from "../trials.ts"
-import type { Community, Town } from "./town.ts"
+import type { Community, Fixture } from "./fixture.ts"
 
 const inFlight = 4
 const pageSize = 50
@@ -54,8 +54,8 @@ export interface GrowthResult {
 
 interface Setting {
   readonly starling: Starling
-  readonly crowd: Crowd
-  readonly town: Town
+  readonly loadGroup: LoadGroup
+  readonly fixture: Fixture
   readonly extent: GrowthExtent
   /** Microseconds a second. */
   readonly idle: Readonly<Record<string, number>>
@@ -73,11 +73,11 @@ const often = (count: number, { extent }: Setting) => Math.max(4, Math.round(cou
 /** What is done one after the other in a server before it is the next one's turn: whoever joins has to leave. */
 const steps: readonly (readonly Step[])[] = [
   [
-    asking("join by invite", ({ invite }, { town }) =>
-      town.strangers.map(({ token }) => ({ method: "POST", path: `/channels/invites/${invite}`, token })),
+    asking("join by invite", ({ invite }, { fixture }) =>
+      fixture.strangers.map(({ token }) => ({ method: "POST", path: `/channels/invites/${invite}`, token })),
     ),
-    asking("leave", ({ id }, { town }) =>
-      town.strangers.map(({ token }) => ({ method: "POST", path: `/servers/${id}/leave`, token })),
+    asking("leave", ({ id }, { fixture }) =>
+      fixture.strangers.map(({ token }) => ({ method: "POST", path: `/servers/${id}/leave`, token })),
     ),
   ],
   [
@@ -143,27 +143,27 @@ function asking(name: string, wanted: (community: Community, setting: Setting, r
   return {
     name,
     async run(setting, community, run) {
-      const { starling, crowd } = setting
+      const { starling, loadGroup } = setting
       const requests = wanted(community, setting, run).map(one => ({ ...one, path: `/api/v1${one.path}` }))
-      return measured(setting, () => crowd.ask("requests", { url: starling.url, requests, inFlight }))
+      return measured(setting, () => loadGroup.ask("requests", { url: starling.url, requests, inFlight }))
     },
   }
 }
 
 /** From IDENTIFY to READY, all at once; connecting is not counted. */
 async function identifying(setting: Setting, { people }: Community): Promise<GrowthRun> {
-  const { starling, crowd } = setting
+  const { starling, loadGroup } = setting
   const some = people.slice(1, 1 + Math.max(4, Math.round(64 * setting.extent.share)))
   const tokens = times(some.length * sessionsOfEach, i => some[i % some.length]!.token)
-  await crowd.ask("open", { url: starling.gatewayUrl, tokens, addresses: ["127.0.0.40"], atOnce: 64 })
+  await loadGroup.ask("open", { url: starling.gatewayUrl, tokens, addresses: ["127.0.0.40"], atOnce: 64 })
   await pause(0.2)
   try {
     return await measured(setting, async () => {
-      const { ready } = await crowd.ask("identify", null)
+      const { ready } = await loadGroup.ask("identify", null)
       return { count: tokens.length, latency: ready }
     })
   } finally {
-    await crowd.ask("disconnect", null)
+    await loadGroup.ask("disconnect", null)
   }
 }
 
@@ -183,26 +183,26 @@ async function measured(
 }
 
 export async function benchGrowth(
-  laboratory: Laboratory,
-  town: Town,
+  harness: Harness,
+  fixture: Fixture,
   extent: GrowthExtent,
   say: (what: string) => void,
 ): Promise<GrowthResult> {
-  const { communities } = town
-  const starling = await laboratory.startStarling()
-  const listeners = laboratory.startCrowd()
-  const clients = laboratory.startCrowd()
+  const { communities } = fixture
+  const starling = await harness.startStarling()
+  const listeners = harness.startLoadGroup()
+  const clients = harness.startLoadGroup()
   try {
     say(`${extent.listeners} sessions in each server: connecting`)
     const kinds = [{ query: "", intents: allIntents, hears: true }]
     for (const [i, { people }] of communities.entries()) {
       const tokens = times(extent.listeners, k => people[k % people.length]!.token)
       const addresses = [`127.0.0.${20 + i}`]
-      await listeners.crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 32, kinds })
+      await listeners.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 32, kinds })
     }
     await pause(extent.settleSeconds)
     const idle = await idleCpu(starling.parts, extent.idleSeconds)
-    const setting = { starling, crowd: clients.crowd, town, extent, idle }
+    const setting = { starling, loadGroup: clients.loadGroup, fixture, extent, idle }
     const cases: GrowthCase[] = []
     for (const together of steps) {
       say(together.map(({ name }) => name).join(", "))
@@ -219,7 +219,7 @@ export async function benchGrowth(
 
 /** The sizes take turns, and which is first changes; a first round is not counted: code gets compiled, homes wake. */
 async function measureSteps(setting: Setting, together: readonly Step[]): Promise<GrowthCase[]> {
-  const { communities } = setting.town
+  const { communities } = setting.fixture
   const runs = together.map(() => communities.map((): GrowthRun[] => []))
   for (let run = -1; run < setting.extent.runs; run++) {
     const turns = [...communities.entries()]

@@ -2,12 +2,12 @@
  * What a server takes in memory that is awake, by how many members it has, and a session in it. A fresh Starling each time; garbage is collected
  * before each look.
  */
-import type { Laboratory } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
 import { collecting, memoryAtRest } from "../idle.ts"
 import { HttpConnection } from "../load/http-connection.ts"
 import { figure } from "../statistics.ts"
 import type { Figure } from "../statistics.ts"
-import type { Community, Town } from "./town.ts"
+import type { Community, Fixture } from "./fixture.ts"
 
 export interface MemoryExtent {
   readonly runs: number
@@ -39,8 +39,8 @@ export interface MemoryCase {
 }
 
 export async function benchMemory(
-  laboratory: Laboratory,
-  { communities }: Town,
+  harness: Harness,
+  { communities }: Fixture,
   extent: MemoryExtent,
   say: (what: string) => void,
 ): Promise<MemoryCase[]> {
@@ -51,7 +51,7 @@ export async function benchMemory(
   for (let run = 0; run < extent.runs; run++)
     for (const [i, community] of sizes.entries()) {
       say(`memory of a server of ${community.members.toLocaleString("en")} members`)
-      runs[i]!.push(await measure(laboratory, first, community, extent))
+      runs[i]!.push(await measure(harness, first, community, extent))
     }
   return sizes.map(({ members }, i) => {
     const of = (value: (run: MemoryRun) => number) => figure(runs[i]!.map(value))
@@ -66,16 +66,16 @@ export async function benchMemory(
 }
 
 async function measure(
-  laboratory: Laboratory,
+  harness: Harness,
   first: Community,
   community: Community,
   { restSeconds, sessions, askers }: MemoryExtent,
 ): Promise<MemoryRun> {
-  const starling = await laboratory.startStarling(collecting)
-  const clients = laboratory.startCrowd()
+  const starling = await harness.startStarling(collecting)
+  const clients = harness.startLoadGroup()
   const look = async () => (await memoryAtRest(starling.parts, restSeconds))["node"]!
   const connect = (tokens: string[], address: string) =>
-    clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens, addresses: [address], atOnce: 64 })
+    clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: [address], atOnce: 64 })
   try {
     const wake = async ({ id, people }: Community, address: string) => {
       await connect([people[1]!.token], address)
@@ -97,7 +97,7 @@ async function measure(
     const ask = async (from: number, to: number) => {
       const asking = community.people.slice(from, to)
       const requests = asking.map(({ token }) => ({ method: "GET", path: `/api/v1/servers/${community.id}`, token }))
-      await clients.crowd.ask("requests", { url: starling.url, requests, inFlight: 16 })
+      await clients.loadGroup.ask("requests", { url: starling.url, requests, inFlight: 16 })
       return look()
     }
     const count = Math.min(askers, community.people.length)

@@ -8,7 +8,7 @@ import { bansStorage } from "../../src/storage/bans.ts"
 import { guildMembersStorage } from "../../src/storage/guild-members.ts"
 import { invitesStorage } from "../../src/storage/invites.ts"
 import { serversStorage } from "../../src/storage/servers.ts"
-import type { Community, Town } from "./town.ts"
+import type { Community, Fixture } from "./fixture.ts"
 
 export interface PlanResult {
   readonly page: string
@@ -55,7 +55,7 @@ const pages: Record<string, (sql: postgres.Sql, community: Community) => Promise
 
 export async function benchPlans(
   databaseUrl: string,
-  { communities }: Town,
+  { communities }: Fixture,
   say: (what: string) => void,
 ): Promise<PlanResult[]> {
   say("plans of pages")

@@ -8,11 +8,11 @@ import type { DeletionCase } from "./deletion.ts"
 import type { GrowthCase, GrowthResult, GrowthRun } from "./growth.ts"
 import type { MemoryCase } from "./memory.ts"
 import type { PlanResult } from "./plans.ts"
-import type { ToldCase } from "./told.ts"
+import type { NotificationCase } from "./notification-fan-out.ts"
 
 export interface CommunitiesResults extends About {
   growth?: GrowthResult
-  told?: ToldCase[]
+  notifications?: NotificationCase[]
   memory?: MemoryCase[]
   deletion?: DeletionCase[]
   plans?: PlanResult[]
@@ -28,10 +28,10 @@ const number = (value: number) => value.toLocaleString("en")
 const milliseconds = (value: Figure) => `${round(value.median)} ms`
 const kib = (value: Figure) => `${round(value.median)} KiB`
 
-export function summarize({ growth, told, memory, deletion, plans }: CommunitiesResults): Line[] {
+export function summarize({ growth, notifications, memory, deletion, plans }: CommunitiesResults): Line[] {
   return [
     ...(growth?.cases ?? []).flatMap(growthLines),
-    ...(told ?? []).flatMap(toldLines),
+    ...(notifications ?? []).flatMap(notificationLines),
     ...(memory ? memoryLines(memory) : []),
     ...(deletion ? deletionLines(deletion) : []),
     ...(plans ?? []).map(planLine),
@@ -63,7 +63,16 @@ function growthLines({ work, sizes, cpu, p50 }: GrowthCase): Line[] {
   ]
 }
 
-function toldLines({ work, sessions, workers, runs, cpu, lastToldMs, pauseMs, restingPauseMs }: ToldCase): Line[] {
+function notificationLines({
+  work,
+  sessions,
+  workers,
+  runs,
+  cpu,
+  lastToldMs,
+  pauseMs,
+  restingPauseMs,
+}: NotificationCase): Line[] {
   const isBarrier = work.startsWith("channel")
   const lines: Line[] = [
     {
@@ -166,11 +175,11 @@ export function growthChart(results: CommunitiesResults, { cases }: GrowthResult
 }
 
 /** What each session that is told costs. */
-export function toldChart(results: CommunitiesResults, told: readonly ToldCase[]): string {
+export function notificationChart(results: CommunitiesResults, notifications: readonly NotificationCase[]): string {
   const parts = ["node", "postgres", "redis"]
-  const works = [...new Set(told.map(({ work }) => work))]
+  const works = [...new Set(notifications.map(({ work }) => work))]
   const bars = works.flatMap(work =>
-    told
+    notifications
       .filter(one => one.work === work)
       .map(({ sessions, runs, cpu }) => ({
         label: `${work}, ${number(sessions)} sessions`,

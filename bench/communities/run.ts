@@ -9,14 +9,14 @@ import type { GrowthExtent } from "./growth.ts"
 import { benchMemory } from "./memory.ts"
 import type { MemoryExtent } from "./memory.ts"
 import { benchPlans } from "./plans.ts"
-import { growthChart, summarize, toldChart } from "./report.ts"
+import { growthChart, summarize, notificationChart } from "./report.ts"
 import type { CommunitiesResults } from "./report.ts"
-import { benchTold } from "./told.ts"
-import type { ToldExtent } from "./told.ts"
-import { fullTown, plant } from "./town.ts"
-import type { TownSizes } from "./town.ts"
+import { benchNotifications } from "./notification-fan-out.ts"
+import type { NotificationExtent } from "./notification-fan-out.ts"
+import { fullFixture, plant } from "./fixture.ts"
+import type { FixtureSizes } from "./fixture.ts"
 
-const usage = `npm run bench -- communities [--only growth,told,memory,deletion,plans] [--runs 3] [--sessions 200,2000,10000] [--quick] [--write] [--main FILE]
+const usage = `npm run bench -- communities [--only growth,notifications,memory,deletion,plans] [--runs 3] [--sessions 200,2000,10000] [--quick] [--write] [--main FILE]
 
 --only      some of the parts
 --runs      how often each is measured; medians are shown
@@ -26,13 +26,13 @@ const usage = `npm run bench -- communities [--only growth,told,memory,deletion,
 --main      the server to run; left out, this checkout is built and run`
 
 const mostSessions = 60_000
-const parts = ["growth", "told", "memory", "deletion", "plans"] as const
+const parts = ["growth", "notifications", "memory", "deletion", "plans"] as const
 
 interface Plan {
   readonly members: readonly number[]
-  readonly town: Pick<TownSizes, "channels" | "roles" | "strangers">
+  readonly fixture: Pick<FixtureSizes, "channels" | "roles" | "strangers">
   readonly growth: GrowthExtent
-  readonly told: ToldExtent
+  readonly notifications: NotificationExtent
   readonly memory: MemoryExtent
   readonly deletion: DeletionExtent
 }
@@ -41,17 +41,17 @@ function planOf(runs: number, isQuick: boolean, sessions: readonly number[]): Pl
   return isQuick
     ? {
         members: [100, 1_000],
-        town: { channels: 100, roles: 50, strangers: 16 },
+        fixture: { channels: 100, roles: 50, strangers: 16 },
         growth: { runs, listeners: 16, share: 0.1, idleSeconds: 1, settleSeconds: 0.1 },
-        told: { runs, sessions: [100], tellings: 200, repeats: 2, settleSeconds: 0.5, idleSeconds: 1 },
+        notifications: { runs, sessions: [100], tellings: 200, repeats: 2, settleSeconds: 0.5, idleSeconds: 1 },
         memory: { runs, restSeconds: 1, sessions: 50, askers: 200 },
         deletion: { runs, aroundSeconds: 0.3 },
       }
     : {
         members: [100, 1_000, 10_000, 100_000],
-        town: { ...fullTown, strangers: 256 },
+        fixture: { ...fullFixture, strangers: 256 },
         growth: { runs, listeners: 64, share: 1, idleSeconds: 5, settleSeconds: 0.4 },
-        told: {
+        notifications: {
           runs,
           sessions,
           tellings: 20_000,
@@ -87,25 +87,26 @@ export async function benchCommunities(
   const plan = planOf(runs, isQuick, sessions)
   const results = await record(
     { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
-    async (laboratory, about) => {
+    async (harness, about) => {
       const results: CommunitiesResults = about
-      const { databaseUrl } = laboratory
+      const { databaseUrl } = harness
       say(`servers of up to ${plan.members.at(-1)!.toLocaleString("en")} members`)
       const wanted =
-        Math.max(plan.growth.listeners, ...plan.told.sessions, plan.memory.sessions, plan.memory.askers) + 2
+        Math.max(plan.growth.listeners, ...plan.notifications.sessions, plan.memory.sessions, plan.memory.askers) + 2
       const communities = plan.members.map(members => ({ members, people: Math.min(members, wanted) }))
-      const town = await plant(databaseUrl, { ...plan.town, communities })
-      if (only.has("plans")) results.plans = await benchPlans(databaseUrl, town, say)
-      if (only.has("growth")) results.growth = await benchGrowth(laboratory, town, plan.growth, say)
-      if (only.has("told")) results.told = await benchTold(laboratory, town.communities.at(-1)!, plan.told, say)
-      if (only.has("memory")) results.memory = await benchMemory(laboratory, town, plan.memory, say)
-      if (only.has("deletion")) results.deletion = await benchDeletion(laboratory, town, plan.deletion, say)
+      const fixture = await plant(databaseUrl, { ...plan.fixture, communities })
+      if (only.has("plans")) results.plans = await benchPlans(databaseUrl, fixture, say)
+      if (only.has("growth")) results.growth = await benchGrowth(harness, fixture, plan.growth, say)
+      if (only.has("notifications"))
+        results.notifications = await benchNotifications(harness, fixture.communities.at(-1)!, plan.notifications, say)
+      if (only.has("memory")) results.memory = await benchMemory(harness, fixture, plan.memory, say)
+      if (only.has("deletion")) results.deletion = await benchDeletion(harness, fixture, plan.deletion, say)
       return results
     },
   )
   const charts = {
     ...(results.growth && { growth: growthChart(results, results.growth) }),
-    ...(results.told && { told: toldChart(results, results.told) }),
+    ...(results.notifications && { notifications: notificationChart(results, results.notifications) }),
   }
   const [smallest, ...larger] = plan.members.map(members => members.toLocaleString("en"))
   const sided = [`${smallest!} members`, `${larger.join(", ")} members`] as const

@@ -5,7 +5,7 @@ import { DeliveryCounts } from "../../src/views/delivery-counts.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import { systemClock } from "../../src/system-clock.ts"
 import { explained } from "../communities/plans.ts"
-import type { Town } from "../communities/town.ts"
+import type { Fixture } from "../communities/fixture.ts"
 import { figure, type Figure } from "../statistics.ts"
 
 export interface DeliveredCost {
@@ -41,7 +41,7 @@ export async function plantCursors(databaseUrl: string, others: number): Promise
 
 export async function benchDelivered(
   databaseUrl: string,
-  { communities }: Town,
+  { communities }: Fixture,
   runs: number,
 ): Promise<DeliveredCost[]> {
   const storage = openStorage({

@@ -1,7 +1,7 @@
 /** `npm run bench -- deliveries`: what it costs to say to how many people messages were delivered, by members. */
 import { parseArgs } from "node:util"
 import { measuringOptions, readMeasuring } from "../arguments.ts"
-import { plant } from "../communities/town.ts"
+import { plant } from "../communities/fixture.ts"
 import { record, show } from "../record.ts"
 import { microseconds, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
@@ -38,9 +38,9 @@ export async function benchDeliveries(
       const heartbeats = await benchHeartbeats(isQuick ? 1_000 : 20_000, runs)
       say(`servers of up to ${members.at(-1)!.toLocaleString("en")} members`)
       const communities = members.map(count => ({ members: count, people: 8 }))
-      const town = await plant(databaseUrl, { communities, strangers: 1, channels: 10, roles: 10 })
+      const fixture = await plant(databaseUrl, { communities, strangers: 1, channels: 10, roles: 10 })
       await plantCursors(databaseUrl, isQuick ? 1_000 : 1_000_000)
-      return { ...about, heartbeats, costs: await benchDelivered(databaseUrl, town, runs) }
+      return { ...about, heartbeats, costs: await benchDelivered(databaseUrl, fixture, runs) }
     },
   )
   await show(results, summarize(results), {

@@ -1,6 +1,6 @@
 /** From a post to its frame while others post, read slowly, identify or resume. */
-import type { Laboratory, Starling } from "../laboratory.ts"
-import type { Crowd } from "../load/crowd.ts"
+import type { Harness, Starling } from "../harness.ts"
+import type { LoadGroup } from "../load/load-group.ts"
 import { latencyMeanwhile } from "../meanwhile.ts"
 import type { Disturbance, Meanwhile } from "../meanwhile.ts"
 import { newRun } from "../trials.ts"
@@ -29,14 +29,14 @@ export interface BusyResult extends Pick<Meanwhile<number>, "meanwhile" | "ways"
 }
 
 export async function benchBusy(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: BusyExtent,
   say: (what: string) => void,
 ): Promise<BusyResult[]> {
-  const starling = await laboratory.startStarling()
+  const starling = await harness.startStarling()
   try {
     const behind = async () => (await counted(starling, [fallen]))[fallen]!
-    const watched = disturbancesOf(laboratory, starling, extent).map(({ name, begin }): Disturbance<number> => ({
+    const watched = disturbancesOf(harness, starling, extent).map(({ name, begin }): Disturbance<number> => ({
       name,
       async begin() {
         const before = await behind()
@@ -48,28 +48,28 @@ export async function benchBusy(
         }
       },
     }))
-    const results = await latencyMeanwhile(laboratory, starling, watched, extent, say)
+    const results = await latencyMeanwhile(harness, starling, watched, extent, say)
     return results.map(({ meanwhile, notes, ways }) => ({ meanwhile, fellBehind: notes, ways }))
   } finally {
     await starling.stop()
   }
 }
 
-function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: BusyExtent): Disturbance<void>[] {
-  const { audience, idlers } = laboratory.population
+function disturbancesOf(harness: Harness, starling: Starling, extent: BusyExtent): Disturbance<void>[] {
+  const { audience, idlers } = harness.population
   const listeners = audience.tokens.slice(0, extent.listeners)
   const posters = audience.posters.slice(0, burst)
   const storming = idlers.tokens.slice(0, extent.storming)
 
   const listening = async () => {
-    const clients = laboratory.startCrowd()
+    const clients = harness.startLoadGroup()
     const addresses = ["127.0.0.141", "127.0.0.142"]
-    await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens: listeners, addresses, atOnce: 64 })
+    await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens: listeners, addresses, atOnce: 64 })
     return clients
   }
-  const bursts = (crowd: Crowd, padding: number) =>
+  const bursts = (loadGroup: LoadGroup, padding: number) =>
     again(() =>
-      crowd.ask("fanOut", {
+      loadGroup.ask("fanOut", {
         url: starling.url,
         posters,
         inFlight: burst,
@@ -80,17 +80,17 @@ function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: Busy
       }),
     )
   const slow = async (token: string, address: string, bytesPerSecond: number) => {
-    const clients = laboratory.startCrowd()
+    const clients = harness.startLoadGroup()
     const addresses = [address]
-    await clients.crowd.ask("connect", { url: starling.gatewayUrl, tokens: [token], addresses, atOnce: 1 })
-    await clients.crowd.ask("readSlowly", { bytesPerSecond })
+    await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens: [token], addresses, atOnce: 1 })
+    await clients.loadGroup.ask("readSlowly", { bytesPerSecond })
     return clients
   }
 
   const flood = async () => {
-    const { crowd, stop } = laboratory.startCrowd()
+    const { loadGroup, stop } = harness.startLoadGroup()
     const seconds = extent.floodSeconds
-    await crowd.ask("fanOut", {
+    await loadGroup.ask("fanOut", {
       url: starling.url,
       posters,
       inFlight: burst,
@@ -108,7 +108,7 @@ function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: Busy
       name: `bursts to ${listeners.length.toLocaleString("en")} listeners`,
       async begin() {
         const clients = await listening()
-        const end = bursts(clients.crowd, 0)
+        const end = bursts(clients.loadGroup, 0)
         return async () => {
           await end()
           await clients.stop()
@@ -124,7 +124,7 @@ function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: Busy
         ]
         await flood()
         const clients = await listening()
-        const end = bursts(clients.crowd, padding)
+        const end = bursts(clients.loadGroup, padding)
         return async () => {
           await end()
           for (const { stop } of [clients, ...readers]) await stop()
@@ -134,13 +134,13 @@ function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: Busy
     {
       name: `${storming.length.toLocaleString("en")} identify at once`,
       async begin() {
-        const clients = laboratory.startCrowd()
+        const clients = harness.startLoadGroup()
         const addresses = ["127.0.0.145", "127.0.0.146"]
         const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, atOnce: 64 }
         const end = again(async () => {
-          await clients.crowd.ask("open", connecting)
-          await clients.crowd.ask("identify", null)
-          await clients.crowd.ask("disconnect", null)
+          await clients.loadGroup.ask("open", connecting)
+          await clients.loadGroup.ask("identify", null)
+          await clients.loadGroup.ask("disconnect", null)
         })
         return async () => {
           await end()
@@ -151,13 +151,13 @@ function disturbancesOf(laboratory: Laboratory, starling: Starling, extent: Busy
     {
       name: `${storming.length.toLocaleString("en")} resume at once`,
       async begin() {
-        const clients = laboratory.startCrowd()
+        const clients = harness.startLoadGroup()
         const addresses = ["127.0.0.147", "127.0.0.148"]
         const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, atOnce: 64, returns: true }
-        await clients.crowd.ask("connect", connecting)
+        await clients.loadGroup.ask("connect", connecting)
         const end = again(async () => {
-          await clients.crowd.ask("drop", null)
-          const { refused } = await clients.crowd.ask("back", { quietMs: 100 })
+          await clients.loadGroup.ask("drop", null)
+          const { refused } = await clients.loadGroup.ask("back", { quietMs: 100 })
           if (refused > 0) throw new Error(`${refused} sessions were refused to resume`)
         })
         return async () => {

@@ -1,4 +1,4 @@
-import type { Starling } from "../laboratory.ts"
+import type { Starling } from "../harness.ts"
 
 const timeoutMs = 10_000
 

@@ -2,11 +2,11 @@
  * What a server takes while nothing happens: with no session, and with all of them connected and their heartbeats answered, each
  * as often as the server asks for.
  */
-import type { Laboratory } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import { pause, scale } from "../trials.ts"
 
-const sessionsOfACrowd = 7_500
+const sessionsOfALoadGroup = 7_500
 /** What was only needed to connect is gone: presence is told, outbox rows are swept after 15 s. */
 const settleSeconds = 20
 
@@ -34,15 +34,15 @@ export interface QuietResult {
 }
 
 export async function benchQuiet(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: QuietExtent,
   say: (what: string) => void,
 ): Promise<QuietResult> {
-  const tokens = laboratory.population.idlers.tokens.slice(0, extent.sessions)
+  const tokens = harness.population.idlers.tokens.slice(0, extent.sessions)
   const runs: QuietRun[] = []
   for (let run = 0; run < extent.runs; run++) {
-    const starling = await laboratory.startStarling()
-    const crowds: { stop: () => Promise<void> }[] = []
+    const starling = await harness.startStarling()
+    const loadGroups: { stop: () => Promise<void> }[] = []
     const measure = async () => {
       await pause(extent.settleSeconds)
       const before = readCpu(starling.parts)
@@ -53,19 +53,19 @@ export async function benchQuiet(
       say(`nothing happens, with no session`)
       const empty = await measure()
       say(`nothing happens, with ${tokens.length} sessions`)
-      for (let at = 0; at < tokens.length; at += sessionsOfACrowd) {
-        const clients = laboratory.startCrowd()
-        crowds.push(clients)
-        await clients.crowd.ask("connect", {
+      for (let at = 0; at < tokens.length; at += sessionsOfALoadGroup) {
+        const clients = harness.startLoadGroup()
+        loadGroups.push(clients)
+        await clients.loadGroup.ask("connect", {
           url: starling.gatewayUrl,
-          tokens: tokens.slice(at, at + sessionsOfACrowd),
-          addresses: [`127.0.0.${120 + crowds.length}`],
+          tokens: tokens.slice(at, at + sessionsOfALoadGroup),
+          addresses: [`127.0.0.${120 + loadGroups.length}`],
           atOnce: 64,
         })
       }
       runs.push({ empty, connected: await measure() })
     } finally {
-      for (const { stop } of crowds) await stop()
+      for (const { stop } of loadGroups) await stop()
       await starling.stop()
     }
   }

@@ -74,7 +74,7 @@ function planOf({ runs, isQuick, isKept }: Arguments): Plan {
           settleSeconds: 0.5,
           audiences: [100],
           plainAudiences: [10],
-          sessionsOfACrowd: 40,
+          sessionsOfALoadGroup: 40,
           servers: [10],
         },
         spreadUsers: 100,
@@ -91,7 +91,7 @@ function planOf({ runs, isQuick, isKept }: Arguments): Plan {
           audiences: [10, 100, 1_000, 5_000, 20_000],
           plainAudiences: [10, 100, 1_000, 5_000, 20_000],
           // A process has descriptors for less than 20,000.
-          sessionsOfACrowd: 7_500,
+          sessionsOfALoadGroup: 7_500,
           servers: [1, 10, 100],
         },
         spreadUsers: 1_000,
@@ -121,21 +121,18 @@ export async function benchGateway(
   )
   const spreads = only.has("sizes") ? { spreads: { users: plan.spreadUsers, servers: [...plan.sizes.servers] } } : {}
   const sizes = { audience, authors: 0, idlers, ...spreads }
-  const results = await record(
-    { sizes, extent: { runs }, isQuick, mainFile, build, say },
-    async (laboratory, about) => {
-      const results: GatewayResults = about
-      if (only.has("idle")) {
-        results.idle = []
-        for (const extent of plan.idle) results.idle.push(await benchIdle(laboratory, extent, say))
-        results.quiet = await benchQuiet(laboratory, quiet, say)
-      }
-      if (only.has("sizes")) results.sizes = await benchSizes(laboratory, plan.sizes, say)
-      if (only.has("storms")) results.storms = await benchStorms(laboratory, plan.storms, say)
-      if (only.has("latency")) results.latency = await benchBusy(laboratory, plan.latency, say)
-      return results
-    },
-  )
+  const results = await record({ sizes, extent: { runs }, isQuick, mainFile, build, say }, async (harness, about) => {
+    const results: GatewayResults = about
+    if (only.has("idle")) {
+      results.idle = []
+      for (const extent of plan.idle) results.idle.push(await benchIdle(harness, extent, say))
+      results.quiet = await benchQuiet(harness, quiet, say)
+    }
+    if (only.has("sizes")) results.sizes = await benchSizes(harness, plan.sizes, say)
+    if (only.has("storms")) results.storms = await benchStorms(harness, plan.storms, say)
+    if (only.has("latency")) results.latency = await benchBusy(harness, plan.latency, say)
+    return results
+  })
   const charts = results.sizes ? { sizes: sizesChart(results, results.sizes) } : {}
   await show(results, summarize(results), { isKept, suffix: "-gateway", charts })
 }

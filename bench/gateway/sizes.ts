@@ -5,16 +5,16 @@
  */
 import type { BareServer } from "../bare/bare-server.ts"
 import type { RoomsOptions } from "../bare/rooms.ts"
-import type { Laboratory, Starling } from "../laboratory.ts"
+import type { Harness, Starling } from "../harness.ts"
 import { everyMs, saturation } from "../fan-out.ts"
 import type { FanOutCase, FanOutRun } from "../fan-out.ts"
-import type { Crowd } from "../load/crowd.ts"
-import type { Kind, Poster } from "../load/crowd-process.ts"
+import type { LoadGroup } from "../load/load-group.ts"
+import type { Kind, Poster } from "../load/load-process.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { Parts } from "../processes.ts"
 import { alternate, compare, newRun, pause, scale, sum } from "../trials.ts"
 
-const crowdsOfABareServer = 2
+const loadGroupsOfABareServer = 2
 /** What clients ask for: everything; the default; nearly all but typing and content; messages only; what brings none of them. */
 const masks = [65_535, 32_509, 4_607 + 512, 512, 1]
 const messages = 512
@@ -52,7 +52,7 @@ export interface SizesExtent {
   /** Of these with one encoding and one mask. */
   readonly plainAudiences: readonly number[]
   /** In one process of clients; twice as many in one of the bare server. */
-  readonly sessionsOfACrowd: number
+  readonly sessionsOfALoadGroup: number
   /** Over how many servers the sessions of a spread are. */
   readonly servers: readonly number[]
 }
@@ -69,43 +69,43 @@ export interface SizeResult {
 }
 
 /** Clients in as many processes as they need, of which the first posts. */
-class Crowds {
-  readonly #laboratory: Laboratory
+class LoadGroups {
+  readonly #harness: Harness
   readonly #urls: readonly string[]
   readonly #kinds: readonly Kind[]
   readonly #rooms: number
-  readonly #sessionsOfACrowd: number
-  readonly #list: { crowd: Crowd; sessions: number; stop: () => Promise<void> }[] = []
+  readonly #sessionsOfALoadGroup: number
+  readonly #list: { loadGroup: LoadGroup; sessions: number; stop: () => Promise<void> }[] = []
   #count = 0
 
-  /** @param urls gateways; each takes as many crowds as a bare server does, the last one all that come after. */
+  /** @param urls gateways; each takes as many groups of load clients as a bare server does, the last one all that come after. */
   constructor(
-    { laboratory, extent, servers }: Pick<Setting, "laboratory" | "extent" | "servers">,
+    { harness, extent, servers }: Pick<Setting, "harness" | "extent" | "servers">,
     urls: readonly string[],
     kinds: readonly Kind[],
   ) {
-    this.#laboratory = laboratory
-    this.#sessionsOfACrowd = extent.sessionsOfACrowd
+    this.#harness = harness
+    this.#sessionsOfALoadGroup = extent.sessionsOfALoadGroup
     this.#urls = urls
     this.#kinds = kinds
     this.#rooms = servers
   }
 
-  get first(): Crowd {
-    return this.#list[0]!.crowd
+  get first(): LoadGroup {
+    return this.#list[0]!.loadGroup
   }
 
   async grow(tokens: readonly string[], to: number): Promise<void> {
     while (this.#count < to) {
       let last = this.#list.at(-1)
-      if (!last || last.sessions === this.#sessionsOfACrowd) {
-        last = { ...this.#laboratory.startCrowd(), sessions: 0 }
+      if (!last || last.sessions === this.#sessionsOfALoadGroup) {
+        last = { ...this.#harness.startLoadGroup(), sessions: 0 }
         this.#list.push(last)
       }
-      const more = Math.min(to - this.#count, this.#sessionsOfACrowd - last.sessions)
+      const more = Math.min(to - this.#count, this.#sessionsOfALoadGroup - last.sessions)
       const at = this.#list.length - 1
-      const gateway = Math.min(Math.floor(at / crowdsOfABareServer), this.#urls.length - 1)
-      await last.crowd.ask("connect", {
+      const gateway = Math.min(Math.floor(at / loadGroupsOfABareServer), this.#urls.length - 1)
+      await last.loadGroup.ask("connect", {
         url: this.#urls[gateway]!,
         tokens: tokens.slice(this.#count, this.#count + more),
         addresses: [`127.0.0.${40 + at}`, `127.0.0.${60 + at}`],
@@ -119,15 +119,15 @@ class Crowds {
     }
   }
 
-  /** A post is in flight until every session of all crowds has it. */
+  /** A post is in flight until every session of all groups of load clients has it. */
   async fanOut(load: { url: string; mirrors: string[]; posters: Poster[]; inFlight: number; seconds: number }) {
     const others = this.#list.slice(1)
-    const elsewhere = Array.from({ length: this.#rooms }, () => ({ crowds: 0, sessions: 0 }))
-    for (const { crowd } of others) {
-      const { hearing } = await crowd.ask("listen", null)
-      crowd.onHeard = number => this.first.heardElsewhere(number)
+    const elsewhere = Array.from({ length: this.#rooms }, () => ({ loadGroups: 0, sessions: 0 }))
+    for (const { loadGroup } of others) {
+      const { hearing } = await loadGroup.ask("listen", null)
+      loadGroup.onHeard = number => this.first.heardElsewhere(number)
       for (const [room, sessions] of hearing.entries()) {
-        elsewhere[room]!.crowds += sessions > 0 ? 1 : 0
+        elsewhere[room]!.loadGroups += sessions > 0 ? 1 : 0
         elsewhere[room]!.sessions += sessions
       }
     }
@@ -141,21 +141,21 @@ class Crowds {
 }
 
 export async function benchSizes(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: SizesExtent,
   say: (what: string) => void,
 ): Promise<SizeResult[]> {
-  const starling = await laboratory.startStarling()
+  const starling = await harness.startStarling()
   const results: SizeResult[] = []
   try {
-    const { audience, spreads } = laboratory.population
+    const { audience, spreads } = harness.population
     const hall = { tokens: audience.tokens, posters: audience.posters.slice(0, saturation), servers: 1 }
     const measure = async (
       clients: SizeResult["clients"],
       audiences: readonly number[],
       place: { tokens: string[]; posters: Poster[]; servers: number },
     ) => {
-      const setting = { laboratory, starling, extent, say, ...place }
+      const setting = { harness, starling, extent, say, ...place }
       if (audiences.length > 0) results.push(...(await measureGrowing(setting, clients, audiences)))
     }
     await measure("mixed", extent.audiences, hall)
@@ -169,7 +169,7 @@ export async function benchSizes(
 }
 
 interface Setting {
-  readonly laboratory: Laboratory
+  readonly harness: Harness
   readonly starling: Starling
   readonly extent: SizesExtent
   readonly say: (what: string) => void
@@ -186,8 +186,8 @@ async function measureGrowing(
   const { starling, extent, say, tokens, posters, servers } = setting
   const kinds = clients === "mixed" ? mixedKinds : plainKinds
   const url = starling.gatewayUrl.replace(/\?.*/, "?")
-  const real = new Crowds(setting, [url], kinds)
-  let bare: { crowds: Crowds; servers: BareServer[] } | undefined
+  const real = new LoadGroups(setting, [url], kinds)
+  let bare: { loadGroups: LoadGroups; servers: BareServer[] } | undefined
   const results: SizeResult[] = []
   try {
     for (const sessions of audiences) {
@@ -197,26 +197,26 @@ async function measureGrowing(
       await pause(extent.settleSeconds)
       const { bytes } = await real.first.ask("sample", { url: starling.url, poster: posters[0]!, run: newRun() })
       bare ??= await startBare(setting, kinds, Math.max(...audiences), bytes)
-      await bare.crowds.grow(tokens, sessions)
+      await bare.loadGroups.grow(tokens, sessions)
 
       const [url, ...mirrors] = bare.servers.map(({ port }) => `http://127.0.0.1:${port}`)
-      const mirrored = sessions > crowdsOfABareServer * extent.sessionsOfACrowd ? mirrors : []
+      const mirrored = sessions > loadGroupsOfABareServer * extent.sessionsOfALoadGroup ? mirrors : []
       const barePosters = posters.map(({ token }, i): Poster => ({ path: `/rooms/${i % servers}`, token }))
       const sides = {
         bare: {
-          crowds: bare.crowds,
+          loadGroups: bare.loadGroups,
           parts: { node: bare.servers.map(({ pid }) => pid) } as Parts,
           load: { url: url!, mirrors: mirrored, posters: barePosters },
         },
         starling: {
-          crowds: real,
+          loadGroups: real,
           parts: starling.parts as Parts,
           load: { url: starling.url, mirrors: [], posters },
         },
       }
       const measure = async (side: typeof sides.bare, inFlight: number): Promise<FanOutRun> => {
         const before = readCpu(side.parts)
-        const told = await side.crowds.fanOut({ ...side.load, inFlight, seconds: extent.seconds })
+        const told = await side.loadGroups.fanOut({ ...side.load, inFlight, seconds: extent.seconds })
         const cpuByPart = scale(cpuSince(side.parts, before), 1 / told.deliveries)
         const { posts, deliveries, latency } = told
         return {
@@ -231,7 +231,7 @@ async function measureGrowing(
       const measureBoth = async (inFlight: number): Promise<FanOutCase> => {
         say(`${how}: ${inFlight === 1 ? "one message at a time" : `${inFlight} in flight`}`)
         for (const side of [sides.bare, sides.starling])
-          await side.crowds.fanOut({ ...side.load, inFlight, seconds: extent.warmUpSeconds })
+          await side.loadGroups.fanOut({ ...side.load, inFlight, seconds: extent.warmUpSeconds })
         const runs = await alternate(extent.runs, {
           bare: () => measure(sides.bare, inFlight),
           starling: () => measure(sides.starling, inFlight),
@@ -256,7 +256,7 @@ async function measureGrowing(
     }
   } finally {
     await real.stop()
-    await bare?.crowds.stop()
+    await bare?.loadGroups.stop()
     for (const server of bare?.servers ?? []) await server.stop()
   }
   return results
@@ -273,20 +273,20 @@ function lengths(kinds: readonly Kind[], bytes: readonly (number | null | undefi
 }
 
 async function startBare(setting: Setting, kinds: readonly Kind[], most: number, bytes: readonly number[]) {
-  const { laboratory, starling, posters, extent } = setting
+  const { harness, starling, posters, extent } = setting
   // One session alone, in JSON, shows the event itself.
-  const clients = laboratory.startCrowd()
+  const clients = harness.startLoadGroup()
   const url = starling.gatewayUrl
   const [poster] = posters
-  await clients.crowd.ask("connect", { url, tokens: [poster!.token], addresses: ["127.0.0.39"], atOnce: 1 })
-  const { frame } = await clients.crowd.ask("sample", { url: starling.url, poster: poster!, run: newRun() })
+  await clients.loadGroup.ask("connect", { url, tokens: [poster!.token], addresses: ["127.0.0.39"], atOnce: 1 })
+  const { frame } = await clients.loadGroup.ask("sample", { url: starling.url, poster: poster!, run: newRun() })
   await clients.stop()
 
   const { json: _, ...binary } = lengths(kinds, bytes)
   const options: RoomsOptions = { frame, bytes: binary }
-  const count = Math.ceil(most / (crowdsOfABareServer * extent.sessionsOfACrowd))
+  const count = Math.ceil(most / (loadGroupsOfABareServer * extent.sessionsOfALoadGroup))
   const started: BareServer[] = []
-  for (let i = 0; i < count; i++) started.push(await laboratory.startBare("rooms", [JSON.stringify(options)]))
+  for (let i = 0; i < count; i++) started.push(await harness.startBare("rooms", [JSON.stringify(options)]))
   const urls = started.map(({ port }) => `ws://127.0.0.1:${port}/gateway?`)
-  return { crowds: new Crowds(setting, urls, kinds.map(bareKind)), servers: started }
+  return { loadGroups: new LoadGroups(setting, urls, kinds.map(bareKind)), servers: started }
 }

@@ -5,10 +5,10 @@
 import postgres from "postgres"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
 import { opcodes } from "../../src/contract/gateway-codes.ts"
-import type { Laboratory, Starling } from "../laboratory.ts"
+import type { Harness, Starling } from "../harness.ts"
 import { isWorker } from "../latency.ts"
-import type { Crowd } from "../load/crowd.ts"
-import type { Return } from "../load/crowd-process.ts"
+import type { LoadGroup } from "../load/load-group.ts"
+import type { Return } from "../load/load-process.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, processesOf, readCpu } from "../processes.ts"
 import type { Parts } from "../processes.ts"
@@ -18,7 +18,7 @@ import { counted } from "./metrics.ts"
 
 /** A user's own and ten servers'. */
 const topics = 11
-const sessionsOfACrowd = 5_000
+const sessionsOfALoadGroup = 5_000
 /** A connection that is cut is noticed sooner, however busy everybody is. */
 const quietMs = 1_500
 const takeOverPatienceMs = 60_000
@@ -75,23 +75,23 @@ export interface StormsResult {
 }
 
 export async function benchStorms(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: StormsExtent,
   say: (what: string) => void,
 ): Promise<StormsResult> {
-  return { identify: await benchIdentify(laboratory, extent, say), resume: await benchResume(laboratory, extent, say) }
+  return { identify: await benchIdentify(harness, extent, say), resume: await benchResume(harness, extent, say) }
 }
 
-type Clients = { crowd: Crowd; stop: () => Promise<void> }[]
+type Clients = { loadGroup: LoadGroup; stop: () => Promise<void> }[]
 
 /** As many clients as there are tokens, none of them connected. */
-function crowdsFor(laboratory: Laboratory, tokens: readonly string[]) {
-  const crowds: (Clients[number] & { tokens: string[]; addresses: string[] })[] = []
-  for (let at = 0; at < tokens.length; at += sessionsOfACrowd) {
-    const addresses = [`127.0.0.${80 + crowds.length}`, `127.0.0.${100 + crowds.length}`]
-    crowds.push({ ...laboratory.startCrowd(), tokens: tokens.slice(at, at + sessionsOfACrowd), addresses })
+function loadGroupsFor(harness: Harness, tokens: readonly string[]) {
+  const loadGroups: (Clients[number] & { tokens: string[]; addresses: string[] })[] = []
+  for (let at = 0; at < tokens.length; at += sessionsOfALoadGroup) {
+    const addresses = [`127.0.0.${80 + loadGroups.length}`, `127.0.0.${100 + loadGroups.length}`]
+    loadGroups.push({ ...harness.startLoadGroup(), tokens: tokens.slice(at, at + sessionsOfALoadGroup), addresses })
   }
-  return crowds
+  return loadGroups
 }
 
 /** Microseconds by part that something took, above what an idle server takes meanwhile. */
@@ -108,27 +108,27 @@ async function cpuOf<T>(parts: Parts, idle: Record<string, number>, work: () => 
   }
 }
 
-async function benchIdentify(laboratory: Laboratory, extent: StormsExtent, say: (what: string) => void) {
-  const tokens = laboratory.population.idlers.tokens.slice(0, extent.identifying)
-  const starling = await laboratory.startStarling()
-  const bare = await laboratory.startBare("rooms", [JSON.stringify({ ready: await readyBytes(starling, tokens[0]!) })])
+async function benchIdentify(harness: Harness, extent: StormsExtent, say: (what: string) => void) {
+  const tokens = harness.population.idlers.tokens.slice(0, extent.identifying)
+  const starling = await harness.startStarling()
+  const bare = await harness.startBare("rooms", [JSON.stringify({ ready: await readyBytes(starling, tokens[0]!) })])
   const storm = async (
     url: string,
     parts: Parts,
     idle: Record<string, number>,
     server?: Starling,
   ): Promise<IdentifyRun> => {
-    const crowds = crowdsFor(laboratory, tokens)
+    const loadGroups = loadGroupsFor(harness, tokens)
     try {
       const connected = await cpuOf(parts, idle, async () => {
-        for (const { crowd, tokens, addresses } of crowds)
-          await crowd.ask("open", { url, tokens, addresses, atOnce: 64 })
+        for (const { loadGroup, tokens, addresses } of loadGroups)
+          await loadGroup.ask("open", { url, tokens, addresses, atOnce: 64 })
       })
       await pause(1)
       const names = [statements, membershipQueries]
       const before = server && (await counted(server, names))
       const { result: told, cpu } = await cpuOf(parts, idle, async () => {
-        const told = await Promise.all(crowds.map(({ crowd }) => crowd.ask("identify", null)))
+        const told = await Promise.all(loadGroups.map(({ loadGroup }) => loadGroup.ask("identify", null)))
         await pause(extent.settleSeconds)
         return told
       })
@@ -144,8 +144,8 @@ async function benchIdentify(laboratory: Laboratory, extent: StormsExtent, say: 
         ...(server && { queries: per(statements), membershipQueries: per(membershipQueries) }),
       }
     } finally {
-      for (const { crowd, stop } of crowds) {
-        await crowd.ask("disconnect", null).catch(() => null)
+      for (const { loadGroup, stop } of loadGroups) {
+        await loadGroup.ask("disconnect", null).catch(() => null)
         await stop()
       }
       await pause(extent.settleSeconds)
@@ -188,14 +188,14 @@ async function readyBytes({ gatewayUrl }: Starling, token: string): Promise<numb
   }
 }
 
-async function benchResume(laboratory: Laboratory, extent: StormsExtent, say: (what: string) => void) {
-  const tokens = laboratory.population.idlers.tokens.slice(0, extent.resuming)
+async function benchResume(harness: Harness, extent: StormsExtent, say: (what: string) => void) {
+  const tokens = harness.population.idlers.tokens.slice(0, extent.resuming)
   const results: StormsResult["resume"][number][] = []
   for (const workers of extent.workers) {
     say(`${tokens.length} sessions on ${workers} worker${workers > 1 ? "s" : ""}, one of which is killed`)
     const runs = await alternate(extent.runs, {
-      bare: () => cutBare(laboratory, tokens),
-      starling: () => killWorker(laboratory, tokens, workers, extent),
+      bare: () => cutBare(harness, tokens),
+      starling: () => killWorker(harness, tokens, workers, extent),
     })
     results.push({
       workers,
@@ -210,9 +210,9 @@ async function benchResume(laboratory: Laboratory, extent: StormsExtent, say: (w
   return results
 }
 
-async function connectReturning(crowds: ReturnType<typeof crowdsFor>, url: string): Promise<void> {
-  for (const { crowd, tokens, addresses } of crowds)
-    await crowd.ask("connect", { url, tokens, addresses, atOnce: 64, returns: true })
+async function connectReturning(loadGroups: ReturnType<typeof loadGroupsFor>, url: string): Promise<void> {
+  for (const { loadGroup, tokens, addresses } of loadGroups)
+    await loadGroup.ask("connect", { url, tokens, addresses, atOnce: 64, returns: true })
 }
 
 function together(told: readonly Return[]) {
@@ -222,32 +222,32 @@ function together(told: readonly Return[]) {
   return { resumed, refused, awayP50: worst(one => one.away.p50), awayP99: worst(one => one.away.p99) }
 }
 
-async function cutBare(laboratory: Laboratory, tokens: readonly string[]): Promise<ResumeRun> {
-  const bare = await laboratory.startBare("rooms", [JSON.stringify({ ready: 400 })])
-  const crowds = crowdsFor(laboratory, tokens)
+async function cutBare(harness: Harness, tokens: readonly string[]): Promise<ResumeRun> {
+  const bare = await harness.startBare("rooms", [JSON.stringify({ ready: 400 })])
+  const loadGroups = loadGroupsFor(harness, tokens)
   const parts = { node: [bare.pid] }
   try {
-    await connectReturning(crowds, `ws://127.0.0.1:${bare.port}/gateway?topics=${topics}`)
+    await connectReturning(loadGroups, `ws://127.0.0.1:${bare.port}/gateway?topics=${topics}`)
     await pause(1)
     const before = readCpu(parts)
-    await Promise.all(crowds.map(({ crowd }) => crowd.ask("drop", null)))
-    const told = together(await Promise.all(crowds.map(({ crowd }) => crowd.ask("back", { quietMs }))))
+    await Promise.all(loadGroups.map(({ loadGroup }) => loadGroup.ask("drop", null)))
+    const told = together(await Promise.all(loadGroups.map(({ loadGroup }) => loadGroup.ask("back", { quietMs }))))
     return { ...told, cpu: scale(cpuSince(parts, before), 1 / told.resumed) }
   } finally {
-    for (const { stop } of crowds) await stop()
+    for (const { stop } of loadGroups) await stop()
     await bare.stop()
   }
 }
 
 async function killWorker(
-  laboratory: Laboratory,
+  harness: Harness,
   tokens: readonly string[],
   workers: number,
   extent: StormsExtent,
 ): Promise<ResumeRun> {
-  const starling = await laboratory.startStarling({ WORKERS: String(workers) })
-  const sql = postgres(laboratory.databaseUrl, { max: 1, onnotice: () => undefined })
-  const crowds = crowdsFor(laboratory, tokens)
+  const starling = await harness.startStarling({ WORKERS: String(workers) })
+  const sql = postgres(harness.databaseUrl, { max: 1, onnotice: () => undefined })
+  const loadGroups = loadGroupsFor(harness, tokens)
   try {
     await pause(extent.settleSeconds)
     const idle = await idleCpu(starling.parts, extent.idleSeconds)
@@ -257,12 +257,12 @@ async function killWorker(
       await pause(extent.settleSeconds)
     })
 
-    await connectReturning(crowds, starling.gatewayUrl)
+    await connectReturning(loadGroups, starling.gatewayUrl)
     await pause(extent.settleSeconds)
     // Until the end of the worker, so that there is something that its sessions have missed. The posts that it leaves unanswered fail.
-    const posting = laboratory.startCrowd()
-    const { posters } = laboratory.population.idlers
-    const posts = posting.crowd
+    const posting = harness.startLoadGroup()
+    const { posters } = harness.population.idlers
+    const posts = posting.loadGroup
       .ask("fanOut", { url: starling.url, posters, inFlight: 1, everyMs: 20, seconds: 60, run: newRun() })
       .catch(() => undefined)
     await pause(1)
@@ -270,7 +270,7 @@ async function killWorker(
       const killedAt = Date.now()
       const [takenOverAt, returns] = await Promise.all([
         kill(starling, sql),
-        Promise.all(crowds.map(({ crowd }) => crowd.ask("back", { quietMs }))),
+        Promise.all(loadGroups.map(({ loadGroup }) => loadGroup.ask("back", { quietMs }))),
         pause(0.05).then(() => posting.stop()),
         posts,
       ])
@@ -295,7 +295,7 @@ async function killWorker(
       replayReads: series[replayReads]!,
     }
   } finally {
-    for (const { stop } of crowds) await stop()
+    for (const { stop } of loadGroups) await stop()
     await sql.end({ timeout: 5 })
     await starling.stop()
   }

@@ -4,8 +4,8 @@
  */
 import postgres from "postgres"
 import { epochMs, idOf, shardOf } from "../../src/domain/snowflake.ts"
-import type { Laboratory } from "../laboratory.ts"
-import type { Wanted } from "../load/crowd-process.ts"
+import type { Harness } from "../harness.ts"
+import type { Wanted } from "../load/load-process.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { Parts } from "../processes.ts"
@@ -47,11 +47,11 @@ export interface PagesCase {
 
 /** Each in a channel of its own, which several people read. */
 export async function benchPages(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: PagesExtent,
   say: (what: string) => void,
 ): Promise<PagesCase[]> {
-  const posters = laboratory.population.authors
+  const posters = harness.population.authors
   const channels = extent.messages.map((messages, i) => {
     const readers = posters.slice(4 * i, 4 * i + 4)
     return { messages, readers, id: readers[0]!.path.split("/")[4]! }
@@ -59,11 +59,11 @@ export async function benchPages(
   const ids = new Map<string, string[]>()
   for (const { messages, id } of channels) {
     say(`${messages.toLocaleString("en")} messages`)
-    ids.set(id, await plant(laboratory.databaseUrl, id, messages))
+    ids.set(id, await plant(harness.databaseUrl, id, messages))
   }
-  const starling = await laboratory.startStarling({ RATE_LIMITS: "off" })
-  const clients = laboratory.startCrowd()
-  const bare = await laboratory.startBare("history", [laboratory.databaseUrl])
+  const starling = await harness.startStarling({ RATE_LIMITS: "off" })
+  const clients = harness.startLoadGroup()
+  const bare = await harness.startBare("history", [harness.databaseUrl])
   try {
     const { postgres: database } = starling.parts
     const sides = {
@@ -86,7 +86,7 @@ export async function benchPages(
             return { method: "GET", path, token: readers[i % readers.length]!.token }
           })
         const load = (side: keyof typeof sides, pages: number) =>
-          clients.crowd.ask("requests", { url: sides[side].url, requests: wanted(side, pages), inFlight })
+          clients.loadGroup.ask("requests", { url: sides[side].url, requests: wanted(side, pages), inFlight })
         const measure = async (side: keyof typeof sides): Promise<PagesRun> => {
           const { parts } = sides[side]
           const before = readCpu(parts)

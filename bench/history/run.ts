@@ -37,13 +37,10 @@ export async function benchHistory(
     ? { runs, messages, pages: 2_000, warmUpPages: 1_000, idleSeconds: 1 }
     : { runs, messages, pages: 20_000, warmUpPages: 10_000, idleSeconds: 5 }
   const sizes = { audience: 1, authors: 4 * messages.length, idlers: 0 }
-  const results = await record(
-    { sizes, extent: { runs }, isQuick, mainFile, build, say },
-    async (laboratory, about) => {
-      const results: HistoryResults = about
-      results.pages = await benchPages(laboratory, extent, say)
-      return results
-    },
-  )
+  const results = await record({ sizes, extent: { runs }, isQuick, mainFile, build, say }, async (harness, about) => {
+    const results: HistoryResults = about
+    results.pages = await benchPages(harness, extent, say)
+    return results
+  })
   await show(results, summarize(results), { isKept, suffix: "-history" })
 }

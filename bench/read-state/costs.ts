@@ -1,8 +1,8 @@
 /** What an acknowledgement, a count of what is unread and a page with receipts cost, by stored messages and by readers; the sizes take turns. */
 import { limits } from "../../src/contract/limits.ts"
-import type { Laboratory, Starling } from "../laboratory.ts"
-import type { Crowd } from "../load/crowd.ts"
-import type { Wanted } from "../load/crowd-process.ts"
+import type { Harness, Starling } from "../harness.ts"
+import type { LoadGroup } from "../load/load-group.ts"
+import type { Wanted } from "../load/load-process.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { LatencySummary } from "../statistics.ts"
@@ -37,7 +37,7 @@ export interface CostCase {
 
 interface Setting {
   readonly starling: Starling
-  readonly crowd: Crowd
+  readonly loadGroup: LoadGroup
   readonly readings: Readings
   readonly extent: CostExtent
   readonly idle: Readonly<Record<string, number>>
@@ -79,17 +79,17 @@ const pagesOf =
 const [othersPages, ownPages] = [pagesOf(false), pagesOf(true)]
 
 export async function benchCosts(
-  laboratory: Laboratory,
+  harness: Harness,
   readings: Readings,
   extent: CostExtent,
   say: (what: string) => void,
 ): Promise<CostCase[]> {
-  const starling = await laboratory.startStarling({ RATE_LIMITS: "off" })
-  const { crowd, stop } = laboratory.startCrowd()
+  const starling = await harness.startStarling({ RATE_LIMITS: "off" })
+  const { loadGroup, stop } = harness.startLoadGroup()
   try {
     await pause(1)
     const idle = await idleCpu(starling.parts, extent.idleSeconds)
-    const setting = { starling, crowd, readings, extent, idle }
+    const setting = { starling, loadGroup, readings, extent, idle }
     const cases: CostCase[] = []
     const growing = ["messages", "readers"] as const
     for (const [work, wanted, ways] of [
@@ -113,13 +113,9 @@ export async function benchCosts(
 }
 
 /** Everything that one person in many servers has not read. */
-export async function benchUnread(
-  laboratory: Laboratory,
-  { joiner }: Readings,
-  extent: CostExtent,
-): Promise<CostRun[]> {
-  const starling = await laboratory.startStarling({ RATE_LIMITS: "off" })
-  const { crowd, stop } = laboratory.startCrowd()
+export async function benchUnread(harness: Harness, { joiner }: Readings, extent: CostExtent): Promise<CostRun[]> {
+  const starling = await harness.startStarling({ RATE_LIMITS: "off" })
+  const { loadGroup, stop } = harness.startLoadGroup()
   try {
     await pause(1)
     const idle = await idleCpu(starling.parts, extent.idleSeconds)
@@ -130,7 +126,7 @@ export async function benchUnread(
       token: joiner.token,
     }))
     for (let run = -1; run < extent.runs; run++) {
-      const result = await measured({ starling, crowd, extent, idle }, wanted)
+      const result = await measured({ starling, loadGroup, extent, idle }, wanted)
       if (run >= 0) runs.push(result)
     }
     return runs
@@ -161,13 +157,13 @@ async function measure(
 }
 
 async function measured(
-  { starling, crowd, extent, idle }: Omit<Setting, "readings">,
+  { starling, loadGroup, extent, idle }: Omit<Setting, "readings">,
   wanted: readonly Wanted[],
 ): Promise<CostRun> {
   const requests = wanted.map(one => ({ ...one, path: `/api/v1${one.path}` }))
   const from = performance.now()
   const before = readCpu(starling.parts)
-  const { count, latency } = await crowd.ask("requests", { url: starling.url, requests, inFlight })
+  const { count, latency } = await loadGroup.ask("requests", { url: starling.url, requests, inFlight })
   await pause(extent.settleSeconds)
   const used: Record<string, number> = cpuSince(starling.parts, before)
   const seconds = (performance.now() - from) / 1_000

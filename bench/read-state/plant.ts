@@ -2,7 +2,7 @@
 import postgres from "postgres"
 import { epochMs, idOf, markOf, shardOf } from "../../src/domain/snowflake.ts"
 import { stretch, tallyMessages } from "../../src/storage/read-state.ts"
-import { plant, type Community, type Person } from "../communities/town.ts"
+import { plant, type Community, type Person } from "../communities/fixture.ts"
 
 /** The channel that grows in one way, and stays as it is in the other. */
 export interface Size {
@@ -40,13 +40,13 @@ export const messageAt = (channel: string, number: number): string =>
 
 export async function plantReadings(databaseUrl: string, { messages, readers, servers, channelsOfEach }: Extents) {
   const members = Math.max(...readers) + 100
-  const town = await plant(databaseUrl, {
+  const fixture = await plant(databaseUrl, {
     communities: [{ members, people: 256 }],
     strangers: 1,
     channels: 4 + 4 + messages.length + readers.length,
     roles: 2,
   })
-  const community = town.communities[0]!
+  const community = fixture.communities[0]!
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
   try {
     await sql`UPDATE members SET since_id = 1`
@@ -58,7 +58,7 @@ export async function plantReadings(databaseUrl: string, { messages, readers, se
       readers: count,
     }))
     for (const size of [...byMessages, ...byReaders]) await fill(sql, community, size)
-    const joiner = town.strangers[0]!
+    const joiner = fixture.strangers[0]!
     const ahead = await plantJoined(sql, joiner, community, servers, channelsOfEach)
     await sql`VACUUM ANALYZE messages, message_tallies, read_states, members, channels, servers, roles`
     return { community, byMessages, byReaders, joiner, joined: { servers, channels: servers * channelsOfEach, ahead } }

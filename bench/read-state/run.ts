@@ -54,14 +54,14 @@ export async function benchReadState(
   const extent = { runs, count: isQuick ? 64 : 256, idleSeconds: isQuick ? 1 : 4, settleSeconds: 0.3 }
   const results = await record(
     { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
-    async (laboratory, about) => {
+    async (harness, about) => {
       const results: ReadStateResults = about
       say(`channels of up to ${extents.messages.at(-1)!.toLocaleString("en")} messages`)
-      const readings = await plantReadings(laboratory.databaseUrl, extents)
-      if (only.has("costs")) results.costs = await benchCosts(laboratory, readings, extent, say)
+      const readings = await plantReadings(harness.databaseUrl, extents)
+      if (only.has("costs")) results.costs = await benchCosts(harness, readings, extent, say)
       if (only.has("unread"))
-        results.unread = { ...readings.joined, runs: await benchUnread(laboratory, readings, extent) }
-      if (only.has("plans")) results.plans = await benchPlans(laboratory.databaseUrl, readings)
+        results.unread = { ...readings.joined, runs: await benchUnread(harness, readings, extent) }
+      if (only.has("plans")) results.plans = await benchPlans(harness.databaseUrl, readings)
       return results
     },
   )

@@ -5,8 +5,8 @@
 import { Redis } from "ioredis"
 import { freePort } from "../../src/child-server.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
-import { Laboratory, type Starling as Server } from "../laboratory.ts"
-import type { Poster } from "../load/crowd-process.ts"
+import { Harness, type Starling as Server } from "../harness.ts"
+import type { Poster } from "../load/load-process.ts"
 import { cpuSince, readCpu, readMemory } from "../processes.ts"
 import { median } from "../statistics.ts"
 import { newRun, pause, scale } from "../trials.ts"
@@ -60,20 +60,20 @@ const restSeconds = 15
 
 export async function measure(mainFile: string, effort: Effort, say: (what: string) => void): Promise<Measured> {
   const sizes = { audience: many, authors: 128, idlers: effort.sessions }
-  const laboratory = await Laboratory.open(sizes, mainFile)
-  const { audience, authors, idlers } = laboratory.population
+  const harness = await Harness.open(sizes, mainFile)
+  const { audience, authors, idlers } = harness.population
   const raw: Record<string, unknown> = {}
   const points: Point[] = []
 
   /** A server with so many workers, and the sessions that hear the posts. */
   async function withServer<T>(workers: number, tokens: readonly string[], use: (server: Starling) => Promise<T>) {
     const port = await freePort()
-    const started = await laboratory.startStarling({ WORKERS: String(workers), METRICS_PORT: String(port) })
+    const started = await harness.startStarling({ WORKERS: String(workers), METRICS_PORT: String(port) })
     const server = { ...started, metricsUrl: `http://127.0.0.1:${port}/metrics` }
-    const clients = laboratory.startCrowd()
+    const clients = harness.startLoadGroup()
     try {
       if (tokens.length > 0)
-        await clients.crowd.ask("connect", {
+        await clients.loadGroup.ask("connect", {
           url: server.gatewayUrl,
           tokens: [...tokens],
           addresses: ["127.0.0.11", "127.0.0.12"],
@@ -98,18 +98,18 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
     posters: readonly Poster[],
     options: { inFlight: number; everyMs?: number; hear?: readonly string[]; sweep?: boolean },
   ): Promise<Run> {
-    const clients = laboratory.startCrowd()
+    const clients = harness.startLoadGroup()
     const { inFlight, everyMs = 0, hear = [], sweep = false } = options
     const url = server.url
     if (hear.length > 0)
-      await clients.crowd.ask("connect", {
+      await clients.loadGroup.ask("connect", {
         url: server.gatewayUrl,
         tokens: [...hear],
         addresses: ["127.0.0.13"],
         atOnce: 16,
       })
     const load = (seconds: number) =>
-      clients.crowd.ask(hear.length > 0 ? "fanOut" : "posts", {
+      clients.loadGroup.ask(hear.length > 0 ? "fanOut" : "posts", {
         url,
         posters: [...posters],
         inFlight,
@@ -196,10 +196,10 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
 
     say(`${effort.sessions} sessions: connecting, memory, heartbeats`)
     const sessions = await withServer(2, [], async server => {
-      const clients = laboratory.startCrowd()
+      const clients = harness.startLoadGroup()
       try {
         const connect = (tokens: string[]) =>
-          clients.crowd.ask("connect", { url: server.gatewayUrl, tokens, addresses: ["127.0.0.14"], atOnce: 32 })
+          clients.loadGroup.ask("connect", { url: server.gatewayUrl, tokens, addresses: ["127.0.0.14"], atOnce: 32 })
         const first = Math.floor(effort.sessions / 4)
         await connect(idlers.tokens.slice(0, first))
         await pause(2)
@@ -224,7 +224,7 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
     })
 
     say("signs of life in Redis")
-    const pair = await costOfPair(laboratory.redisUrl)
+    const pair = await costOfPair(harness.redisUrl)
 
     say("a mixture that the model has not seen")
     for (const [workers, hear, inFlight] of [
@@ -265,7 +265,7 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
       raw,
     }
   } finally {
-    await laboratory.close()
+    await harness.close()
   }
 }
 

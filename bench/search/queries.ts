@@ -1,5 +1,5 @@
 /** How long searches take, from the request to the whole answer on a kept connection: by how frequent what is looked for is, and who asks. */
-import type { Starling } from "../laboratory.ts"
+import type { Starling } from "../harness.ts"
 import { HttpConnection } from "../load/http-connection.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"

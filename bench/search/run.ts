@@ -39,18 +39,18 @@ export async function benchSearch(
   const extent = { runs, seconds: isQuick ? 2 : 15, warmUpSeconds: isQuick ? 1 : 4 }
   const results = await record(
     { sizes: { audience: 1, authors: 128, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
-    async (laboratory, about) => {
+    async (harness, about) => {
       const results: SearchResults = about
       if (only.has("sending"))
         results.sending = [
           // As fast as it goes, and with room to spare.
-          await benchSending(laboratory, extent, postsInFlight, 0, say),
-          await benchSending(laboratory, extent, 4, 10, say),
+          await benchSending(harness, extent, postsInFlight, 0, say),
+          await benchSending(harness, extent, 4, 10, say),
         ]
       if (only.has("queries")) {
-        const corpus = await plantCorpus(laboratory.databaseUrl, messages)
-        results.fill = await benchFill(laboratory.databaseUrl, say)
-        const starling = await laboratory.startStarling({ RATE_LIMITS: "off" })
+        const corpus = await plantCorpus(harness.databaseUrl, messages)
+        results.fill = await benchFill(harness.databaseUrl, say)
+        const starling = await harness.startStarling({ RATE_LIMITS: "off" })
         results.queries = await benchQueries(starling, corpus, isQuick ? 10 : 200, say)
         await starling.stop()
       }

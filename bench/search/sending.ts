@@ -1,5 +1,5 @@
 /** What the index costs those who send: as fast as it goes with it and without it, and at a pace that leaves room. */
-import type { Laboratory } from "../laboratory.ts"
+import type { Harness } from "../harness.ts"
 import { deferredWork, idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import type { LatencySummary } from "../statistics.ts"
@@ -26,7 +26,7 @@ export interface SendingExtent {
 }
 
 export async function benchSending(
-  laboratory: Laboratory,
+  harness: Harness,
   extent: SendingExtent,
   inFlight: number,
   everyMs: number,
@@ -34,12 +34,12 @@ export async function benchSending(
 ): Promise<SendingResult> {
   say(`posts, ${inFlight} in flight, with the index and without`)
   const measure = async (isIndexed: boolean): Promise<SendingRun> => {
-    const starling = await laboratory.startStarling({ STARLING_SEARCH_ENABLED: isIndexed ? "on" : "off" })
-    const clients = laboratory.startCrowd()
+    const starling = await harness.startStarling({ STARLING_SEARCH_ENABLED: isIndexed ? "on" : "off" })
+    const clients = harness.startLoadGroup()
     const load = (seconds: number) =>
-      clients.crowd.ask("posts", {
+      clients.loadGroup.ask("posts", {
         url: starling.url,
-        posters: laboratory.population.authors,
+        posters: harness.population.authors,
         inFlight,
         everyMs,
         seconds,

@@ -1,9 +1,9 @@
 import { fork } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import { once } from "node:events"
-import type { Commands } from "./crowd-process.ts"
+import type { Commands } from "./load-process.ts"
 
-/** No command of ours takes longer; a crowd that does is stuck. */
+/** No command of ours takes longer; a group of load clients that does is stuck. */
 const timeoutMs = 240_000
 
 interface Waiting {
@@ -12,15 +12,15 @@ interface Waiting {
 }
 
 /** A process full of clients, and what it can be asked to do. */
-export class Crowd {
+export class LoadGroup {
   readonly #process: ChildProcess
   readonly #waiting = new Map<number, Waiting>()
   #lastId = 0
-  /** All sessions here have a post that another crowd sent. */
+  /** All sessions here have a post that another group of load clients sent. */
   onHeard: (number: number) => void = () => undefined
 
   constructor() {
-    this.#process = fork(new URL("./crowd-process.ts", import.meta.url), {
+    this.#process = fork(new URL("./load-process.ts", import.meta.url), {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     })
     type Answer = { id: number; output: never } | { id: number; failure: string }
@@ -54,7 +54,7 @@ export class Crowd {
     })
   }
 
-  /** Another crowd has a post that this one sent. */
+  /** Another group of load clients has a post that this one sent. */
   heardElsewhere(number: number): void {
     this.#process.send({ heard: number })
   }

@@ -30,13 +30,13 @@ export interface Community {
   readonly people: readonly Person[]
 }
 
-export interface Town {
+export interface Fixture {
   readonly communities: readonly Community[]
   /** In no server. */
   readonly strangers: readonly Person[]
 }
 
-export interface TownSizes {
+export interface FixtureSizes {
   readonly communities: readonly { readonly members: number; readonly people: number }[]
   readonly strangers: number
   /** Of each community. */
@@ -44,7 +44,7 @@ export interface TownSizes {
   readonly roles: number
 }
 
-export const fullTown = { channels: limits.channelsPerServer, roles: limits.rolesPerServer }
+export const fullFixture = { channels: limits.channelsPerServer, roles: limits.rolesPerServer }
 
 const categories = 20
 /** Channels that only one role sees, and as many in which only one may write. */
@@ -56,22 +56,22 @@ const doomedMs = epochMs + 70 * 86_400_000
 /** Ids of nobody and of nothing else. */
 const bannedFrom = "10000000000000000"
 
-export async function plant(databaseUrl: string, sizes: TownSizes): Promise<Town> {
+export async function plant(databaseUrl: string, sizes: FixtureSizes): Promise<Fixture> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
   try {
     let users = 0
-    const crowds: { members: number; firstUser: number; people: Person[] }[] = []
+    const loadGroups: { members: number; firstUser: number; people: Person[] }[] = []
     for (const { members, people } of sizes.communities) {
-      crowds.push({ members, firstUser: users, people: await plantUsers(sql, users, members, people) })
+      loadGroups.push({ members, firstUser: users, people: await plantUsers(sql, users, members, people) })
       users += members
     }
     const strangers = await plantUsers(sql, users, sizes.strangers, sizes.strangers)
     const communities: Community[] = []
-    for (const [at, crowd] of crowds.entries()) {
+    for (const [at, loadGroup] of loadGroups.entries()) {
       // An odd stride meets every shard once before it meets one twice.
       const shard = (at * 397 + 11) % shardCount
       const { channels, roles } = sizes
-      communities.push(await plantServer(sql, { ms: serversMs + at, shard, channels, roles, ...crowd }))
+      communities.push(await plantServer(sql, { ms: serversMs + at, shard, channels, roles, ...loadGroup }))
     }
     await sql`VACUUM ANALYZE users, sessions, servers, roles, channels, channel_overrides, members, invites, bans, audit_log`
     return { communities, strangers }

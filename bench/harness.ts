@@ -8,7 +8,7 @@ import { startEmbeddedPostgres } from "../src/storage/embedded.ts"
 import { migrate } from "../src/storage/migrate.ts"
 import { startBareServer } from "./bare/bare-server.ts"
 import type { BareName, BareServer } from "./bare/bare-server.ts"
-import { Crowd } from "./load/crowd.ts"
+import { LoadGroup } from "./load/load-group.ts"
 import { settle } from "./population.ts"
 import type { Population, Sizes } from "./population.ts"
 import type { Parts } from "./processes.ts"
@@ -36,7 +36,7 @@ const quiet = {
  * Everything that runs for the benchmark and ends with it. Starling and the bare server each have a PostgreSQL of their
  * own, with the settings of the embedded one, so that neither pays for the other's vacuum.
  */
-export class Laboratory {
+export class Harness {
   readonly population: Population
   readonly databaseUrl: string
   readonly bareDatabaseUrl: string
@@ -46,7 +46,7 @@ export class Laboratory {
   readonly #mainFile: string
   readonly #stops: Set<() => Promise<void>>
 
-  static async open(sizes: Sizes, mainFile: string): Promise<Laboratory> {
+  static async open(sizes: Sizes, mainFile: string): Promise<Harness> {
     const stops = new Set<() => Promise<void>>()
     try {
       const folder = await mkdtemp(join(tmpdir(), "starling-bench-"))
@@ -66,7 +66,7 @@ export class Laboratory {
       // The server's own, which are another version's where another build is measured.
       await migrate(postgres!.url, new URL("./storage/migrations/", pathToFileURL(mainFile)))
       const population = await settle(postgres!.url, sizes)
-      return new Laboratory({ postgres: postgres!, bare: bare!, redis: redis!, population, mainFile, stops })
+      return new Harness({ postgres: postgres!, bare: bare!, redis: redis!, population, mainFile, stops })
     } catch (cause) {
       await endAll(stops)
       throw cause
@@ -74,19 +74,19 @@ export class Laboratory {
   }
 
   /** Opens one for some work, and closes it when that is over or the program is told to end. */
-  static async use<T>(sizes: Sizes, mainFile: string, work: (laboratory: Laboratory) => Promise<T>): Promise<T> {
-    const laboratory = await Laboratory.open(sizes, mainFile)
+  static async use<T>(sizes: Sizes, mainFile: string, work: (harness: Harness) => Promise<T>): Promise<T> {
+    const harness = await Harness.open(sizes, mainFile)
     const interrupted = () => {
-      laboratory.close().then(
+      harness.close().then(
         () => process.exit(130),
         () => process.exit(130),
       )
     }
     process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
     try {
-      return await work(laboratory)
+      return await work(harness)
     } finally {
-      await laboratory.close()
+      await harness.close()
       process.off("SIGINT", interrupted).off("SIGTERM", interrupted)
     }
   }
@@ -137,9 +137,9 @@ export class Laboratory {
     return { ...server, stop: this.#owned(() => server.stop()) }
   }
 
-  startCrowd(): { crowd: Crowd; stop: () => Promise<void> } {
-    const crowd = new Crowd()
-    return { crowd, stop: this.#owned(() => crowd.stop()) }
+  startLoadGroup(): { loadGroup: LoadGroup; stop: () => Promise<void> } {
+    const loadGroup = new LoadGroup()
+    return { loadGroup, stop: this.#owned(() => loadGroup.stop()) }
   }
 
   /** Ends whatever still runs, the latest first. */

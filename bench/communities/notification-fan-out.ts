@@ -5,25 +5,25 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Laboratory, Starling } from "../laboratory.ts"
+import type { Harness, Starling } from "../harness.ts"
 import { HttpConnection } from "../load/http-connection.ts"
-import type { Crowd } from "../load/crowd.ts"
+import type { LoadGroup } from "../load/load-group.ts"
 import { markedBody } from "../load/marked-posts.ts"
 import { idleCpu } from "../posts.ts"
 import { cpuSince, processesOf, readCpu } from "../processes.ts"
 import { figure } from "../statistics.ts"
 import type { Figure } from "../statistics.ts"
 import { newRun, pause, sum } from "../trials.ts"
-import type { Community } from "./town.ts"
+import type { Community } from "./fixture.ts"
 
 /** Clients of one process. */
-const sessionsOfACrowd = 5_000
+const sessionsOfALoadGroup = 5_000
 /** A worker has descriptors for 20,000, and connections do not fall evenly on workers. */
 const sessionsOfAWorker = 14_000
 /** Of a message that nobody may get: so long its frame would have had to come. */
 const silenceMs = 400
 
-export interface ToldExtent {
+export interface NotificationExtent {
   readonly runs: number
   readonly sessions: readonly number[]
   /** Each thing is done so often that so many sessions are told in a run, twice at least and no more often than is told here. */
@@ -44,7 +44,7 @@ export interface ToldRun {
   readonly pauseMs: number
 }
 
-export interface ToldCase {
+export interface NotificationCase {
   readonly work: string
   readonly sessions: number
   readonly workers: number
@@ -67,17 +67,17 @@ interface Deed {
   readonly isHeard?: boolean
 }
 
-export async function benchTold(
-  laboratory: Laboratory,
+export async function benchNotifications(
+  harness: Harness,
   community: Community,
-  extent: ToldExtent,
+  extent: NotificationExtent,
   say: (what: string) => void,
-): Promise<ToldCase[]> {
-  const cases: ToldCase[] = []
+): Promise<NotificationCase[]> {
+  const cases: NotificationCase[] = []
   const workersFor = (sessions: number) => Math.max(2, Math.ceil(sessions / sessionsOfAWorker))
   for (const workers of new Set(extent.sessions.map(workersFor))) {
     const sessions = extent.sessions.filter(count => workersFor(count) === workers)
-    cases.push(...(await benchWith(workers, sessions, laboratory, community, extent, say)))
+    cases.push(...(await benchWith(workers, sessions, harness, community, extent, say)))
   }
   return cases
 }
@@ -85,21 +85,21 @@ export async function benchTold(
 async function benchWith(
   workers: number,
   audiences: readonly number[],
-  laboratory: Laboratory,
+  harness: Harness,
   community: Community,
-  extent: ToldExtent,
+  extent: NotificationExtent,
   say: (what: string) => void,
-): Promise<ToldCase[]> {
+): Promise<NotificationCase[]> {
   const folder = await mkdtemp(join(tmpdir(), "starling-loops-"))
   const watching = `--import ${new URL("./watch-loop.mjs", import.meta.url).href}`
-  const starling = await laboratory.startStarling({
+  const starling = await harness.startStarling({
     WORKERS: String(workers),
     NODE_OPTIONS: watching,
     LOOP_WATCH: folder,
   })
-  const audience = new Listening(laboratory, starling.gatewayUrl, community)
+  const audience = new Listening(harness, starling.gatewayUrl, community)
   try {
-    const cases: ToldCase[] = []
+    const cases: NotificationCase[] = []
     for (const sessions of audiences) {
       const among = `${sessions.toLocaleString("en")} sessions of ${community.members.toLocaleString("en")} members`
       say(`${among}: connecting`)
@@ -139,7 +139,7 @@ interface Setting {
   readonly starling: Starling
   readonly audience: Listening
   readonly community: Community
-  readonly extent: ToldExtent
+  readonly extent: NotificationExtent
   readonly sessions: number
   readonly idle: Readonly<Record<string, number>>
   readonly folder: string
@@ -147,14 +147,14 @@ interface Setting {
 
 /** Members' sessions, in as many processes as they need. */
 class Listening {
-  readonly #laboratory: Laboratory
+  readonly #harness: Harness
   readonly #url: string
   readonly #community: Community
-  readonly #crowds: { crowd: Crowd; stop: () => Promise<void>; sessions: number }[] = []
+  readonly #loadGroups: { loadGroup: LoadGroup; stop: () => Promise<void>; sessions: number }[] = []
   #count = 0
 
-  constructor(laboratory: Laboratory, url: string, community: Community) {
-    this.#laboratory = laboratory
+  constructor(harness: Harness, url: string, community: Community) {
+    this.#harness = harness
     this.#url = url
     this.#community = community
   }
@@ -163,27 +163,27 @@ class Listening {
     // Nobody is told what he does himself in another way: the owner has no session.
     const others = this.#community.people.slice(1)
     while (this.#count < to) {
-      let last = this.#crowds.at(-1)
-      if (!last || last.sessions === sessionsOfACrowd) {
-        last = { ...this.#laboratory.startCrowd(), sessions: 0 }
-        this.#crowds.push(last)
+      let last = this.#loadGroups.at(-1)
+      if (!last || last.sessions === sessionsOfALoadGroup) {
+        last = { ...this.#harness.startLoadGroup(), sessions: 0 }
+        this.#loadGroups.push(last)
       }
-      const more = Math.min(to - this.#count, sessionsOfACrowd - last.sessions)
+      const more = Math.min(to - this.#count, sessionsOfALoadGroup - last.sessions)
       const tokens = others.slice(this.#count, this.#count + more).map(({ token }) => token)
-      const at = this.#crowds.length
-      await last.crowd.ask("connect", { url: this.#url, tokens, addresses: [`127.0.0.${40 + at}`], atOnce: 64 })
+      const at = this.#loadGroups.length
+      await last.loadGroup.ask("connect", { url: this.#url, tokens, addresses: [`127.0.0.${40 + at}`], atOnce: 64 })
       last.sessions += more
       this.#count += more
     }
   }
 
   async watch(name: string): Promise<void> {
-    await Promise.all(this.#crowds.map(({ crowd }) => crowd.ask("watch", { name })))
+    await Promise.all(this.#loadGroups.map(({ loadGroup }) => loadGroup.ask("watch", { name })))
   }
 
   /** Until all are told. @returns when the last was, milliseconds since 1970, and how many posts came */
   async watched(restMs: number): Promise<{ lastAt: number; posts: number }> {
-    const told = await Promise.all(this.#crowds.map(({ crowd }) => crowd.ask("watched", { restMs })))
+    const told = await Promise.all(this.#loadGroups.map(({ loadGroup }) => loadGroup.ask("watched", { restMs })))
     return {
       lastAt: Math.max(...told.map(({ lastAt }) => lastAt)),
       posts: told.reduce((all, { posts }) => all + posts, 0),
@@ -191,7 +191,7 @@ class Listening {
   }
 
   async stop(): Promise<void> {
-    for (const { stop } of this.#crowds) await stop()
+    for (const { stop } of this.#loadGroups) await stop()
   }
 }
 

@@ -63,8 +63,8 @@ export interface Posting {
   run: string
   /** Characters that each post is longer. */
   padding?: number
-  /** By room: how many other crowds hear a post and say so, and how many sessions they have there. */
-  elsewhere?: { crowds: number; sessions: number }[]
+  /** By room: how many other groups of load clients hear a post and say so, and how many sessions they have there. */
+  elsewhere?: { loadGroups: number; sessions: number }[]
 }
 
 export interface Throughput {
@@ -468,7 +468,7 @@ async function fanOut({
   elsewhere = [],
 }: Posting): Promise<Commands["fanOut"]["output"]> {
   const latency = new Histogram()
-  /** Per post: when it left, for how many sessions and crowds it is missing, whom to tell when it is everywhere. */
+  /** Per post: when it left, for how many sessions and groups of load clients it is missing, whom to tell when it is everywhere. */
   const sentAt: number[] = []
   const missing: number[] = []
   const everywhere: (() => void)[] = []
@@ -499,9 +499,9 @@ async function fanOut({
       for (let turn = first; performance.now() < until; turn += inFlight) {
         const number = sentAt.length
         const room = number % rooms
-        const others = elsewhere[room] ?? { crowds: 0, sessions: 0 }
+        const others = elsewhere[room] ?? { loadGroups: 0, sessions: 0 }
         const arrived = new Promise<void>(resolve => everywhere.push(resolve))
-        missing.push((hearing[room] ?? 0) + others.crowds)
+        missing.push((hearing[room] ?? 0) + others.loadGroups)
         if (missing[number] === 0) everywhere[number]!()
         const body = markedBody(number, run, padding)
         const next = performance.now() + everyMs
