@@ -9,11 +9,10 @@ import { secondsAt } from "../domain/clock.ts"
 import { limitsOf } from "../domain/tiers.ts"
 import type { UserState } from "../domain/states.ts"
 import { privateUser, shownUser } from "../storage/users.ts"
-import type { DirectCommands } from "./direct.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
-import { tell, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
+import { tellsOf } from "./tells.ts"
 import { becoming, endedSessions } from "./sign-in.ts"
-import type { ServerCommands } from "./server.ts"
 import { recounted } from "./voice.ts"
 
 /**
@@ -23,6 +22,19 @@ import { recounted } from "./voice.ts"
  *       With the address go the tokens that were mailed to the one before.
  *   ACC3  Whoever is shown a user is told what he looks like after the last of his changes.
  */
+/** What the homes that know a user are told when the user looks different. */
+export interface ServerAccountCommands {
+  /** Told by the home of somebody who is, or was, a member. */
+  memberChanged(input: { user: ShownUser }): void
+}
+export interface DirectAccountCommands {
+  /** Told by the home of one of the two: what is remembered of their messages bears their name. */
+  participantChanged(input: { user: ShownUser }): void
+}
+const tellUser = tellsOf<Pick<AccountCommands, "otherChanged">>("user")
+const tellServer = tellsOf<ServerAccountCommands>("server")
+const tellDirect = tellsOf<DirectAccountCommands>("direct")
+
 export interface AccountCommands {
   editAccount(input: {
     username?: string | undefined
@@ -136,19 +148,19 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
       return {
         publish: [
           ...people.map(person =>
-            tell<unknown, unknown, AccountCommands, "otherChanged">({ kind: "user" }, person, {
+            tellUser(person, {
               type: "otherChanged",
               other: shown,
             }),
           ),
           ...servers.map(server =>
-            tell<unknown, unknown, ServerCommands, "memberChanged">({ kind: "server" }, server, {
+            tellServer(server, {
               type: "memberChanged",
               user: shown,
             }),
           ),
           ...directs.map(direct =>
-            tell<unknown, unknown, DirectCommands, "participantChanged">({ kind: "direct" }, direct, {
+            tellDirect(direct, {
               type: "participantChanged",
               user: shown,
             }),

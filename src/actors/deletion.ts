@@ -13,7 +13,8 @@ import { eraseAccount, eraseFailedLogins } from "../storage/account-deletion.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import { becoming, endedSessions, type Proof } from "./sign-in.ts"
 import type { StandingCommands } from "./standing.ts"
-import { tell, type ActorKind, type Readonlied } from "./runtime/actor.ts"
+import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { tellsOf } from "./tells.ts"
 
 /**
  * The end of an account, among the commands of a user's home. It is active, then frozen, then purged. They keep:
@@ -122,8 +123,9 @@ export const deletionCommands: ActorKind<UserState, UserState, DeletionCommands>
   },
 }
 
+const tellUser = tellsOf<StandingCommands>("user")
 const standingChangedOf = (bot: Snowflake) =>
-  tell<unknown, unknown, StandingCommands, "standingChanged">({ kind: "user" }, bot, {
+  tellUser(bot, {
     type: "standingChanged",
     message: "Account scheduled for deletion",
   })

@@ -4,7 +4,7 @@ import { deleteMessagesOf } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { guildBanAdd, guildBanRemove } from "../contract/moderation.ts"
 import { guildMemberAdd, guildMemberRemove } from "../contract/servers.ts"
-import { userUpdate, type ShownUser } from "../contract/users.ts"
+import { userUpdate } from "../contract/users.ts"
 import { holdersOf, membersOf, userOnly } from "../domain/audience.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { isOver } from "../domain/invites.ts"
@@ -19,13 +19,14 @@ import { setInviteUses } from "../storage/invites.ts"
 import { deleteNotificationSettings } from "../storage/notification-settings.ts"
 import { deleteMember, insertMember, setMemberCount } from "../storage/servers.ts"
 import type { Write } from "../storage/write.ts"
+import type { ServerAccountCommands } from "./account.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { audited, memberTarget, type Deed } from "./audit.ts"
 import { inviteEnding } from "./invites.ts"
+import { membershipChanged } from "./memberships.ts"
 import { ban, invite, inviteCount, leftTimeout, member } from "./needs.ts"
-import { control, tell, type ActorKind, type Moment, type Readonlied } from "./runtime/actor.ts"
+import { control, type ActorKind, type Moment, type Readonlied } from "./runtime/actor.ts"
 import { renameInTails } from "./tails.ts"
-import type { UserCommands } from "./user.ts"
 import { voiceEnding } from "./voice.ts"
 
 /**
@@ -35,7 +36,7 @@ import { voiceEnding } from "./voice.ts"
  *   JOIN3  Who has left sees nothing that was appended after the answer.
  *   JOIN4  Nobody escapes a time-out by going and coming back.
  */
-export interface MembershipCommands {
+export interface MembershipCommands extends ServerAccountCommands {
   /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */
   join(input: Joining & { code: string }): { server_id: Snowflake }
   /** The same without an invite, where the server is open to everybody. */
@@ -51,8 +52,6 @@ export interface MembershipCommands {
   unban(input: Deed & { target_id: Snowflake; username: string }): { unbanned: true }
   /** Refuses whoever may not see the bans. */
   requireBans(input: { user: Snowflake }): { server_id: Snowflake }
-  /** Told by the home of somebody who is, or was, a member. */
-  memberChanged(input: { user: ShownUser }): void
   /** Somebody's account is gone for good: he is neither a member nor banned any longer. The owner stays: his server goes. */
   eraseUser(input: { user: Snowflake }): { erased: boolean }
 }
@@ -63,14 +62,6 @@ interface Joining {
   /** He is in as many servers as he can be. Doors of the version before do not say. */
   isFull?: boolean
 }
-
-const userTold = { kind: "user" } as const
-export const membershipChanged = (user: Snowflake, server: Snowflake, isMember: boolean) =>
-  tell<unknown, unknown, UserCommands, "membershipChanged">(userTold, user, {
-    type: "membershipChanged",
-    server,
-    member: isMember,
-  })
 
 export const membershipCommands: ActorKind<ServerState, ServerState, MembershipCommands>["commands"] = {
   join: {

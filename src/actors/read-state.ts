@@ -27,14 +27,14 @@ import { isShut, pair } from "./direct-privacy.ts"
 import { ackRange, ackRangeKey, member, readers, readState, readStateKey } from "./needs.ts"
 import {
   needOf,
-  tell,
   type ActorKind,
   type Effects,
   type NeedKind,
   type Publication,
   type Readonlied,
 } from "./runtime/actor.ts"
-import type { UserCommands } from "./user.ts"
+import { tellsOf } from "./tells.ts"
+import { toUser } from "./relay.ts"
 import { toViewers } from "./viewers.ts"
 
 /**
@@ -280,17 +280,11 @@ const toOthers = (
   message: Snowflake,
 ): Publication[] => toViewers(home, channel, messageAck, ackOf(channel, user, message), { except: [user] })
 
-const userTold = { kind: "user" } as const
-
 const toHimself = (channel: Snowflake, user: Snowflake, message: Snowflake): Publication =>
-  tell<unknown, unknown, UserCommands, "hear">(userTold, user, {
-    type: "hear",
-    event: messageAck.name,
-    data: ackOf(channel, user, message),
-  })
+  toUser(user, messageAck, ackOf(channel, user, message))
 
 const mentionsRead = (channel_id: Snowflake, user: Snowflake, upto: Snowflake): Publication =>
-  tell<unknown, unknown, UserCommands, "readMentions">(userTold, user, { type: "readMentions", channel_id, upto })
+  tellsOf<ReadMentionCommands>("user")(user, { type: "readMentions", channel_id, upto })
 
 /** What reading does at the reader's own home. */
 export interface ReadMentionCommands {

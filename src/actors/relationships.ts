@@ -26,8 +26,20 @@ import {
 import type { UserState } from "../domain/states.ts"
 import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
 
-import type { DirectCommands } from "./direct.ts"
-import { needOf, tell, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { needOf, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { tellsOf } from "./tells.ts"
+
+/** What the DM of two people is told. */
+export interface DirectRelationCommands {
+  /**
+   * What the two are to one another has changed, and that is committed. `isShutting`: one of them
+   * has blocked, and waits until what was taken before stands in the logs.
+   */
+  relationChanged(input: { isShutting?: boolean }): { heard: true }
+}
+
+const tellUser = tellsOf<RelationshipCommands>("user")
+const tellDirect = tellsOf<DirectRelationCommands>("direct")
 
 /** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: REL1 to REL5. */
 export interface RelationshipCommands {
@@ -209,14 +221,12 @@ const changed = (user: Snowflake, other: Snowflake, shown: RelationshipAdded | n
   shown ? relationshipAdd.to(userOnly(user), shown) : relationshipRemove.to(userOnly(user), { user_id: other })
 
 const changedElsewhere = (user: Snowflake, other: Snowflake, shown: RelationshipAdded | null) =>
-  tell<unknown, unknown, RelationshipCommands, "relationshipChanged">({ kind: "user" }, user, {
+  tellUser(user, {
     type: "relationshipChanged",
     other,
     shown,
   })
 
-const regardedElsewhere = (user: Snowflake, regard: Regard) =>
-  tell<unknown, unknown, RelationshipCommands, "regard">({ kind: "user" }, user, { type: "regard", ...regard })
+const regardedElsewhere = (user: Snowflake, regard: Regard) => tellUser(user, { type: "regard", ...regard })
 
-const directTold = (direct: Snowflake) =>
-  tell<unknown, unknown, DirectCommands, "relationChanged">({ kind: "direct" }, direct, { type: "relationChanged" })
+const directTold = (direct: Snowflake) => tellDirect(direct, { type: "relationChanged" })

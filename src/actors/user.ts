@@ -1,18 +1,15 @@
-import { events, type EventName } from "../contract/contract.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { newAccount } from "../domain/accounts.ts"
 import type { UserState } from "../domain/states.ts"
-import { userOnly } from "../domain/audience.ts"
 import { insertSession } from "../storage/sessions.ts"
 import { insertUser, newUserState, type UserRow } from "../storage/users.ts"
 import { accountCommands, type AccountCommands } from "./account.ts"
 import { deletionCommands, type DeletionCommands } from "./deletion.ts"
 import { exportCommands, exportFacts, type ExportCommands } from "./exports.ts"
 import { mailedCommands, type MailedCommands } from "./mailed.ts"
+import { membershipsCommands, type MembershipsCommands } from "./memberships.ts"
 import {
-  forgetServerChoices,
   notificationChoiceFacts,
-  notificationChoices,
   notificationLevelCommands,
   type NotificationLevelCommands,
 } from "./notification-levels.ts"
@@ -23,13 +20,14 @@ import { placeCommands, type PlaceCommands } from "./places.ts"
 import { presenceCommands, type PresenceCommands } from "./presence.ts"
 import { unlessPurged } from "./purged.ts"
 import { mentionFacts, readMentionCommands, type ReadMentionCommands } from "./read-state.ts"
+import { relayCommands, type RelayCommands } from "./relay.ts"
 import { renewing } from "./renewing.ts"
 import { directFacts, pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
 import { expiry, newSession, signInCommands, type NewSession, type SignInCommands } from "./sign-in.ts"
 import { messagingFacts, settingFacts, settingsCommands, type SettingsCommands } from "./settings.ts"
 import { standingCommands, type StandingCommands } from "./standing.ts"
 import { voiceUserCommands, type VoiceUserCommands } from "./voice.ts"
-import { control, defineActor, type HomeKind } from "./runtime/actor.ts"
+import { defineActor, type HomeKind } from "./runtime/actor.ts"
 
 /**
  * One user: his account, his sessions (SESS1 to SESS4 in sign-in.ts), his one-time tokens (OTT1, OTT2 in one-time-tokens.ts), and what
@@ -51,7 +49,9 @@ export interface UserCommands
     OAuthCommands,
     RelationshipCommands,
     PresenceCommands,
-    VoiceUserCommands {
+    VoiceUserCommands,
+    RelayCommands,
+    MembershipsCommands {
   /**
    * Makes the account and its first session; null: none before the address is verified. The name and the address are made
    * unique by the database.
@@ -65,10 +65,6 @@ export interface UserCommands
     user: UserRow
     session_id: Snowflake | null
   }
-  /** Told by a conversation that he takes part in: an event for him, by its wire name. */
-  hear(input: { event: string; data: unknown }): void
-  /** Told by a server's home after its commit. */
-  membershipChanged(input: { server: Snowflake; member: boolean }): void
 }
 
 export const userHome: HomeKind<UserState> = {
@@ -132,23 +128,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
       }),
     ),
 
-    hear: {
-      forListeners: true,
-      turn: ({ state: user }, { event, data }) => ({
-        publish: [events[event as EventName].to(userOnly(user.id), data as never)],
-        reply: undefined,
-      }),
-    },
-
-    membershipChanged: {
-      forListeners: true,
-      // What is on its way into memory may be from before.
-      needs: ({ member }) => (member ? [] : [notificationChoices]),
-      turn: ({ state: user }, { server, member }) => ({
-        apply: draft => forgetServerChoices(draft, server),
-        publish: [control(userOnly(user.id), { type: "membershipsChanged", user: user.id, server, member })],
-        reply: undefined,
-      }),
-    },
+    ...relayCommands,
+    ...membershipsCommands,
   },
 })

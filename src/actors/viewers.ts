@@ -3,8 +3,8 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { EventDefinition } from "../contract/registry.ts"
 import { viewersOf } from "../domain/audience.ts"
 import type { ServerState } from "../domain/states.ts"
-import type { UserCommands } from "./user.ts"
-import { tell, type Publication, type Readonlied, type Tell } from "./runtime/actor.ts"
+import { toUser } from "./relay.ts"
+import type { Publication, Readonlied } from "./runtime/actor.ts"
 
 /**
  * An event for everybody who may view a channel. In a server they listen to its home; the participants of a conversation
@@ -20,16 +20,6 @@ export function toViewers<D extends z.ZodType>(
   if (home.participants === null) return [event.to(viewersOf(home.id, channel), data, options)]
   return home.participants.flatMap(user => (options.except?.includes(user) ? [] : [toUser(user, event, data)]))
 }
-
-/** An event for a user, through his own home. */
-export const toUser = <D extends z.ZodType>(
-  user: Snowflake,
-  event: EventDefinition<string, D>,
-  data: z.output<D>,
-): Tell => ({
-  ...tell<unknown, unknown, UserCommands, "hear">({ kind: "user" }, user, { type: "hear", event: event.name, data }),
-  ...(event.delivery === "ephemeral" && { isEphemeral: true }),
-})
 
 /** Which server something belongs to, as events say it: none, outside servers. */
 export function inServer(home: Readonlied<ServerState>): { server_id: Snowflake | null; guild_id: Snowflake | null } {

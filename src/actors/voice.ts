@@ -25,7 +25,8 @@ import {
 import { addVoiceUsage, deleteVoiceCall, deleteVoiceState, putVoiceCall, putVoiceState } from "../storage/voice.ts"
 import { mayIn, mayView, requirePermissionIn, requireViewer } from "./access.ts"
 import { member } from "./needs.ts"
-import { tell, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
+import { tellsOf } from "./tells.ts"
 
 /**
  * Voice. A server's home says who is in its channels, a user's home which of his calls is the newest and what he has used of
@@ -93,17 +94,16 @@ interface Stint {
 type Server = Readonlied<ServerState>
 type Voice = Readonlied<VoiceState>
 
-const userTold = { kind: "user" } as const
 const told = <K extends keyof VoiceUserCommands>(
   user: Snowflake,
   type: K,
   input: Parameters<VoiceUserCommands[K]>[0],
-) => tell<unknown, unknown, VoiceUserCommands, K>(userTold, user, { type, ...input } as never)
+) => tellsOf<VoiceUserCommands>("user")<K>(user, { type, ...input } as never)
 const endTold = (
   { channel_id, voice_session_id }: Pick<CallState, "channel_id" | "voice_session_id">,
   user: Snowflake,
 ) =>
-  tell<unknown, unknown, VoiceChannelCommands, "endVoice">({ kind: "channel" }, channel_id, {
+  tellsOf<VoiceChannelCommands>("channel")(channel_id, {
     type: "endVoice",
     user,
     voice_session_id,
@@ -147,7 +147,7 @@ export function voiceRechecks(server: Server, isConcerned: (state: Voice) => boo
   const rechecks: Publication[] = []
   for (let i = 0; i < users.length; i += lookedAtTogether)
     rechecks.push(
-      tell<unknown, unknown, VoiceServerCommands, "recheckVoice">({ kind: "server" }, server.id, {
+      tellsOf<VoiceServerCommands>("server")(server.id, {
         type: "recheckVoice",
         users: users.slice(i, i + lookedAtTogether),
       }),
