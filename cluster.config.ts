@@ -151,37 +151,41 @@ export const clusterConfig = {
     /** Of one user a worker carries out one search at a time: so many more of his wait, and of all users. */
     waitingOfOne: 3,
     mostWaiting: 100,
-    /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeout`. */
+    /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeoutMs`. */
     within: 2_500,
   },
 
   http: {
-    bodyBytes: 256 * 1024,
-    /** What forms with files may hold in the memory of one worker together; beyond it they are refused as "not now". */
-    uploadBytes: 64 * 1024 * 1024,
-    /** The same for one user; for one address until it is known who asks. */
-    uploadShare: 12 * 1024 * 1024,
-    /** A form with a file may take so long, as long as something of it comes within bodyTimeout; what is streamed may then take so long to be kept. */
-    uploadTimeout: 60_000,
-    /** What files that are streamed in hold in the memory of one worker together: of each what its connection has just brought. */
-    streamBytes: 64 * 1024 * 1024,
-    /** How many of them a worker takes at once, and of one user; the next is refused as "not now". */
-    streams: 1_000,
-    streamsPerUser: 3,
-    /** What is streamed may take longer: a second for so many bytes of it, in or out. */
-    slowestStream: 32 * 1024,
-    /** What files of more than 64 KiB may hold together on their way out; beyond it they are refused as "not now". */
-    downloadBytes: 64 * 1024 * 1024,
-    /** The same for one address. */
-    downloadShare: 32 * 1024 * 1024,
-    /** A client that has not read such a file in this time is cut off. */
-    downloadTimeout: 60_000,
-    bodyTimeout: 7_000,
-    bodyDepth: 32,
-    /** A password's hash is made so soon after it was asked for, or not at all; the rest of the answer has to be made in time, too. */
-    hashesWithin: 3_000,
+    /** JSON bodies. Something of any body, of a file too, has to arrive within `timeoutMs`. */
+    body: { maxBytes: 256 * 1024, maxDepth: 32, timeoutMs: 7_000 },
+    uploads: {
+      /** What forms with files may hold in the memory of one worker together; beyond it they are refused as "not now". */
+      maxBytes: 64 * 1024 * 1024,
+      /** The same for one user; for one address until it is known who asks. */
+      maxBytesPerUser: 12 * 1024 * 1024,
+      /** A form with a file has to be complete in this time; a file that is streamed in then has as long to be kept. */
+      timeoutMs: 60_000,
+    },
+    streams: {
+      /** What files that are streamed in hold in the memory of one worker: of each what its connection has just brought. */
+      maxBytes: 64 * 1024 * 1024,
+      /** How many of them a worker takes at once, and of one user; the next is refused as "not now". */
+      maxConcurrent: 1_000,
+      maxPerUser: 3,
+      /** A long file may take more time: a second for so many bytes of it, in or out. */
+      minBytesPerSecond: 32 * 1024,
+    },
+    downloads: {
+      /** What files of more than 64 KiB may hold together on their way out; beyond it they are refused as "not now". */
+      maxBytes: 64 * 1024 * 1024,
+      maxBytesPerAddress: 32 * 1024 * 1024,
+      /** A client that has not read such a file in this time is cut off. */
+      timeoutMs: 60_000,
+    },
+    /** A password is hashed in this time after it was asked for, or not at all; the rest of the answer has to be in time, too. */
+    hashTimeoutMs: 3_000,
     /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */
-    answerTimeout: 4_400,
+    answerTimeoutMs: 4_400,
   },
 
   /** Every worker looks at what operators say of the service, its state, blocked addresses and requests, so long after it last did. */

@@ -59,8 +59,13 @@ const rooms = {
   "src/actors": { uses: src(["storage", "cluster", "domain", "contract", "observability"]) },
   "src/integrations": { uses: src(["cluster", "storage", "domain", "contract", "observability"]) },
   "src/views": { uses: src(["actors", "storage", "cluster", "domain", "contract", "observability"]), npm: [] },
+  // The transport: it knows no resource. `routes.ts` composes them.
+  "src/http/server": { uses: src(["web", "cluster", "storage", "domain", "contract", "observability"]) },
   "src/http": {
-    uses: src(["integrations", "views", "web", "actors", "cluster", "storage", "domain", "contract", "observability"]),
+    uses: [
+      "src/http/server",
+      ...src(["integrations", "views", "web", "actors", "cluster", "storage", "domain", "contract", "observability"]),
+    ],
   },
   ...gatewayRows,
   "src/workers": { uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]) },
@@ -109,7 +114,7 @@ const owners = {
   "openid-client": ["src/integrations"],
   otplib: ["src/integrations"],
   "lean-qr": ["src/integrations"],
-  "uWebSockets.js": ["src/http", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/worker.ts"],
+  "uWebSockets.js": ["src/http/server", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/worker.ts"],
 }
 
 export default {

@@ -26,7 +26,7 @@ import { messageOf, shownStatus, waitFor } from "./domain/server-status.ts"
 import { iceServersFor } from "./domain/voice.ts"
 import { Gateway } from "./gateway/gateway.ts"
 import { createClassifiers } from "./integrations/classifiers.ts"
-import { createHttpServer } from "./http/server/server.ts"
+import { createRestServer } from "./http/rest-server.ts"
 import { createHashing } from "./integrations/password-hashing.ts"
 import { createSecrets } from "./integrations/secrets.ts"
 import { documentationPages } from "./web/documentation-pages.ts"
@@ -221,74 +221,97 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   )
   const title = config.policy.server_name
   const due = new Set<Timer>()
-  const door = createHttpServer({
-    ask: node.ask,
-    create: node.create,
-    storage,
-    delivered: new DeliveryCounts({ storage, clock }),
-    blobs,
-    addJob: job => jobs.add(job),
-    tokens,
-    admission,
-    workersOf: user => node.router.workersOf(user),
-    noteTyping: (user, channel) => gateway.noteTyping(user, channel),
-    later(milliseconds, work) {
-      const timer = clock.after(milliseconds, () => {
-        due.delete(timer)
-        work().catch((error: unknown) => {
-          if (!(error instanceof Failure)) log.warn({ err: error }, "what was put off has failed")
-        })
-      })
-      due.add(timer)
+  const rest = createRestServer(
+    {
+      ask: node.ask,
+      create: node.create,
+      storage,
+      policy: config.policy,
+      tokens,
+      jobs: {
+        add: job => jobs.add(job),
+        later(delayMs, work) {
+          const timer = clock.after(delayMs, () => {
+            due.delete(timer)
+            work().catch((error: unknown) => {
+              if (!(error instanceof Failure)) log.warn({ err: error }, "work that was put off has failed")
+            })
+          })
+          due.add(timer)
+        },
+      },
+      live: {
+        presences: node.presences,
+        workersOf: user => node.router.workersOf(user),
+        noteTyping: (user, channel) => gateway.noteTyping(user, channel),
+      },
+      integrations: {
+        blobs,
+        secrets,
+        iceServers,
+        classifiers: createClassifiers(config.classifiers, { log, metrics }),
+        hashing: createHashing({
+          memory: config.policy.password_hash_memory,
+          passes: config.policy.password_hash_passes,
+          // Half of the cores, for all workers together.
+          atOnce: Math.max(1, Math.floor(availableParallelism() / 2 / webWorkersOf(config, topology))),
+          within: topology.http.hashTimeoutMs,
+        }),
+      },
+      service: {
+        health,
+        status: () => shownStatus(service.facts),
+        accessTokens: () => service.accessTokens,
+        publicUrl: config.publicUrl,
+        hasDocs: config.policy.docs_enabled,
+      },
+      views: {
+        ask: node.ask,
+        storage,
+        clock: () => clock.now(),
+        linkTo: file => signedPath(file, clock.now()),
+        delivered: new DeliveryCounts({ storage, clock }),
+        searchReach: topology.search,
+      },
+      clock: () => clock.now(),
+      log,
     },
-    presences: node.presences,
-    health,
-    secrets,
-    linkTo: file => signedPath(file, clock.now()),
-    classifiers: createClassifiers(config.classifiers, { log, metrics }),
-    hashing: createHashing({
-      memory: config.policy.password_hash_memory,
-      passes: config.policy.password_hash_passes,
-      // Half of the cores, for all workers together.
-      atOnce: Math.max(1, Math.floor(availableParallelism() / 2 / webWorkersOf(config, topology))),
-      within: topology.http.hashesWithin,
-    }),
-    policy: config.policy,
-    searchReach: topology.search,
-    iceServers,
-    publicUrl: config.publicUrl,
-    trustedProxies: config.trustedProxies,
-    status: () => shownStatus(service.facts),
-    maintenance() {
-      const { facts } = service
-      if (facts.state !== "maintenance") return undefined
-      const wait = waitFor(facts, Math.floor(clock.now() / 1000))
-      return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
+    {
+      access: {
+        admission,
+        tokens,
+        tokenBinding: config.policy.token_binding,
+        trustedProxies: config.trustedProxies,
+        isBlocked: address => service.isBlocked(address),
+        maintenance() {
+          const { facts } = service
+          if (facts.state !== "maintenance") return undefined
+          const wait = waitFor(facts, Math.floor(clock.now() / 1000))
+          return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
+        },
+      },
+      pages: new Map([
+        ...documentationPages({
+          openapi: () =>
+            openapiInSteps({
+              title,
+              publicUrl: config.publicUrl,
+              version: wireVersion,
+              limits: config.policy.rate_limits,
+            }),
+          asyncapi: () => asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
+          title,
+          docs: config.policy.docs_enabled,
+          redoc: config.policy.redoc_enabled,
+        }),
+        ...[...personPages({ serverName: title })].map(([path, page]) => [path, () => page] as const),
+      ]),
+      limits: topology.http,
+      corsAllowedOrigins: config.policy.cors_allowed_origins,
+      metrics,
     },
-    isBlocked: address => service.isBlocked(address),
-    accessTokens: () => service.accessTokens,
-    pages: new Map([
-      ...documentationPages({
-        openapi: () =>
-          openapiInSteps({
-            title,
-            publicUrl: config.publicUrl,
-            version: wireVersion,
-            limits: config.policy.rate_limits,
-          }),
-        asyncapi: () => asyncapiDocument({ title, publicUrl: config.publicUrl, version: wireVersion }),
-        title,
-        docs: config.policy.docs_enabled,
-        redoc: config.policy.redoc_enabled,
-      }),
-      ...[...personPages({ serverName: title })].map(([path, page]) => [path, () => page] as const),
-    ]),
-    bounds: topology.http,
-    clock: () => clock.now(),
-    log,
-    metrics,
-  })
-  door.register(app)
+  )
+  rest.register(app)
 
   await node.start()
   searchIndex.start()
@@ -328,12 +351,12 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       await new Promise(resolve => setImmediate(resolve))
       stopListening()
       requests.stop()
-      door.farewell()
+      rest.beginDrain()
       const lastAt = clock.monotonic() + (replaced ? idleConnections : 0)
       await gateway.drain()
       await node.leave().catch((error: unknown) => log.warn({ err: error }, "not everything was handed over"))
       while (accepted > gateway.upgrades && clock.monotonic() < lastAt) await clock.sleep(20)
-      await door.close()
+      await rest.close()
       gateway.stop()
       app.close()
       await closeAll()

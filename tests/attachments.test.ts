@@ -18,7 +18,7 @@ import { dmBetween, plantServer, sharedServer } from "./kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const test = testWith({ topology: { http: { bodyTimeout: 3_000, downloadTimeout: 8_000 } } })
+const test = testWith({ topology: { http: { body: { timeoutMs: 3_000 }, downloads: { timeoutMs: 8_000 } } } })
 
 const note = (content: string | Uint8Array, filename = "note.txt", type = "text/plain") =>
   fileOf(Buffer.from(content as string), filename, type)

@@ -13,7 +13,7 @@ import { expect, testWith, type SharedCluster } from "./kit/test.ts"
 
 // Hashes as cheap as they come: many requests name a password.
 const test = testWith({
-  topology: { http: { bodyTimeout: 300 } },
+  topology: { http: { body: { timeoutMs: 300 } } },
   config: { STARLING_PASSWORD_HASH_MEMORY: "8", STARLING_PASSWORD_HASH_PASSES: "1" },
 })
 

@@ -15,7 +15,7 @@ import { plantedId, sharedServer } from "./kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-const test = testWith({ topology: { http: { uploadBytes: 1_000_000, uploadShare: 600_000 } } })
+const test = testWith({ topology: { http: { uploads: { maxBytes: 1_000_000, maxBytesPerUser: 600_000 } } } })
 
 /** Ada's server, in which Lin has a role that lets him manage emoji, and Mo has nothing. */
 async function managed(shared: SharedCluster) {

@@ -89,6 +89,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
         "integration-import": [/src\/integrations may not import src\/http[^]*src\/integrations\/captcha\.ts:1/],
         "view-import": [/src\/views may not import src\/http[^]*src\/views\/message-views\.ts:1/],
         "std-import": [/src\/std may not import src\/domain[^]*src\/std\/retry\.ts:1/],
+        "resource-import": [/src\/http\/server may not import src\/http[^]*src\/http\/server\/server\.ts:1/],
         "page-import": [/src\/web may not import src\/http[^]*src\/web\/help-pages\.ts:1/],
         "password-hash-outside-integrations": [/only src\/integrations may import argon2, not src\/workers/],
       },

@@ -311,7 +311,7 @@ test("a token that is good at its origin only fails elsewhere, at the cost of th
     const home = session({ origin: "home", username: '"origin":"away"' })
     const bot = session({ origin: "home", bot: true })
     const old = session()
-    const at = (token: string, origin?: string) => admission.admit({ ...from(token), origin })
+    const at = (token: string, fingerprint?: string) => admission.admit({ ...from(token), fingerprint })
     for (const [token, origin] of [
       [home.token, "home"],
       [home.token],

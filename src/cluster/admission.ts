@@ -10,7 +10,7 @@ import type { RedisKeys } from "./keys.ts"
 import { getEach, type Redis } from "./redis.ts"
 import {
   barredUntil,
-  isAtOrigin,
+  isSameClient,
   mostLooks,
   orUnavailable,
   type AccessSession,
@@ -74,8 +74,8 @@ export interface AdmissionRequest {
   readonly address: string
   /** `undefined`: the route is open and whoever asks is his address; `null`: a token is needed and none came. */
   readonly token: string | null | undefined
-  /** Where a token is good only there: the origin of the request, see `originOf`. */
-  readonly origin?: string | undefined
+  /** Where a token is good only for the client that signed in: who asks, see `clientFingerprint`. */
+  readonly fingerprint?: string | undefined
   readonly bucket: RouteBucket | undefined
   /** First id in the path; "" when there is none. */
   readonly resource: string
@@ -151,14 +151,15 @@ export function createAdmission(options: AdmissionOptions) {
     return conclude(answer, request)
   }
 
-  async function admitFreely({ token, origin }: AdmissionRequest): Promise<AdmittedFreely> {
+  async function admitFreely({ token, fingerprint }: AdmissionRequest): Promise<AdmittedFreely> {
     if (token === undefined) return { verdict: "ok", caller: undefined, touch: false, figures: undefined }
     if (token === null) return { verdict: "anonymous", figures: undefined }
     const presented = tokens.present(token)
     if (typeof presented === "string") return { verdict: presented, figures: undefined }
     const session = await tokens.find(presented)
     if (typeof session === "string") return { verdict: session, figures: undefined }
-    if (origin !== undefined && !isAtOrigin(session, origin)) return { verdict: "revoked", figures: undefined }
+    if (fingerprint !== undefined && !isSameClient(session, fingerprint))
+      return { verdict: "revoked", figures: undefined }
     return { verdict: "ok", caller: session, touch: await tokens.touch(session), figures: undefined }
   }
 
@@ -218,7 +219,7 @@ function askAtOnce({ redis, prefix, limits }: Door): Put {
     for (const { sessionKey } of questions) args.push(sessionKey)
     args.push(prefix)
     for (const { who, request } of questions)
-      args.push(request.address, who, request.origin ?? "", ...bucketOf(request))
+      args.push(request.address, who, request.fingerprint ?? "", ...bucketOf(request))
     return (await orUnavailable(scripts.admit(questions.length, ...args))).map(parseAnswer)
   }
 }
@@ -231,14 +232,14 @@ function askBySlot({ redis, prefix, limits, tokens }: Door & { readonly tokens: 
   redis.defineCommand("admit-caller", { lua: scriptText("admit-caller", limits, true), numberOfKeys: 1 })
   const scripts = redis as unknown as { "admit-caller"(key: string, ...args: string[]): Promise<string[]> }
 
-  function found({ who, request: { address, origin } }: Question, value: string | null) {
+  function found({ who, request: { address, fingerprint } }: Question, value: string | null) {
     const anybody = { caller: `ip:${address}`, session: undefined }
     if (who === "") return { ...anybody, verdict: "ok" }
     if (who === "-") return { ...anybody, verdict: "anonymous" }
     if (who !== "!" && value === null) return { ...anybody, verdict: "miss" }
     const session = who === "!" ? "revoked" : tokens.judge(value, who)
     if (typeof session === "string") return { ...anybody, verdict: session }
-    if (origin !== undefined && !isAtOrigin(session, origin)) return { ...anybody, verdict: "revoked" }
+    if (fingerprint !== undefined && !isSameClient(session, fingerprint)) return { ...anybody, verdict: "revoked" }
     if (barredUntil(session) * 1000 > Date.now()) return { ...anybody, verdict: "barred", session }
     return { verdict: "ok", caller: `u:${session.user_id}`, session }
   }

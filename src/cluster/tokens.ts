@@ -37,7 +37,7 @@ export interface AccessSession extends Partial<AccountBars> {
   token_hash: string
   expires_at: number
   last_activity: number
-  /** Where it signed in, see `originOf`. Workers of the version before leave it out of the cache. */
+  /** The client that signed in, see `clientFingerprint`. Workers of the version before leave it out of the cache. */
   origin?: string
 }
 
@@ -53,13 +53,13 @@ export const hashSecret = (secret: string): string => hash("sha256", secret, "he
 
 /** A user agent as it is kept with a session. */
 export const keptUserAgent = (userAgent: string): string => userAgent.replace(/[^\x20-\x7e]/g, "?").slice(0, 512)
-/** Address and user agent as one short text; storage/sessions.ts makes the same of what is kept. */
-export const originOf = (address: string, userAgent: string): string =>
+/** A client's address and user agent as one short text; storage/sessions.ts makes the same of what is kept. */
+export const clientFingerprint = (address: string, userAgent: string): string =>
   hash("sha256", `${address}\n${keptUserAgent(userAgent)}`, "base64").slice(0, 22)
 
-/** Whether a token comes from where its session signed in. A bot never did: its owner takes its token where it is to run. */
-export const isAtOrigin = ({ origin, bot }: Pick<AccessSession, "origin" | "bot">, from: string): boolean =>
-  bot || origin === undefined || origin === from
+/** Whether a token comes from the client that signed in. A bot never signed in: its owner takes its token elsewhere. */
+export const isSameClient = ({ origin, bot }: Pick<AccessSession, "origin" | "bot">, fingerprint: string): boolean =>
+  bot || origin === undefined || origin === fingerprint
 
 const shape = /^(?:(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})|bot\.(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{64}))$/
 const otherKinds = /^(2fa|email|bot|webhook)\./

@@ -95,6 +95,7 @@ export const refresh = defineRoute({
   summary: "Renew the session of this request to the full lifetime. The token stays the same",
   tag: "Authentication",
   auth: "person",
+  failsWithoutToken: "missing_token",
   reply: LoginReply,
   fails: ["missing_token"],
 })

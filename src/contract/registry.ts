@@ -61,6 +61,8 @@ export interface Route<
   readonly isGated: boolean
   /** Open to an account that has to choose another name first. */
   readonly isForRenaming: boolean
+  /** The refusal of a request without a token; absent: "authentication_required". */
+  readonly failsWithoutToken?: ErrorCode
   /** Content types of an answer that is not JSON: `reply` is `Content` then. */
   readonly produces: readonly string[] | undefined
   /** Some of it is answered with 206, and what is known already with 304. */
@@ -143,6 +145,7 @@ export function defineRoute<
   bodyOptional?: boolean
   isGated?: boolean
   isForRenaming?: boolean
+  failsWithoutToken?: ErrorCode
   produces?: readonly string[]
   takesRanges?: boolean
   isForAnyOrigin?: boolean

@@ -2,11 +2,15 @@ import { userActor } from "../actors/user.ts"
 import type { routes } from "../contract/account-deletion.ts"
 import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
 import { createRefusal } from "./places.ts"
+import type { Http, Policy } from "./http.ts"
+import type { SignInNeeds } from "./sign-in.ts"
 
-export function accountDeletion(http: Http): Handlers<typeof routes> {
+export function accountDeletion(
+  http: Http<"accountDeletion"> & SignInNeeds & Policy<{ readonly account_deletion_days: number }>,
+): Handlers<typeof routes> {
   const { ask, storage, policy } = http
   const requireIdentity = createIdentityProof(http)
   const withoutPlaces = createRefusal(http)

@@ -19,10 +19,12 @@ import { cleanFilename, contentDisposition, extensionOf, isExecutableName, keptE
 import { partOf } from "../domain/ranges.ts"
 import type { UploadFacts, UploadState } from "../domain/states.ts"
 import { limitsOf } from "../domain/tiers.ts"
-import { isUploadName, uploadFile } from "../storage/blobs.ts"
+import { isUploadName, uploadFile, type Blobs } from "../storage/blobs.ts"
 import { harmless } from "./files.ts"
-import { besideFile, type StreamedFile } from "./server/form-stream.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import { maxBytesBesideFile, type StreamedFile } from "./server/form-stream.ts"
+import { sizeMessage } from "./server/multipart.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http, Uses } from "./http.ts"
 
 const day = 86_400
 const megabyte = 1_048_576
@@ -38,8 +40,16 @@ interface Attempt {
   isUndecided: boolean
 }
 
-export const attachments = (http: Http): Handlers<typeof routes> => {
-  const { ask, storage, blobs, clock, log } = http
+export const attachments = (
+  http: Http<"files" | "uploads"> & Uses<{ readonly blobs: Blobs }>,
+): Handlers<typeof routes> => {
+  const {
+    ask,
+    storage,
+    integrations: { blobs },
+    clock,
+    log,
+  } = http
 
   /** The caller's file on the disk with its row, or nothing of it. */
   async function keep(user_id: Snowflake, given: StreamedFile, limit: number, attempt: Attempt): Promise<UploadState> {
@@ -47,7 +57,7 @@ export const attachments = (http: Http): Handlers<typeof routes> => {
     const declared = declaredType(given.type)
     if (isExecutableName(filename)) throw notAllowed(`.${extensionOf(filename)}`)
     if (isExecutableType(declared)) throw notAllowed(declared)
-    if (given.announced > limit + besideFile) throw tooLarge(given.announced, limit)
+    if (given.announced > limit + maxBytesBesideFile) throw tooLarge(given.announced, limit)
     const file = randomBytes(16).toString("hex") + keptExtension(filename)
     const key = uploadFile(file)
     const content = new Examined(given, declared, limit)
@@ -171,7 +181,7 @@ export const attachments = (http: Http): Handlers<typeof routes> => {
 
 /** What a message's input names, by the place of each: null for what is not the sender's own, or not there. */
 export async function ownUploads(
-  { storage }: Pick<Http, "storage">,
+  { storage }: Pick<Http<"uploads">, "storage">,
   user: Snowflake,
   given: readonly AttachmentInput[],
 ): Promise<(UploadFacts | null)[]> {
@@ -205,8 +215,6 @@ const uploadObject = ({ file, filename, size, content_type, hash }: UploadState)
 const notAllowed = (what: string) => fail("file_type_not_allowed", { message: `File type not allowed: ${what}` })
 
 const tooLarge = (bytes: number, limit: number) => fail("file_over_limit", { message: sizeMessage(bytes, limit) })
-
-export const sizeMessage = (bytes: number, limit: number): string => `File size ${bytes} exceeds limit ${limit}`
 
 /** A file that is looked at while it passes: how long it is, its hash, and what its first bytes say. */
 class Examined {
@@ -254,7 +262,11 @@ class Examined {
   }
 }
 
-async function openAt({ blobs, log }: Pick<Http, "blobs" | "log">, { file }: UploadState, from: number) {
+async function openAt(
+  { integrations: { blobs }, log }: Pick<Http, "log"> & Uses<{ readonly blobs: Blobs }>,
+  { file }: UploadState,
+  from: number,
+) {
   const opened = await blobs.open(uploadFile(file))
   if (!opened) {
     // It went between the row and here, or this host has another DATA_DIR than the one that took it.

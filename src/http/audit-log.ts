@@ -1,8 +1,9 @@
 import { serverActor } from "../actors/server.ts"
 import type { routes } from "../contract/audit-log.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
-export const auditLog = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+export const auditLog = ({ ask, storage }: Http<"auditLog">): Handlers<typeof routes> => ({
   async listAuditLog({ params: { server_id }, query, caller }) {
     const allowed = { type: "requirePermission", user: caller.user_id, permission: "server.view_audit_log" } as const
     await ask(serverActor, server_id, allowed)

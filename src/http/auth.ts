@@ -5,15 +5,39 @@ import { success } from "../contract/fields.ts"
 import { ageRefusal, dayOf } from "../domain/birth-dates.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { isEmailAddress, isOfDomain } from "../domain/email-addresses.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { createMailRequests } from "./mailed.ts"
 import { newcomer } from "./newcomers.ts"
 import { requireStrong } from "./password-rules.ts"
 import { createSignIn, own, sessionEnd, signedIn } from "./sign-in.ts"
 import { usernameRules } from "./username-rules.ts"
+import type { Creates, Policy } from "./http.ts"
+import type { Tokens } from "../cluster/tokens.ts"
+import type { AgeGate } from "../domain/birth-dates.ts"
+import type { PasswordRules } from "../domain/passwords.ts"
+import type { MailNeeds } from "./mailed.ts"
+import type { NewcomerPolicy } from "./newcomers.ts"
+import type { SignInNeeds } from "./sign-in.ts"
+import type { RegistrationPolicy } from "./username-rules.ts"
+import type { ServiceFacts } from "./system.ts"
 
-export function auth(http: Http): Handlers<typeof routes> {
-  const { ask, create, storage, hashing, policy, clock, hasDocs } = http
+type AuthNeeds = SignInNeeds &
+  MailNeeds &
+  Creates &
+  Policy<RegistrationPolicy & AgeGate & PasswordRules & NewcomerPolicy> & {
+    readonly tokens: Pick<Tokens, "invalidate">
+    readonly service: Pick<ServiceFacts, "hasDocs">
+  }
+
+export function auth(http: AuthNeeds): Handlers<typeof routes> {
+  const {
+    ask,
+    create,
+    storage,
+    integrations: { hashing },
+    policy,
+    clock,
+  } = http
   const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
   const names = usernameRules(policy)
@@ -102,7 +126,7 @@ export function auth(http: Http): Handlers<typeof routes> {
       age_gate_enabled: policy.age_gate_enabled,
       age_verification_type: policy.age_verification_type,
       minimum_age: policy.minimum_age,
-      docs_enabled: hasDocs,
+      docs_enabled: http.service.hasDocs,
     }),
   }
 }

@@ -4,10 +4,11 @@ import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { checkedActions, checkedConfig, isRuleType } from "../domain/automod-rules.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
 /** What a rule says is looked into here, once it is known that its writer may write it: patterns take time to compile. */
-export const automod = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof routes> => ({
   listAutomodRules: ({ params, caller }) =>
     ask(serverActor, params.server_id, { type: "listAutomodRules", user: caller.user_id }),
 

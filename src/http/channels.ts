@@ -3,9 +3,14 @@ import { serverActor } from "../actors/server.ts"
 import type { routes } from "../contract/channels.ts"
 import { success } from "../contract/fields.ts"
 import { publicUser } from "../storage/users.ts"
-import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
+import { actorOf, type Handlers } from "./server/handlers.ts"
+import type { Http, Live } from "./http.ts"
 
-export const channels = ({ ask, storage, noteTyping }: Http): Handlers<typeof routes> => ({
+export const channels = ({
+  ask,
+  storage,
+  live,
+}: Http<"users"> & { readonly live: Pick<Live, "noteTyping"> }): Handlers<typeof routes> => ({
   listChannels: ({ params, caller }) =>
     ask(serverActor, params.server_id, { type: "listChannels", user: caller.user_id }),
 
@@ -32,7 +37,7 @@ export const channels = ({ ask, storage, noteTyping }: Http): Handlers<typeof ro
   async startTyping({ params, caller }) {
     const hidden = caller.typing_indicators === false
     await ask(channelActor, params.channel_id, { type: "startTyping", user: actorOf(caller), hidden })
-    if (!hidden) await noteTyping(caller.user_id, params.channel_id)
+    if (!hidden) await live.noteTyping(caller.user_id, params.channel_id)
     return success
   },
 })

@@ -6,11 +6,14 @@ import { messagingDefaults } from "../contract/messaging-settings.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { directObject, notesObject, type DirectRow } from "../domain/directs.ts"
 import { publicUser } from "../storage/users.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { own } from "./sign-in.ts"
 import { isId } from "./server/validation.ts"
+import type { Creates, Http } from "./http.ts"
 
-export const directs = (http: Http): Handlers<typeof routes> => {
+export const directs = (
+  http: Http<"directs" | "messagingSettings" | "relationships" | "users"> & Creates,
+): Handlers<typeof routes> => {
   const { create, storage } = http
 
   /** Of those who open one conversation at the same time one does; the others find his. */

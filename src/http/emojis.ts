@@ -5,9 +5,11 @@ import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { pictureOf, type Picture } from "../domain/pictures.ts"
 import { stored, withFile } from "./files.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
+import type { FileNeeds } from "./files.ts"
 
-export function emojis(http: Http): Handlers<typeof routes> {
+export function emojis(http: Http<"emojis"> & FileNeeds): Handlers<typeof routes> {
   const { ask, storage, log } = http
 
   /** With what whoever added them is called now. */

@@ -5,10 +5,16 @@ import type { Snowflake } from "../contract/fields.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { ExportState } from "../domain/exports.ts"
 import { leftOutOfExports } from "../storage/personal-data.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http, Policy } from "./http.ts"
 
 /** Nobody names an export: each sees the latest of his own that is ready, else the one that is being made. */
-export function exports({ ask, storage, policy, clock }: Http): Handlers<typeof routes> {
+export function exports({
+  ask,
+  storage,
+  policy,
+  clock,
+}: Http<"exports"> & Policy<{ readonly export_interval_hours: number }>): Handlers<typeof routes> {
   async function latestOf(user: Snowflake): Promise<{ found: ExportState; isPending: boolean }> {
     const [latest, ready] = await Promise.all([
       storage.exports.latest(user),

@@ -6,10 +6,11 @@ import { tierAt } from "../domain/accounts.ts"
 import { badgeOf, badges, isBadge } from "../domain/badges.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { defaultTier, limitsOf, tiers } from "../domain/tiers.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { own } from "./sign-in.ts"
+import type { Http } from "./http.ts"
 
-export const features = (http: Http): Handlers<typeof routes> => {
+export const features = (http: Http<"users">): Handlers<typeof routes> => {
   const { ask, storage, clock } = http
   const now = () => secondsAt(clock())
   const requireTier = (name: string | undefined) => {

@@ -4,8 +4,11 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Content, Unread } from "../contract/registry.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { FileState } from "../domain/states.ts"
-import { serverFile } from "../storage/blobs.ts"
-import type { Http } from "./server/handlers.ts"
+import { serverFile, type Blobs } from "../storage/blobs.ts"
+import type { Http, Uses } from "./http.ts"
+
+/** What keeping a file takes. */
+export type FileNeeds = Pick<Http<"files">, "storage" | "clock" | "log"> & Uses<{ readonly blobs: Blobs }>
 
 /** Refusals that leave open whether the turn was done. */
 const undecided: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal"])
@@ -15,7 +18,7 @@ const undecided: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal"])
  * row, which takes the note back. What a refused turn leaves goes at once, what a lost answer leaves is swept.
  */
 export async function withFile<T>(
-  { blobs, storage, clock, log }: Pick<Http, "blobs" | "storage" | "clock" | "log">,
+  { integrations: { blobs }, storage, clock, log }: FileNeeds,
   server: Snowflake,
   { bytes, content_type }: { bytes: Uint8Array; content_type: string },
   turn: (file: FileState) => Promise<T>,
@@ -68,7 +71,11 @@ export const picture = <Body extends Content["body"]>(
 type ServerFile = FileState & { readonly server_id: Snowflake }
 
 /** A file that never changes under its address. */
-export function stored(http: Pick<Http, "blobs" | "log">, found: ServerFile | undefined, missing: ErrorCode): Content {
+export function stored(
+  http: Pick<FileNeeds, "integrations" | "log">,
+  found: ServerFile | undefined,
+  missing: ErrorCode,
+): Content {
   if (!found) throw fail(missing)
   const maxAge = "max-age=31536000, immutable"
   const read = async () => {
@@ -83,7 +90,7 @@ export const unread = ({ content_type, size, hash }: FileState, maxAge: string, 
   picture(content_type, { size, read }, maxAge, hash)
 
 export async function contentOf(
-  { blobs, log }: Pick<Http, "blobs" | "log">,
+  { integrations: { blobs }, log }: Pick<FileNeeds, "integrations" | "log">,
   found: ServerFile,
   maxAge: string,
 ): Promise<(Content & { body: Uint8Array<ArrayBuffer> }) | undefined> {

@@ -7,9 +7,11 @@ import { limits } from "../contract/limits.ts"
 import type { Server } from "../contract/servers.ts"
 import { drawnPicture, initialsOf, pictureOf, type Picture } from "../domain/pictures.ts"
 import { contentOf, hashOf, picture, unread, withFile } from "./files.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
+import type { FileNeeds } from "./files.ts"
 
-export const icons = (http: Http): Handlers<typeof routes> => {
+export const icons = (http: Http<"icons"> & FileNeeds): Handlers<typeof routes> => {
   const { ask, storage } = http
 
   async function put(

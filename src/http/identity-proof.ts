@@ -3,8 +3,8 @@ import type { Caller } from "../cluster/admission.ts"
 import type { SecondFactor } from "../domain/second-factors.ts"
 import { msOf } from "../domain/snowflake.ts"
 import type { UserRow } from "../storage/users.ts"
-import type { Http } from "./server/handlers.ts"
 import { createSignIn, own } from "./sign-in.ts"
+import type { SignInNeeds } from "./sign-in.ts"
 
 /** Whoever has no password shows with a session no older than this, in milliseconds, that it is he. */
 const freshFor = 600_000
@@ -16,7 +16,7 @@ export interface Shown {
 }
 
 /** Does what somebody who is signed in has to show once more for that it is he; guesses count like those of a sign-in. */
-export function createIdentityProof(http: Http) {
+export function createIdentityProof(http: SignInNeeds) {
   const signIn = createSignIn(http)
 
   /** @param attempt asks the turn that judges the code, and uses it up; false: it was wrong */

@@ -7,8 +7,9 @@ import type { routes } from "../contract/invites.ts"
 import { limits } from "../contract/limits.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { isOver } from "../domain/invites.ts"
-import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
+import { actorOf, type Handlers } from "./server/handlers.ts"
 import { createPlaces } from "./places.ts"
+import type { Http, Live } from "./http.ts"
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 const codeLength = 12
@@ -22,8 +23,10 @@ const orServerIsGone = (error: unknown): never => {
   throw error
 }
 
-export function invites(http: Http): Handlers<typeof routes> {
-  const { ask, storage, workersOf, clock } = http
+export function invites(
+  http: Http<"invites" | "servers"> & { readonly live: Pick<Live, "workersOf"> },
+): Handlers<typeof routes> {
+  const { ask, storage, live, clock } = http
   const withPlace = createPlaces(http)
 
   return {
@@ -50,7 +53,7 @@ export function invites(http: Http): Handlers<typeof routes> {
 
     async joinByInvite({ params, caller }) {
       const code = params.invite_code
-      const [invite, workers] = await Promise.all([storage.invites.find(code), workersOf(caller.user_id)])
+      const [invite, workers] = await Promise.all([storage.invites.find(code), live.workersOf(caller.user_id)])
       if (!invite) throw fail("invite_not_found")
       const joining = { type: "join", user: actorOf(caller), code, workers } as const
       const { server_id } = await withPlace(caller, { owns: false, joins: true }, lack =>

@@ -8,22 +8,39 @@ import { secondsAt } from "../domain/clock.ts"
 import { isEmailAddress } from "../domain/email-addresses.ts"
 import { openToken } from "../domain/one-time-tokens.ts"
 import type { MailKind } from "../storage/mails.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { requireStrong } from "./password-rules.ts"
 import { invalid } from "./server/validation.ts"
+import type { Http, Jobs, Policy, Uses } from "./http.ts"
+import type { PasswordRules } from "../domain/passwords.ts"
+import type { Hashing } from "../integrations/password-hashing.ts"
+
+type MailedNeeds = MailNeeds &
+  Http<"oneTimeTokens"> &
+  Uses<{ readonly hashing: Pick<Hashing, "hash"> }> &
+  Policy<PasswordRules>
+
+export type MailNeeds = Pick<Http<"mails">, "storage" | "clock"> &
+  Policy<{ readonly mails_per_hour: number }> & { readonly jobs: Pick<Jobs, "add"> }
 
 /** Asks for a mail to whoever has the address, without saying whether anybody has it. */
 export const createMailRequests =
-  ({ storage, addJob, policy, clock }: Pick<Http, "storage" | "addJob" | "policy" | "clock">) =>
+  ({ storage, jobs, policy, clock }: MailNeeds) =>
   async (kind: MailKind, email: string): Promise<void> => {
     const now = secondsAt(clock())
     const mail_id = await storage.mails.request(kind, email, now, policy.mails_per_hour)
     // The row is what counts: what finds no way into the queue now is found by the sweep.
-    if (mail_id !== undefined) addJob(sendMail.at({ mail_id }, { key: `mail:${mail_id}` })).catch(() => {})
+    if (mail_id !== undefined) jobs.add(sendMail.at({ mail_id }, { key: `mail:${mail_id}` })).catch(() => {})
   }
 
-export function mailed(http: Http): Handlers<typeof routes> {
-  const { ask, storage, hashing, policy, clock } = http
+export function mailed(http: MailedNeeds): Handlers<typeof routes> {
+  const {
+    ask,
+    storage,
+    integrations: { hashing },
+    policy,
+    clock,
+  } = http
   const requestMail = createMailRequests(http)
 
   const requestFor = async (kind: MailKind, email: string) => {

@@ -9,19 +9,24 @@ import { memberObject } from "../domain/servers.ts"
 import type { Actor } from "../domain/states.ts"
 import type { ListedMember as ListedRow } from "../storage/guild-members.ts"
 import type { UserRow } from "../storage/users.ts"
-import { actorOf, type Call, type Handlers, type Http } from "./server/handlers.ts"
+import { actorOf, type Call, type Handlers } from "./server/handlers.ts"
+import type { Http, Live } from "./http.ts"
 
 type Listed = Pick<UserRow, "id" | "username" | "bot" | "badges">
 
 const shownAs = ({ id, username, bot, badges }: Listed): Actor => ({ id, username, bot, badges: shownBadges(badges) })
 
 /** A user as a turn about him as a member shows him; undefined: there is no such user. */
-export async function shownMember(storage: Http["storage"], user: Snowflake): Promise<Actor | undefined> {
+export async function shownMember(storage: Http<"users">["storage"], user: Snowflake): Promise<Actor | undefined> {
   const found = await storage.users.find(user)
   return found && shownAs(found)
 }
 
-export const members = ({ ask, storage, presences }: Http): Handlers<typeof routes> => {
+export const members = ({
+  ask,
+  storage,
+  live: { presences },
+}: Http<"guildMembers" | "users"> & { readonly live: Pick<Live, "presences"> }): Handlers<typeof routes> => {
   /** Whoever cannot be asked now, or is in a block with the caller, looks like nobody being there. */
   const withPresences = async <M extends Member>(list: readonly M[], caller: Snowflake): Promise<ListedMember[]> => {
     const users = list.map(({ user_id }) => user_id)

@@ -8,19 +8,30 @@ import type { Message, routes } from "../contract/messages.ts"
 import type { PagePlace } from "../domain/tails.ts"
 import { ownUploads } from "./attachments.ts"
 import { DeepReaders } from "./deep-readers.ts"
-import { actorOf, Encoded, type Handlers, type Http } from "./server/handlers.ts"
+import { actorOf, Encoded, type Handlers } from "./server/handlers.ts"
 import { HotPages } from "../views/hot-pages.ts"
 import { pageSeenBy, seenBy } from "../views/message-views.ts"
+import type { Http, Uses } from "./http.ts"
+import type { Classifiers } from "../integrations/classifiers.ts"
+import type { ViewSources } from "../views/sources.ts"
 
-export const messages = (http: Http): Handlers<typeof routes> => {
-  const { ask, storage, classifiers } = http
+type MessagesNeeds = Http<"messages" | "uploads"> &
+  Uses<{ readonly classifiers: Classifiers }> & { readonly views: ViewSources }
+
+export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
+  const {
+    ask,
+    storage,
+    views,
+    integrations: { classifiers },
+  } = http
   const hotPages = new HotPages()
   const deepReaders = new DeepReaders()
 
   /** A message as it is by now, if it is there. */
   async function looked(channel: Snowflake, id: Snowflake, reader: Snowflake): Promise<Message | undefined> {
     const found = await storage.messages.find(channel, [id])
-    return (await seenBy(http, reader, [...found.values()]))[0]
+    return (await seenBy(views, reader, [...found.values()]))[0]
   }
 
   /** A page from the database. Only then the home is asked: it says whether he may read it, and who has read what is on it. */
@@ -35,8 +46,8 @@ export const messages = (http: Http): Handlers<typeof routes> => {
       if (before !== undefined) deepReaders.note(user, channel, before)
       // Homes of the version before do not say.
       return marks
-        ? new Encoded<Message[]>(await pageSeenBy(http, user, messages, marks, undefined))
-        : await seenBy(http, user, messages)
+        ? new Encoded<Message[]>(await pageSeenBy(views, user, messages, marks, undefined))
+        : await seenBy(views, user, messages)
     } catch (error) {
       deepReaders.forget(user, channel)
       throw error
@@ -79,7 +90,7 @@ export const messages = (http: Http): Handlers<typeof routes> => {
       })
       if (!page || !marks) return deepPage(user, channel, asked, before)
       const hot = page.messages ? hotPages.keep(channel, asked, { ...page, messages: page.messages }) : known
-      return new Encoded(await pageSeenBy(http, user, page.messages ?? known!.messages, marks, hot))
+      return new Encoded(await pageSeenBy(views, user, page.messages ?? known!.messages, marks, hot))
     },
 
     async getMessage({ params, caller }) {
@@ -87,7 +98,7 @@ export const messages = (http: Http): Handlers<typeof routes> => {
       const found = await storage.messages.find(params.channel_id, [params.message_id])
       const message = found.get(params.message_id)
       if (!message) throw fail("message_not_found")
-      return (await seenBy(http, caller.user_id, [message]))[0]!
+      return (await seenBy(views, caller.user_id, [message]))[0]!
     },
 
     async editMessage({ params, body, caller }) {
@@ -132,7 +143,7 @@ export const messages = (http: Http): Handlers<typeof routes> => {
  * thinks, it is asked here, and the channel once more: a turn waits for nobody. `content`: asked about where the channel does not say of what.
  */
 export async function judged<T extends object>(
-  { backends, scores }: Http["classifiers"],
+  { backends, scores }: Classifiers,
   content: string,
   send: (classified: Classified) => Promise<T | Held>,
 ): Promise<T> {

@@ -6,9 +6,10 @@ import {
   type MessagingSettings,
   type routes,
 } from "../contract/messaging-settings.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
-export const messagingSettings = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+export const messagingSettings = ({ ask, storage }: Http<"messagingSettings">): Handlers<typeof routes> => ({
   getMessagingSettings: async ({ caller }) =>
     shown(caller.user_id, (await storage.messagingSettings.find(caller.user_id)) ?? messagingDefaults),
 

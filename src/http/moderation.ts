@@ -2,9 +2,10 @@ import { serverActor } from "../actors/server.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/moderation.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
-export const moderation = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+export const moderation = ({ ask, storage }: Http<"bans" | "users">): Handlers<typeof routes> => ({
   async kickMember({ params: { server_id, member_id }, query, caller, reason: given }) {
     const reason = query.reason || given
     await ask(serverActor, server_id, { type: "kick", user: caller.user_id, reason, member_id })

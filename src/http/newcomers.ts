@@ -1,10 +1,15 @@
 import { newAccount, type Account } from "../domain/accounts.ts"
+import type { AgeGate } from "../domain/birth-dates.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { Http } from "./server/handlers.ts"
+import type { Http, Policy } from "./http.ts"
+
+export interface NewcomerPolicy extends Pick<AgeGate, "age_gate_enabled"> {
+  readonly alpha_registration: boolean
+}
 
 /** The account of somebody who is new here, with what the operator gives to everybody. */
 export const newcomer = (
-  { policy, clock }: Pick<Http, "policy" | "clock">,
+  { policy, clock }: Pick<Http, "clock"> & Policy<NewcomerPolicy>,
   known: Pick<Account, "username" | "email" | "password_hash"> & Partial<Account>,
 ): Account =>
   newAccount({

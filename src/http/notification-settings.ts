@@ -4,9 +4,14 @@ import { serverActor } from "../actors/server.ts"
 import { userActor } from "../actors/user.ts"
 import type { routes } from "../contract/notification-settings.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
-export const notificationSettings = ({ ask, storage, clock }: Http): Handlers<typeof routes> => {
+export const notificationSettings = ({
+  ask,
+  storage,
+  clock,
+}: Http<"notificationSettings">): Handlers<typeof routes> => {
   const ofServer = (server: string, user: string) => ask(serverActor, server, { type: "readNotificationDefault", user })
   const ofChannel = (channel: string, user: string) =>
     ask(channelActor, channel, { type: "readChannelNotificationDefault", user })

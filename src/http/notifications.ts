@@ -1,11 +1,12 @@
 import { userActor } from "../actors/user.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/notifications.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
 const usualPage = 20
 
-export const notifications = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+export const notifications = ({ ask, storage }: Http<"notifications">): Handlers<typeof routes> => ({
   async listNotifications({ query: { limit = usualPage, unread_only = false, before }, caller: { user_id } }) {
     const [page, unread_count] = await Promise.all([
       storage.notifications.page(user_id, { limit, before, unread: unread_only }),

@@ -18,11 +18,22 @@ import {
   type OAuthProvider,
 } from "../domain/oauth.ts"
 import type { UserRow } from "../storage/users.ts"
-import type { Call, Handlers, Http } from "./server/handlers.ts"
+import type { Call, Handlers } from "./server/handlers.ts"
 import { newcomer } from "./newcomers.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "../integrations/oauth-providers.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
 import { usernameRules } from "./username-rules.ts"
+import type { Creates, Http, Policy } from "./http.ts"
+import type { AgeGate } from "../domain/birth-dates.ts"
+import type { OAuthPolicy } from "../domain/oauth.ts"
+import type { NewcomerPolicy } from "./newcomers.ts"
+import type { SignInNeeds } from "./sign-in.ts"
+import type { RegistrationPolicy } from "./username-rules.ts"
+
+type OAuthNeeds = SignInNeeds &
+  Http<"oauth"> &
+  Creates &
+  Policy<RegistrationPolicy & AgeGate & NewcomerPolicy & OAuthPolicy>
 
 /** Seconds between the beginning of a sign-in and its end. */
 const stateLasts = 600
@@ -41,7 +52,7 @@ const challengeOf = (verifier: string): string => hash("sha256", verifier, "base
  *   OAUTH3  An account elsewhere signs in to one account here, for ever. It gets an account that was here before only where
  *       both sides know that the address is the person's.
  */
-export function oauth(http: Http): Handlers<typeof routes> {
+export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const { ask, create, storage, policy, clock, log } = http
   const signIn = createSignIn(http)
   const providers = createOAuthProviders(policy, { log, clock })

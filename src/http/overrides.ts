@@ -1,7 +1,8 @@
 import { channelActor } from "../actors/channel.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/overrides.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
 export const overrides = ({ ask }: Http): Handlers<typeof routes> => ({
   listOverrides: ({ params: { channel_id }, caller }) =>

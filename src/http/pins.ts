@@ -2,12 +2,16 @@ import { channelActor } from "../actors/channel.ts"
 import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/pins.ts"
-import type { Call, Handlers, Http } from "./server/handlers.ts"
+import type { Call, Handlers } from "./server/handlers.ts"
 import { seenBy } from "../views/message-views.ts"
+import type { Http } from "./http.ts"
+import type { ViewSources } from "../views/sources.ts"
 
-export function pins(http: Http): Handlers<typeof routes> {
-  const { ask, storage } = http
-
+export function pins({
+  ask,
+  storage,
+  views,
+}: Http<"messages"> & { readonly views: ViewSources }): Handlers<typeof routes> {
   /** What a pin or its end is about, with whom the message is by as he is called by now. */
   async function deedOf({
     params,
@@ -22,7 +26,7 @@ export function pins(http: Http): Handlers<typeof routes> {
   return {
     async listPins({ params, caller }) {
       await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
-      return seenBy(http, caller.user_id, await storage.messages.pinned(params.channel_id, limits.pinsPerChannel))
+      return seenBy(views, caller.user_id, await storage.messages.pinned(params.channel_id, limits.pinsPerChannel))
     },
 
     async pinMessage(call) {

@@ -5,7 +5,7 @@ import { Failure, unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { isRoomFor, limitsOf, mostServers } from "../domain/tiers.ts"
 import type { Log } from "../observability/log.ts"
-import type { Http } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
 
 /** A worker of the version before may have his home, and keeps no places: then it answers `internal`. */
 const unknownTo =
@@ -27,7 +27,7 @@ const lookEvery = 50
 const none = { owned: 0, joined: 0 }
 
 /** Keeps how many servers somebody owns and is in within bounds, though he asks for several at once; see actors/places.ts. */
-export function createPlaces({ ask, storage, log }: Pick<Http, "ask" | "storage" | "log">) {
+export function createPlaces({ ask, storage, log }: Pick<Http<"servers">, "ask" | "storage" | "log">) {
   /**
    * Does what makes somebody the owner of one more server, or brings him into one more.
    * @param act is told what is in the way: whether that is what its caller hears is for it, or its server, to say

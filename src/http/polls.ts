@@ -4,11 +4,17 @@ import { fail, Failure, type ErrorCode } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import type { Poll, routes } from "../contract/polls.ts"
 import { textOf } from "../domain/polls.ts"
-import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
+import { actorOf, type Handlers } from "./server/handlers.ts"
 import { judged } from "./messages.ts"
+import type { Http, Uses } from "./http.ts"
+import type { Classifiers } from "../integrations/classifiers.ts"
 
 /** A poll is found by its row, which names its channel; what counts is decided there. */
-export function polls({ ask, storage, classifiers }: Http): Handlers<typeof routes> {
+export function polls({
+  ask,
+  storage,
+  integrations: { classifiers },
+}: Http<"polls"> & Uses<{ readonly classifiers: Classifiers }>): Handlers<typeof routes> {
   /** A channel that is not there, or is no longer, has nothing in it. */
   async function askIn<K extends keyof ChannelCommands>(
     channel: Snowflake,

@@ -3,9 +3,15 @@ import { fail } from "../contract/errors.ts"
 import { Status, type routes } from "../contract/presence.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { defaultPresence, offline } from "../domain/presences.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http, Live } from "./http.ts"
 
-export const presence = ({ ask, storage, presences, clock }: Http): Handlers<typeof routes> => {
+export const presence = ({
+  ask,
+  storage,
+  live: { presences },
+  clock,
+}: Http<"presences"> & { readonly live: Pick<Live, "presences"> }): Handlers<typeof routes> => {
   const now = () => secondsAt(clock())
   return {
     async updatePresence({ body, caller }) {

@@ -4,12 +4,16 @@ import { success } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/reactions.ts"
 import { emojiKey, givenEmoji, type GivenEmoji } from "../domain/reactions.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { reactionsSeenBy } from "../views/message-views.ts"
+import type { Http } from "./http.ts"
+import type { ViewSources } from "../views/sources.ts"
 
-export const reactions = (http: Http): Handlers<typeof routes> => {
-  const { ask, storage } = http
-
+export const reactions = ({
+  ask,
+  storage,
+  views,
+}: Http<"emojis" | "messages" | "reactions"> & { readonly views: ViewSources }): Handlers<typeof routes> => {
   async function readable({ channel_id, message_id }: { channel_id: string; message_id: string }, user: string) {
     await ask(channelActor, channel_id, { type: "requireRead", user })
     const found = (await storage.messages.find(channel_id, [message_id])).get(message_id)
@@ -36,7 +40,7 @@ export const reactions = (http: Http): Handlers<typeof routes> => {
     },
 
     async listReactions({ params, caller }) {
-      return reactionsSeenBy(storage, caller.user_id, await readable(params, caller.user_id))
+      return reactionsSeenBy(views.storage, caller.user_id, await readable(params, caller.user_id))
     },
 
     async listReactors({ params, query, caller }) {

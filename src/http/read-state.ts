@@ -4,18 +4,21 @@ import { success, type Snowflake } from "../contract/fields.ts"
 import type { routes } from "../contract/read-state.ts"
 import { holdsIn } from "../domain/permissions.ts"
 import type { Caller } from "../cluster/admission.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { oneAtATime } from "./one-at-a-time.ts"
 import { uncounted } from "./uncounted.ts"
 import { isId } from "./server/validation.ts"
+import type { Http, Jobs } from "./http.ts"
+
+type ReadStateNeeds = Http<"readState" | "messagingSettings"> & { readonly jobs: Pick<Jobs, "later"> }
 
 /** So many channels of one request are asked at a time. */
 const acksAtOnce = 8
 /** Where so much is unread, it is looked whether the channel's messages are counted yet. */
 const many = 2_000
 
-export const readState = (http: Http): Handlers<typeof routes> => {
-  const { ask, storage, later } = http
+export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
+  const { ask, storage, jobs } = http
   const countBehind = uncounted(http)
   // One person's requests cost the same however many come at once.
   const unreadOf = oneAtATime(listUnread)
@@ -33,7 +36,7 @@ export const readState = (http: Http): Handlers<typeof routes> => {
       isShown: caller.read_receipts === true,
       isBulk,
     })
-    if (retell !== undefined) later(retell, () => tellAck(channel, user))
+    if (retell !== undefined) jobs.later(retell, () => tellAck(channel, user))
     return marked
   }
 

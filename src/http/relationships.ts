@@ -7,10 +7,17 @@ import { success, type Snowflake } from "../contract/fields.ts"
 import type { routes, SeenPresence } from "../contract/relationships.ts"
 import { lowerOf, type Room } from "../domain/relationships.ts"
 import { publicUser, shownUser } from "../storage/users.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { isId } from "./server/validation.ts"
+import type { Http, Live } from "./http.ts"
 
-export const relationships = ({ ask, storage, presences }: Http): Handlers<typeof routes> => {
+export const relationships = ({
+  ask,
+  storage,
+  live: { presences },
+}: Http<"directs" | "relationships" | "users"> & { readonly live: Pick<Live, "presences"> }): Handlers<
+  typeof routes
+> => {
   /** The caller and the other, as each is shown to the other. */
   const partiesOf = async (
     caller: Caller,

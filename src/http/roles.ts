@@ -1,10 +1,11 @@
 import { serverActor } from "../actors/server.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/roles.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { shownMember } from "./members.ts"
+import type { Http } from "./http.ts"
 
-export const roles = ({ ask, storage }: Http): Handlers<typeof routes> => ({
+export const roles = ({ ask, storage }: Http<"users">): Handlers<typeof routes> => ({
   listRoles: ({ params, caller }) => ask(serverActor, params.server_id, { type: "listRoles", user: caller.user_id }),
 
   createRole: ({ params, body, caller, reason }) =>

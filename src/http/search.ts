@@ -15,10 +15,17 @@ import { around, isStoppedStatement } from "../storage/database.ts"
 import type { Found, MemberOutline, MessagePlace, Placed, Places, ServerHitPlace } from "../storage/search.ts"
 import { searchConnections } from "../storage/storage.ts"
 import { shownUser } from "../storage/users.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { seenBy } from "../views/message-views.ts"
 import { searchTurns } from "../views/search-turns.ts"
 import { isId } from "./server/validation.ts"
+import type { Http, Policy } from "./http.ts"
+import type { ViewSources } from "../views/sources.ts"
+
+type SearchNeeds = Http<"messages" | "search" | "servers"> &
+  Policy<{ readonly search_enabled: boolean; readonly search_languages: readonly string[] }> & {
+    readonly views: ViewSources & { readonly searchReach: SearchReach }
+  }
 
 const beyondIds = "9223372036854775807"
 /** How much further a page goes back each time, for as much as it came; of phrases most of what has their words has to be read. */
@@ -45,7 +52,7 @@ export interface SearchReach {
   readonly within: number
 }
 
-type Index = Http["storage"]["search"]
+type Index = SearchNeeds["storage"]["search"]
 
 /** Where the caller may look. */
 interface Scope extends Places {
@@ -54,8 +61,9 @@ interface Scope extends Places {
 }
 const nowhere: Scope = { homes: [], hidden: [], channels: [], participant: null }
 
-export function search(http: Http): Handlers<typeof routes> {
-  const { ask, storage, policy, searchReach: reach } = http
+export function search(http: SearchNeeds): Handlers<typeof routes> {
+  const { ask, storage, policy, views } = http
+  const reach = views.searchReach
   const now = () => performance.now()
   const inTurn = searchTurns(
     {
@@ -225,7 +233,7 @@ export function search(http: Http): Handlers<typeof routes> {
       if (others) others.push(state)
       else byChannel.set(state.channel_id, [state])
     }
-    const seen = await Promise.all([...byChannel.values()].map(messages => seenBy(http, reader, messages)))
+    const seen = await Promise.all([...byChannel.values()].map(messages => seenBy(views, reader, messages)))
     return seen.flat().toSorted((a, b) => compareIds(b.id, a.id))
   }
 
@@ -243,7 +251,7 @@ export function search(http: Http): Handlers<typeof routes> {
       const states = ids
         .flatMap(id => found.get(id) ?? [])
         .filter(state => foldedText(state.content ?? "").includes(pattern))
-      return seenBy(http, user_id, states)
+      return seenBy(views, user_id, states)
     },
 
     async searchMessages({ query: asked, caller: { user_id } }) {

@@ -7,17 +7,21 @@ import type { routes } from "../contract/servers.ts"
 import { tierAt } from "../domain/accounts.ts"
 import { secondsAt } from "../domain/clock.ts"
 import type { UserRow } from "../storage/users.ts"
-import { actorOf, type Handlers, type Http } from "./server/handlers.ts"
+import { actorOf, type Handlers } from "./server/handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
 import { createPlaces } from "./places.ts"
+import type { Creates, Http, Live } from "./http.ts"
+import type { SignInNeeds } from "./sign-in.ts"
+
+type ServersNeeds = SignInNeeds & Http<"servers"> & Creates & { readonly live: Pick<Live, "workersOf"> }
 
 const heirOf = (id: Snowflake, found: UserRow | undefined): Heir => ({
   id,
   mayOwn: found !== undefined && !found.bot && found.deletion_status === "active",
 })
 
-export function servers(http: Http): Handlers<typeof routes> {
-  const { ask, create, storage, workersOf, clock } = http
+export function servers(http: ServersNeeds): Handlers<typeof routes> {
+  const { ask, create, storage, live, clock } = http
   const withPlace = createPlaces(http)
   const requireIdentity = createIdentityProof(http)
 
@@ -25,7 +29,7 @@ export function servers(http: Http): Handlers<typeof routes> {
     listServers: ({ caller }) => storage.servers.ofUser(caller.user_id),
 
     async createServer({ body, caller }) {
-      const workers = await workersOf(caller.user_id)
+      const workers = await live.workersOf(caller.user_id)
       const { name, description = null } = body
       return withPlace(caller, { owns: true, joins: true }, lack => {
         if (lack) throw fail(lack)
@@ -62,7 +66,7 @@ export function servers(http: Http): Handlers<typeof routes> {
     },
 
     async joinServer({ params, caller }) {
-      const workers = await workersOf(caller.user_id)
+      const workers = await live.workersOf(caller.user_id)
       const joining = { type: "joinPublic", user: actorOf(caller), workers } as const
       const { server_id } = await withPlace(caller, { owns: false, joins: true }, lack =>
         ask(serverActor, params.server_id, { ...joining, isFull: lack !== undefined }),

@@ -6,10 +6,11 @@ import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/settings.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { focusIn, focusKey, isOver, isValueTooLong, keyRefusal } from "../domain/settings.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { invalid } from "./server/validation.ts"
+import type { Http } from "./http.ts"
 
-export const settings = ({ ask, storage, clock }: Http): Handlers<typeof routes> => ({
+export const settings = ({ ask, storage, clock }: Http<"settings">): Handlers<typeof routes> => ({
   async listSettings({ caller }) {
     const rows = await storage.settings.list(caller.user_id)
     // Keys are anybody's words: an object with a prototype would take some of them for its own.

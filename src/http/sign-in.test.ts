@@ -2,8 +2,7 @@ import { expect, test } from "vitest"
 import { fail, Failure } from "../contract/errors.ts"
 import { newAccount } from "../domain/accounts.ts"
 import type { UserRow } from "../storage/users.ts"
-import type { Http } from "./server/handlers.ts"
-import { createSignIn } from "./sign-in.ts"
+import { createSignIn, type SignInNeeds } from "./sign-in.ts"
 
 const ada: UserRow = {
   ...newAccount({ username: "Ada", email: "ada@navy.example", password_hash: "right", created_at: 0 }),
@@ -29,15 +28,17 @@ async function steps(name: string, password: string, isLockedFrom = Infinity) {
         clearFailures: noted("clear", () => {}),
       },
     },
-    hashing: {
-      requireRoom() {},
-      verify: noted("hash", (given: string, stored: string | undefined) => given === stored),
-      isOutdated: () => false,
+    integrations: {
+      hashing: {
+        requireRoom() {},
+        verify: noted("hash", (given: string, stored: string | undefined) => given === stored),
+        isOutdated: () => false,
+      },
     },
     ask: noted("start", () => ({ session_id: "9" })),
     policy: { login_failures_allowed: 5, login_lockout_minutes: 15 },
     clock: () => 0,
-  } as unknown as Http
+  } as unknown as SignInNeeds
   const outcome = await createSignIn(http)
     .withPassword(name, password, { address: "192.0.2.1", userAgent: "" })
     .then(
@@ -59,7 +60,7 @@ test("LOGIN2: a code stays counted where it was wrong, or may have been; any oth
     let count = 0
     const sessions = { countFailure: async () => ++count > 0, takeBackFailure: async () => void count-- }
     const policy = { login_failures_allowed: 5, login_lockout_minutes: 15 }
-    const http = { storage: { sessions }, policy, clock: () => 0 } as unknown as Http
+    const http = { storage: { sessions }, integrations: {}, policy, clock: () => 0 } as unknown as SignInNeeds
     const tried = createSignIn(http).tryCode(ada, attempt, ({ right }) => !right)
     const outcome = await tried.catch((error: unknown) => (error instanceof Failure ? error.code : "bug"))
     return [outcome, count]

@@ -8,21 +8,41 @@ import { secondsAt } from "../domain/clock.ts"
 import { loginKeyOf, loginKeyOfName } from "../domain/failed-logins.ts"
 import type { SecondFactor } from "../domain/second-factors.ts"
 import { privateUser, type UserRow } from "../storage/users.ts"
-import type { Call, Http } from "./server/handlers.ts"
+import type { Call } from "./server/handlers.ts"
 import { readBackupCode, stepOf } from "../integrations/one-time-codes.ts"
+import type { Http, Policy, Uses } from "./http.ts"
+import type { Hashing } from "../integrations/password-hashing.ts"
+import type { Secrets } from "../integrations/secrets.ts"
 
 /** Where a request came from, as a session remembers it. */
 type Whence = Pick<Call, "address" | "userAgent">
+
+/** What the operator decides about signing in. */
+export interface SignInPolicy {
+  readonly email_verification_required: boolean
+  readonly login_failures_allowed: number
+  readonly login_lockout_minutes: number
+  readonly two_factor_challenge_seconds: number
+  readonly session_lifetime_hours: number
+  readonly sessions_per_user: number
+}
+
+export type SignInNeeds = Http<"users" | "sessions"> &
+  Policy<SignInPolicy> &
+  Uses<{ readonly hashing: Hashing; readonly secrets: Secrets }>
 
 export const totpSeal = (user: Snowflake) => `totp ${user}`
 export const backupSeal = (user: Snowflake) => `backup ${user}`
 
 /** When a session that begins or is used now ends. `clock`: Unix milliseconds. */
-export const sessionEnd = ({ policy, clock }: Pick<Http, "policy" | "clock">): number =>
+export const sessionEnd = ({
+  policy,
+  clock,
+}: Pick<Http, "clock"> & Policy<Pick<SignInPolicy, "session_lifetime_hours">>): number =>
   secondsAt(clock()) + policy.session_lifetime_hours * 3600
 
 /** The account of a session; it may have gone away while the session was still cached. */
-export async function own({ storage }: Pick<Http, "storage">, id: Snowflake): Promise<UserRow> {
+export async function own({ storage }: Pick<Http<"users">, "storage">, id: Snowflake): Promise<UserRow> {
   const user = await storage.users.find(id)
   if (!user) throw fail("revoked_token")
   return user
@@ -38,8 +58,14 @@ export async function own({ storage }: Pick<Http, "storage">, id: Snowflake): Pr
  *   LOGIN3  A name that nobody has costs a hash and locks like an account.
  *   LOGIN4  A hash that is made anew while its password is being used keeps nobody out.
  */
-export function createSignIn(http: Pick<Http, "ask" | "storage" | "hashing" | "secrets" | "policy" | "clock">) {
-  const { ask, storage, hashing, secrets, policy, clock } = http
+export function createSignIn(http: SignInNeeds) {
+  const {
+    ask,
+    storage,
+    policy,
+    clock,
+    integrations: { hashing, secrets },
+  } = http
   const seconds = () => secondsAt(clock())
   const allowed = policy.login_failures_allowed
   const lockSeconds = policy.login_lockout_minutes * 60

@@ -5,9 +5,11 @@ import { limits } from "../contract/limits.ts"
 import type { routes } from "../contract/stickers.ts"
 import { stickerFileOf, stickerObject, wordsOf } from "../domain/stickers.ts"
 import { stored, withFile } from "./files.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
+import type { FileNeeds } from "./files.ts"
 
-export const stickers = (http: Http): Handlers<typeof routes> => {
+export const stickers = (http: Http<"stickers"> & FileNeeds): Handlers<typeof routes> => {
   const { ask, storage } = http
   return {
     listStickers: ({ params, caller }) =>

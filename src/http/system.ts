@@ -7,9 +7,37 @@ import { configuredProviders } from "../domain/oauth.ts"
 import { defaultColours } from "../domain/pictures.ts"
 import { tiers } from "../domain/tiers.ts"
 import { compareVersions, parseVersion } from "../domain/versions.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { accessBlockedPage, securityLogoutPage } from "../web/help-pages.ts"
 import { createQrPictures } from "../integrations/qr-codes.ts"
+import type { Http, Policy } from "./http.ts"
+import type { getStatus } from "../contract/system.ts"
+import type { ReplyOf } from "../contract/registry.ts"
+import type { AccessTokens } from "../domain/access-tokens.ts"
+import type { OAuthPolicy } from "../domain/oauth.ts"
+import type { Health } from "../observability/health.ts"
+
+/** What a client may ask of the service as a whole. */
+export interface ServiceFacts {
+  readonly health: Pick<Health, "ready">
+  /** What `/status` says; `uptime_seconds` and `version` are added here. */
+  readonly status: () => Omit<ReplyOf<typeof getStatus>, "version" | "uptime_seconds">
+  /** What applications present, where an operator asks for that. */
+  readonly accessTokens: () => AccessTokens
+  /** Where a client that is too old gets a newer one. */
+  readonly publicUrl: string
+  /** Whether `/docs` is served. */
+  readonly hasDocs: boolean
+}
+
+type SystemNeeds = Http & Policy<SystemPolicy> & { readonly service: ServiceFacts }
+
+interface SystemPolicy extends OAuthPolicy {
+  readonly server_name: string
+  readonly min_client_version: string
+  readonly search_enabled: boolean
+  readonly voice_enabled: boolean
+}
 
 /** What a client may draw where somebody has no picture, and what it may upload. */
 const avatars = {
@@ -26,8 +54,9 @@ const shown = (version: string): string => Array.from(version.slice(0, 400)).sli
 const isServed = (path: string): boolean =>
   Object.values<Route>(everyRoute).some(route => `${route.path}/`.includes(`/${path}/`))
 
-export function system(http: Http): Handlers<typeof routes> {
-  const { health, status, policy, publicUrl, hasDocs, accessTokens, clock } = http
+export function system(http: SystemNeeds): Handlers<typeof routes> {
+  const { service, policy, clock } = http
+  const { health, status, publicUrl, hasDocs, accessTokens } = service
   const securityLogout = securityLogoutPage(policy.server_name)
   const accessBlocked = accessBlockedPage(policy.server_name)
   const qrPicture = createQrPictures()

@@ -5,7 +5,7 @@ import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/two-factor.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { sameHash } from "../domain/hashes.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import {
   isTotpCode,
   newBackupCodes,
@@ -15,9 +15,21 @@ import {
   totpUri,
 } from "../integrations/one-time-codes.ts"
 import { backupSeal, createSignIn, own, signedIn, totpSeal } from "./sign-in.ts"
+import type { Http, Policy } from "./http.ts"
+import type { SignInNeeds } from "./sign-in.ts"
 
-export function twoFactor(http: Http): Handlers<typeof routes> {
-  const { ask, storage, secrets, policy, clock } = http
+type TwoFactorNeeds = SignInNeeds &
+  Http<"oneTimeTokens"> &
+  Policy<{ readonly two_factor_issuer?: string | undefined; readonly server_name: string }>
+
+export function twoFactor(http: TwoFactorNeeds): Handlers<typeof routes> {
+  const {
+    ask,
+    storage,
+    policy,
+    clock,
+    integrations: { secrets },
+  } = http
   const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
 

@@ -1,6 +1,6 @@
 import { channelActor } from "../actors/channel.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import type { Http } from "./server/handlers.ts"
+import type { Http, Jobs } from "./http.ts"
 
 /** A channel is looked at once in so many milliseconds. */
 const pause = 60_000
@@ -13,7 +13,12 @@ const rounds = 200
  * Channels that are older than the counts of their messages are counted because somebody reads them: behind his back, one channel
  * at a time.
  */
-export function uncounted({ ask, storage, later, clock }: Pick<Http, "ask" | "storage" | "later" | "clock">) {
+export function uncounted({
+  ask,
+  storage,
+  jobs,
+  clock,
+}: Pick<Http<"readState">, "ask" | "storage" | "clock"> & { readonly jobs: Pick<Jobs, "later"> }) {
   /** The one looked at longest ago is first. */
   const lookedAt = new Map<Snowflake, number>()
   const waiting = new Set<Snowflake>()
@@ -41,6 +46,6 @@ export function uncounted({ ask, storage, later, clock }: Pick<Http, "ask" | "st
     waiting.add(channel)
     if (isUnderWay) return
     isUnderWay = true
-    later(0, count)
+    jobs.later(0, count)
   }
 }

@@ -2,11 +2,18 @@ import { RE2JS } from "re2js"
 import type { ErrorCode } from "../contract/errors.ts"
 import { isReserved, isUsername } from "../domain/usernames.ts"
 
-/** What an account may be called, beyond the length: the schema's affair. */
-export function usernameRules(policy: {
+export interface UsernamePolicy {
   readonly reserved_usernames: readonly string[]
   readonly blocked_usernames: readonly string[]
-}) {
+}
+
+/** What the operator decides about new accounts. */
+export interface RegistrationPolicy extends UsernamePolicy {
+  readonly email_allowed_domains: readonly string[]
+}
+
+/** What an account may be called, beyond the length, which the schema decides. */
+export function usernameRules(policy: UsernamePolicy) {
   const blocked = policy.blocked_usernames.map(pattern => RE2JS.compile(pattern, RE2JS.CASE_INSENSITIVE))
 
   return {

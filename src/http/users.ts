@@ -3,14 +3,26 @@ import { fail } from "../contract/errors.ts"
 import type { routes } from "../contract/users.ts"
 import { isEmailAddress, isOfDomain } from "../domain/email-addresses.ts"
 import { privateUser, publicUser, type UserRow } from "../storage/users.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
 import { createMailRequests } from "./mailed.ts"
 import { requireStrong } from "./password-rules.ts"
 import { createSignIn, own } from "./sign-in.ts"
 import { usernameRules } from "./username-rules.ts"
+import type { Policy } from "./http.ts"
+import type { PasswordRules } from "../domain/passwords.ts"
+import type { MailNeeds } from "./mailed.ts"
+import type { SignInNeeds } from "./sign-in.ts"
+import type { RegistrationPolicy } from "./username-rules.ts"
 
-export function users(http: Http): Handlers<typeof routes> {
-  const { ask, storage, hashing, policy } = http
+type UsersNeeds = SignInNeeds & MailNeeds & Policy<RegistrationPolicy & PasswordRules>
+
+export function users(http: UsersNeeds): Handlers<typeof routes> {
+  const {
+    ask,
+    storage,
+    policy,
+    integrations: { hashing },
+  } = http
   const signIn = createSignIn(http)
   const names = usernameRules(policy)
   const requestMail = createMailRequests(http)

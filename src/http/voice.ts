@@ -2,9 +2,13 @@ import { randomBytes } from "node:crypto"
 import { channelActor } from "../actors/channel.ts"
 import { unavailable } from "../contract/errors.ts"
 import type { routes } from "../contract/voice.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http, Policy, Uses } from "./http.ts"
+import type { IceServersFor } from "../domain/voice.ts"
 
-export const voice = ({ ask, policy, iceServers }: Http): Handlers<typeof routes> => ({
+type VoiceNeeds = Http & Policy<{ readonly voice_enabled: boolean }> & Uses<{ readonly iceServers: IceServersFor }>
+
+export const voice = ({ ask, policy, integrations: { iceServers } }: VoiceNeeds): Handlers<typeof routes> => ({
   getIceServers({ caller }) {
     if (!policy.voice_enabled) throw unavailable("voice is switched off", switchedOff)
     return { ice_servers: iceServers(caller.user_id) }

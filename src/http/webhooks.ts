@@ -8,12 +8,18 @@ import type { routes, Webhook } from "../contract/webhooks.ts"
 import { sameHash } from "../domain/hashes.ts"
 import { webhookSecret, webhookToken } from "../domain/webhooks.ts"
 import type { WebhookState } from "../domain/states.ts"
-import type { Handlers, Http } from "./server/handlers.ts"
+import type { Handlers } from "./server/handlers.ts"
+import type { Http } from "./http.ts"
+import type { ServiceFacts } from "./system.ts"
 
 const secretBytes = 48
 
 /** A webhook is found by its row, which names the server that keeps it; whatever counts is decided there. */
-export function webhooks({ ask, storage, publicUrl }: Http): Handlers<typeof routes> {
+export function webhooks({
+  ask,
+  storage,
+  service: { publicUrl },
+}: Http<"webhooks"> & { readonly service: Pick<ServiceFacts, "publicUrl"> }): Handlers<typeof routes> {
   async function find(id: Snowflake): Promise<WebhookState> {
     const found = await storage.webhooks.find(id)
     if (!found) throw fail("webhook_not_found")

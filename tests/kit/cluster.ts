@@ -47,7 +47,7 @@ type Topology = DeepPartial<ClusterConfig>
 const patience: Topology = {
   storage: { statementTimeout: 20_000, connectTimeout: 10_000 },
   bus: { askTimeout: 25_000 },
-  http: { answerTimeout: 30_000, hashesWithin: 20_000 },
+  http: { answerTimeoutMs: 30_000, hashTimeoutMs: 20_000 },
   presence: { askTimeout: 3_000 },
   search: { within: 20_000 },
 }

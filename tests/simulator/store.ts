@@ -1,4 +1,4 @@
-import { originOf } from "../../src/cluster/tokens.ts"
+import { clientFingerprint } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import { channelObject } from "../../src/domain/channels.ts"
 import type { Override } from "../../src/domain/permissions.ts"
@@ -495,7 +495,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
               ...picked(locked, "locked_until", "lock_reason"),
               is_deleted:
                 user.deletion_status !== "active" || (owner !== undefined && owner.deletion_status !== "active"),
-              origin: originOf(session.ip_address, session.user_agent),
+              origin: clientFingerprint(session.ip_address, session.user_agent),
             }
           }),
         ),

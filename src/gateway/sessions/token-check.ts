@@ -1,4 +1,4 @@
-import { isAtOrigin, originOf, type AccessSession } from "../../cluster/tokens.ts"
+import { clientFingerprint, isSameClient, type AccessSession } from "../../cluster/tokens.ts"
 import { barTo } from "../../domain/accounts.ts"
 import { limitedAddress, parseAddress } from "../../domain/client-address.ts"
 import { secondsAt } from "../../domain/clock.ts"
@@ -42,7 +42,7 @@ export class TokenCheck {
     const said = properties?.["browser"] ?? properties?.["$browser"]
     if (
       typeof access !== "string" &&
-      (!binding || isAtOrigin(access, originOf(address, typeof said === "string" ? said : userAgent)))
+      (!binding || isSameClient(access, clientFingerprint(address, typeof said === "string" ? said : userAgent)))
     ) {
       this.requireLetIn(access)
       return access

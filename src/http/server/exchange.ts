@@ -21,13 +21,16 @@ const headersOfOthers = `${commonHeaders}\r\nX-Frame-Options: SAMEORIGIN\r\nX-Re
 /** An id of the client's that may go into headers and logs as it is. */
 const saneRequestId = /^[A-Za-z0-9._-]{8,64}$/
 
-/** Bytes of a file that are in memory for one reader. */
-export const longestPiece = 128 * 1024
+export const json = "application/json"
 
-/** What an exchange needs of its door. */
+/** What is in memory of a file for one reader. */
+export const maxPieceBytes = 128 * 1024
+
+/** What an exchange needs of its server. */
 export interface ExchangeSurroundings {
-  readonly inFlight: { inc(): void; dec(): void }
-  /** The door closes: every answer ends its connection. */
+  begun(): void
+  finished(): void
+  /** The server closes: every answer ends its connection. */
   readonly closing: boolean
 }
 
@@ -56,7 +59,7 @@ export class Exchange {
   repeatedContentLength = false
   origin: string | undefined
   forwardedFor: string | undefined
-  /** The client's, once the door has looked. */
+  /** The client's, once it was looked up. */
   address: Address = new Uint8Array(4)
   userAgent = ""
   idempotencyKey: string | undefined
@@ -90,7 +93,7 @@ export class Exchange {
     res.onAborted(() => this.#abort())
     this.metrics = metrics
     this.#surroundings = surroundings
-    surroundings.inFlight.inc()
+    surroundings.begun()
     this.isHead = req.getMethod() === "head"
     this.url = req.getUrl()
     this.queryText = req.getQuery() ?? "" // undefined without a question mark, whatever its type says
@@ -107,7 +110,11 @@ export class Exchange {
     return performance.now() - this.startedAt
   }
 
-  /** `holder`: whose it is as long as nobody knows better. */
+  addHeaders(headers: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(headers)) this.headers += `\r\n${name}: ${value}`
+  }
+
+  /** `holder`: who is charged for it until more is known. */
   listenToBody(bounds: Omit<BodyBounds, "startedAt" | "holder">, holder: string): RequestBody {
     return this.#listen(new RequestBody({ ...bounds, holder, startedAt: this.startedAt }))
   }
@@ -195,7 +202,7 @@ export class Exchange {
     for (let begun = false; !this.#isFinished; begun = true) {
       let next: Uint8Array
       try {
-        next = await read(at + piece.length, Math.min(longestPiece, size - at - piece.length))
+        next = await read(at + piece.length, Math.min(maxPieceBytes, size - at - piece.length))
         if (next.length === 0) throw new Error("the content is shorter than it was")
       } catch (error) {
         if (!this.#isFinished) res.close()
@@ -250,7 +257,7 @@ export class Exchange {
     this.#over = true
     this.#isFinished = true
     this.#sent?.()
-    this.#surroundings.inFlight.dec()
+    this.#surroundings.finished()
     this.metrics.observe(status, this.elapsedMs / 1000)
   }
 

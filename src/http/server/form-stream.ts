@@ -1,4 +1,4 @@
-import { boundaryOf, headOf, longestHead, malformed, mostParts } from "./multipart.ts"
+import { boundaryOf, headOf, maxHeadBytes, malformed, maxParts } from "./multipart.ts"
 import type { StreamedBody } from "./streamed-body.ts"
 import { invalid } from "./validation.ts"
 
@@ -13,10 +13,10 @@ export interface StreamedFile {
 }
 
 /** Bytes that a form may have beside its file. */
-export const besideFile = 64 * 1024
+export const maxBytesBesideFile = 64 * 1024
 
 const tooMuch = () =>
-  invalid([{ loc: ["body"], msg: `holds more than ${besideFile} bytes beside its file`, type: "too_long" }])
+  invalid([{ loc: ["body"], msg: `holds more than ${maxBytesBesideFile} bytes beside its file`, type: "too_long" }])
 
 /** A form (RFC 7578) of which one part is a file that need not fit into memory. Every other part is passed over. */
 export class FormStream {
@@ -39,7 +39,7 @@ export class FormStream {
     this.#passed = -2
     await this.#pass()
     for (let parts = 0; !(await this.#isOver()); parts++) {
-      if (parts === mostParts) throw malformed()
+      if (parts === maxParts) throw malformed()
       const { name, filename, type } = await this.#head()
       if (name !== this.#name) {
         await this.#pass()
@@ -61,7 +61,7 @@ export class FormStream {
     let beside = 0
     for (let piece: Buffer | undefined = this.#take(this.#rest.length); piece; piece = await this.#body.next()) {
       beside += piece.length
-      if (beside > besideFile) throw tooMuch()
+      if (beside > maxBytesBesideFile) throw tooMuch()
     }
   }
 
@@ -86,7 +86,7 @@ export class FormStream {
     let bytes = 0
     for await (const { length } of this.#content()) {
       bytes += length
-      if (bytes > besideFile) throw tooMuch()
+      if (bytes > maxBytesBesideFile) throw tooMuch()
     }
   }
 
@@ -95,8 +95,8 @@ export class FormStream {
     while (this.#rest.length < 2) await this.#more()
     if (this.#rest.toString("latin1", 0, 2) === "--") return true
     for (;;) {
-      const blanks = /^[\t ]*/.exec(this.#rest.toString("latin1", 0, longestHead))![0].length
-      if (blanks === longestHead) throw malformed()
+      const blanks = /^[\t ]*/.exec(this.#rest.toString("latin1", 0, maxHeadBytes))![0].length
+      if (blanks === maxHeadBytes) throw malformed()
       if (this.#rest.length >= blanks + 2) {
         this.#take(blanks)
         if (this.#rest.toString("latin1", 0, 2) !== "\r\n") throw malformed()
@@ -108,9 +108,9 @@ export class FormStream {
 
   async #head(): Promise<ReturnType<typeof headOf>> {
     for (;;) {
-      const end = this.#rest.subarray(0, longestHead).indexOf("\r\n\r\n")
+      const end = this.#rest.subarray(0, maxHeadBytes).indexOf("\r\n\r\n")
       if (end >= 0) return headOf(this.#take(end + 4).subarray(0, end))
-      if (this.#rest.length >= longestHead) throw malformed()
+      if (this.#rest.length >= maxHeadBytes) throw malformed()
       await this.#more()
     }
   }

@@ -6,8 +6,8 @@ import { isUnsafe } from "./json-text.ts"
 import { check, invalid } from "./validation.ts"
 
 /** What a part says of itself beside its content is short, and a form has few parts. */
-export const longestHead = 4_096
-export const mostParts = 32
+export const maxHeadBytes = 4_096
+export const maxParts = 32
 
 const typeShape = /^multipart\/form-data\s*(?:;|$)/i
 const boundaryShape = /;\s*boundary=(?:"([^"\\\r\n]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i
@@ -44,6 +44,8 @@ export function readForm(body: Buffer | undefined, contentType: string | undefin
 export const fileTooLarge = ({ bytes, tooLarge }: { bytes: number; tooLarge: ErrorCode }): Failure =>
   fail(tooLarge, { message: `File too large. Max size: ${sizeOf(bytes)}` })
 
+export const sizeMessage = (bytes: number, limit: number): string => `File size ${bytes} exceeds limit ${limit}`
+
 const sizeOf = (bytes: number) => (bytes >= 1_048_576 ? `${bytes / 1_048_576}MB` : `${bytes / 1024}KB`)
 
 /**
@@ -63,7 +65,7 @@ export function partsOf(body: Buffer | undefined, contentType?: string): Part[] 
     if (body.subarray(at, at + 2).equals(dashes)) return parts
     const head = endOfLine(body, at)
     const end = body.indexOf(delimiter, head)
-    if (end < 0 || parts.length === mostParts) throw malformed()
+    if (end < 0 || parts.length === maxParts) throw malformed()
     parts.push(partOf(body.subarray(head, end)))
     at = end + delimiter.length
   }
@@ -99,7 +101,7 @@ function afterNext(body: Buffer, delimiter: Buffer, from: number): number {
 
 /** `bytes`: a line break, lines of head, an empty line, and the content. */
 function partOf(bytes: Buffer): Part {
-  const headEnd = bytes.subarray(0, longestHead).indexOf("\r\n\r\n")
+  const headEnd = bytes.subarray(0, maxHeadBytes).indexOf("\r\n\r\n")
   if (headEnd < 0) throw malformed()
   return { ...headOf(bytes.subarray(0, headEnd)), bytes: bytes.subarray(headEnd + 4) }
 }

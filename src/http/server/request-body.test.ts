@@ -5,7 +5,7 @@ import { RequestBody } from "./request-body.ts"
 import { ByteBudget } from "./byte-budget.ts"
 
 /** A body whose bytes come when the test says so. */
-function arriving(limit: number, room?: ByteBudget, holder = "1.2.3.4") {
+function arriving(maxBytes: number, budget?: ByteBudget, holder = "1.2.3.4") {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   const res = {
     onData(handler: typeof take) {
@@ -14,7 +14,7 @@ function arriving(limit: number, room?: ByteBudget, holder = "1.2.3.4") {
   } as unknown as HttpResponse
   const startedAt = performance.now()
   const tooLarge = () => fail("file_too_large")
-  const body = new RequestBody({ limit, tooLarge, startedAt, within: 1_000, patience: 100, room, holder })
+  const body = new RequestBody({ maxBytes, tooLarge, startedAt, timeoutMs: 1_000, idleTimeoutMs: 100, budget, holder })
   body.listen(res, 0)
   return { body, startedAt, come: (bytes: number, isLast = false) => take!(new ArrayBuffer(bytes), isLast) }
 }
@@ -27,8 +27,8 @@ const outcome = (body: RequestBody) =>
 
 test("bodies share their room: who finds none is put off, and who is done gives his back", async () => {
   // Each byte counts twice: it is in a part and in the whole.
-  const room = new ByteBudget(2_000)
-  const [one, two, three] = [arriving(900, room), arriving(900, room), arriving(900, room)]
+  const budget = new ByteBudget(2_000)
+  const [one, two, three] = [arriving(900, budget), arriving(900, budget), arriving(900, budget)]
   one.come(600)
   two.come(300)
   three.come(200)
@@ -36,30 +36,30 @@ test("bodies share their room: who finds none is put off, and who is done gives 
   two.come(100)
   two.come(0, true)
   expect(await outcome(two.body)).toBe(400)
-  const late = arriving(900, room)
+  const late = arriving(900, budget)
   late.come(1)
   expect(await outcome(late.body)).toBe("unavailable")
   two.body.release()
   // Twice is once.
   two.body.release()
-  const next = arriving(900, room)
+  const next = arriving(900, budget)
   next.come(400, true)
   expect(await outcome(next.body)).toBe(400)
-  expect(room.take("", 1)).toBe(false)
+  expect(budget.take("", 1)).toBe(false)
   one.body.release()
   next.body.release()
   three.body.release()
   late.body.release()
-  expect(room.take("", 2_000)).toBe(true)
+  expect(budget.take("", 2_000)).toBe(true)
 })
 
 test("a body that is refused holds nothing, however long its sender goes on", async () => {
-  const room = new ByteBudget(2_000)
+  const budget = new ByteBudget(2_000)
   const [tooLarge, late, gone, refused] = [
-    arriving(500, room),
-    arriving(500, room),
-    arriving(500, room),
-    arriving(500, room),
+    arriving(500, budget),
+    arriving(500, budget),
+    arriving(500, budget),
+    arriving(500, budget),
   ]
   for (const { come } of [tooLarge, late, gone, refused]) come(100)
   tooLarge.come(401)
@@ -70,19 +70,19 @@ test("a body that is refused holds nothing, however long its sender goes on", as
   expect(await outcome(tooLarge.body)).toBe("file_too_large")
   expect(await outcome(late.body)).toBe("request_timeout")
   for (const { come } of [tooLarge, late, refused]) come(5_000)
-  expect(room.take("", 2_000)).toBe(true)
-  room.give("", 2_000)
+  expect(budget.take("", 2_000)).toBe(true)
+  budget.give("", 2_000)
   tooLarge.come(1, true)
   expect(tooLarge.body.complete).toBe(true)
   expect(await outcome(tooLarge.body)).toBe("file_too_large")
   for (const { body } of [tooLarge, late, gone, refused]) body.release()
-  expect(room.take("", 2_000)).toBe(true)
+  expect(budget.take("", 2_000)).toBe(true)
   await drained
 })
 
 test("nobody holds more than his share; what comes before he is known is his address's", async () => {
-  const room = new ByteBudget(10_000, 2_000)
-  const [one, two, three, other] = Array.from({ length: 4 }, () => arriving(900, room)) as [
+  const budget = new ByteBudget(10_000, 2_000)
+  const [one, two, three, other] = Array.from({ length: 4 }, () => arriving(900, budget)) as [
     Arriving,
     Arriving,
     Arriving,
@@ -101,14 +101,14 @@ test("nobody holds more than his share; what comes before he is known is his add
   other.body.belongTo("user 2")
   other.come(400, true)
   expect(await outcome(other.body)).toBe(900)
-  const [anonymous, another] = [arriving(900, room), arriving(900, room)]
+  const [anonymous, another] = [arriving(900, budget), arriving(900, budget)]
   anonymous.come(900)
   another.come(101)
   expect(await outcome(another.body)).toBe("unavailable")
   one.come(0, true)
   expect(await outcome(one.body)).toBe(600)
   for (const { body } of [one, two, three, other, anonymous, another]) body.release()
-  expect(room.take("user 1", 2_000) && room.take("1.2.3.4", 2_000)).toBe(true)
+  expect(budget.take("user 1", 2_000) && budget.take("1.2.3.4", 2_000)).toBe(true)
 })
 
 test("what is refused passes by, until its end, its sender's, or a while", async () => {

@@ -5,23 +5,23 @@ import type { ByteBudget } from "./byte-budget.ts"
 
 export interface BodyBounds {
   /** Bytes of the whole body. */
-  readonly limit: number
+  readonly maxBytes: number
   /** What a larger one is refused with. */
   readonly tooLarge: () => Failure
   /** Milliseconds on the clock of `performance.now`. */
   readonly startedAt: number
   /** Milliseconds in which the whole body has to come. */
-  readonly within: number
+  readonly timeoutMs: number
   /** Milliseconds in which something more of it has to come. */
-  readonly patience: number
+  readonly idleTimeoutMs: number
   /** What bodies of this kind may hold in memory together; absent: nobody counts. */
-  readonly room?: ByteBudget | undefined
-  /** Whose share of the room it takes until `belongTo` says more. */
+  readonly budget?: ByteBudget | undefined
+  /** Whose share of the budget it takes until `belongTo` says more. */
   readonly holder?: string
 }
 
 /** Bytes of a body that is refused. */
-export const longestDrained = 64 * 1024 * 1024
+export const maxDrainedBytes = 64 * 1024 * 1024
 
 /** A request's body on its way in. Most arrive with their head and are read without a promise; the rest is waited for. */
 export class RequestBody {
@@ -29,7 +29,7 @@ export class RequestBody {
   #chunks: Buffer[] | undefined
   #bytes = 0
   #announced = 0
-  /** Of the room, by the holder. */
+  /** Of the budget, by the holder. */
   #held = 0
   #holder: string
   #lastAt: number
@@ -57,13 +57,13 @@ export class RequestBody {
   }
 
   isOverdue(now: number): boolean {
-    const { startedAt, within, patience } = this.#bounds
-    return now > Math.min(startedAt + within, this.#lastAt + patience)
+    const { startedAt, timeoutMs, idleTimeoutMs } = this.#bounds
+    return now > Math.min(startedAt + timeoutMs, this.#lastAt + idleTimeoutMs)
   }
 
   listen(res: HttpResponse, announcedBytes: number): void {
     this.#announced = announcedBytes
-    if (announcedBytes > this.#bounds.limit) this.#end(this.#bounds.tooLarge())
+    if (announcedBytes > this.#bounds.maxBytes) this.#end(this.#bounds.tooLarge())
     res.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
 
@@ -83,9 +83,9 @@ export class RequestBody {
    * that still writes then never reads it. Not for what has no end in sight.
    */
   async drained(): Promise<void> {
-    if (this.#complete || this.#isGone || this.#announced > longestDrained) return
+    if (this.#complete || this.#isGone || this.#announced > maxDrainedBytes) return
     this.#end(fail("bad_request"))
-    await atMost(this.#bounds.patience, done => {
+    await withinMs(this.#bounds.idleTimeoutMs, done => {
       this.#drained = done
     })
   }
@@ -95,12 +95,12 @@ export class RequestBody {
     const held = this.#held
     this.#giveBack()
     this.#holder = holder
-    if (this.#failure || !this.#bounds.room) return
-    if (this.#bounds.room.take(holder, held)) this.#held = held
+    if (this.#failure || !this.#bounds.budget) return
+    if (this.#bounds.budget.take(holder, held)) this.#held = held
     else this.#refuse(tooMany())
   }
 
-  /** Its room is for others. Whoever has its bytes is done with them. */
+  /** Its budget is for others. Whoever has its bytes is done with them. */
   release(): void {
     if (!this.settled) this.#end(fail("bad_request"))
     this.#whole = undefined
@@ -123,14 +123,14 @@ export class RequestBody {
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
-    const { limit, tooLarge } = this.#bounds
+    const { maxBytes, tooLarge } = this.#bounds
     this.#bytes += chunk.byteLength
     this.#lastAt = performance.now()
-    if (this.#bytes > limit) this.#end(tooLarge())
+    if (this.#bytes > maxBytes) this.#end(tooLarge())
     if (!this.#failure && !this.#hold(chunk.byteLength)) this.#end(tooMany())
     if (this.#failure) {
       if (isLast) this.#complete = true
-      if (isLast || this.#bytes > longestDrained) this.#drained?.()
+      if (isLast || this.#bytes > maxDrainedBytes) this.#drained?.()
       return
     }
     // The chunk is taken back when this returns.
@@ -145,18 +145,18 @@ export class RequestBody {
     this.#end()
   }
 
-  /** Whether there is room for more: for its parts, and for the whole that they are put together to. */
+  /** Whether there is budget for more: for its parts, and for the whole that they are put together to. */
   #hold(bytes: number): boolean {
-    const { room } = this.#bounds
-    if (!room) return true
+    const { budget } = this.#bounds
+    if (!budget) return true
     const needed = bytes * 2
-    if (!room.take(this.#holder, needed)) return false
+    if (!budget.take(this.#holder, needed)) return false
     this.#held += needed
     return true
   }
 
   #giveBack(): void {
-    this.#bounds.room?.give(this.#holder, this.#held)
+    this.#bounds.budget?.give(this.#holder, this.#held)
     this.#held = 0
   }
 
@@ -180,7 +180,7 @@ export class RequestBody {
 const tooMany = () => unavailable("too many uploads at once")
 
 /** Until it is done, or for so many milliseconds. */
-export async function atMost(milliseconds: number, start: (done: () => void) => void): Promise<void> {
+export async function withinMs(milliseconds: number, start: (done: () => void) => void): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   await new Promise<void>(resolve => {
     start(resolve)

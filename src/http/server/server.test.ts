@@ -18,7 +18,9 @@ import { createMetrics } from "../../observability/metrics.ts"
 import type { Blobs } from "../../storage/blobs.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { UserRow } from "../../storage/users.ts"
-import { createHttpServer, type HttpServer } from "./server.ts"
+import type { ViewSources } from "../../views/sources.ts"
+import { createRestServer } from "../rest-server.ts"
+import type { HttpServer } from "./server.ts"
 import { createHashing } from "../../integrations/password-hashing.ts"
 import { createSecrets } from "../../integrations/secrets.ts"
 
@@ -128,28 +130,50 @@ let limited = { port: 0, socket: undefined as unknown as uWS.us_listen_socket }
 
 async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) {
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
-  const door = createHttpServer({
-    ask, create, storage, blobs, tokens, policy, metrics, clock: Date.now, log: silentLog, addJob: async () => {},
-    linkTo: attachmentPath,
-    admission: createAdmission({ redis, keys, tokens, enabled }),
-    workersOf: async () => ["w1"],
-    noteTyping: async () => {},
-    delivered: { counts: async (_channel, _server, messages) => messages.map(() => 0) },
-    later: () => {},
-    presences: { of: async () => new Map(), lookUp: async () => ({ seen: new Map(), unknown: new Set() }) },
-    iceServers: () => [],
-    searchReach: clusterConfig.search,
-    accessTokens: () => new AccessTokens([]),
-    hashing: createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 3_000 }),
-    secrets: createSecrets("ab".repeat(32)),
-    classifiers: { backends: [], scores: async () => ({}) },
-    health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
-    status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
-    maintenance: () => undefined, isBlocked: () => false,
-    publicUrl: "https://chat.example", trustedProxies: more.trustedProxies ?? [],
-    pages: new Map([["/docs", () => ({ contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' })]]),
-    bounds: { bodyBytes: 4096, uploadBytes: 4_194_304, uploadShare: 4_194_304, uploadTimeout: 1_000, streamBytes: 4_194_304, streams: 10, streamsPerUser: 3, slowestStream: 32_768, downloadBytes: 20_000_000, downloadShare: 20_000_000, downloadTimeout: 1_000, bodyTimeout: 300, bodyDepth: 32, answerTimeout: 4_000 },
-  }) // prettier-ignore
+  const linkTo = attachmentPath
+  const delivered: ViewSources["delivered"] = { counts: async (_channel, _server, messages) => messages.map(() => 0) }
+  const door = createRestServer(
+    {
+      ask, create, storage, tokens, policy, clock: Date.now, log: silentLog,
+      jobs: { add: async () => {}, later: () => {} },
+      live: {
+        workersOf: async () => ["w1"],
+        noteTyping: async () => {},
+        presences: { of: async () => new Map(), lookUp: async () => ({ seen: new Map(), unknown: new Set() }) },
+      },
+      integrations: {
+        blobs,
+        iceServers: () => [],
+        hashing: createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 3_000 }),
+        secrets: createSecrets("ab".repeat(32)),
+        classifiers: { backends: [], scores: async () => ({}) },
+      },
+      service: {
+        accessTokens: () => new AccessTokens([]),
+        health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
+        status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
+        publicUrl: "https://chat.example",
+        hasDocs: true,
+      },
+      views: { ask, storage, linkTo, delivered, clock: Date.now, searchReach: clusterConfig.search },
+    },
+    {
+      access: {
+        admission: createAdmission({ redis, keys, tokens, enabled }),
+        tokens, tokenBinding: false, maintenance: () => undefined, isBlocked: () => false, trustedProxies: more.trustedProxies ?? [],
+      },
+      corsAllowedOrigins: policy.cors_allowed_origins,
+      metrics,
+      pages: new Map([["/docs", () => ({ contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' })]]),
+      limits: {
+        body: { maxBytes: 4096, maxDepth: 32, timeoutMs: 300 },
+        uploads: { maxBytes: 4_194_304, maxBytesPerUser: 4_194_304, timeoutMs: 1_000 },
+        streams: { maxBytes: 4_194_304, maxConcurrent: 10, maxPerUser: 3, minBytesPerSecond: 32_768 },
+        downloads: { maxBytes: 20_000_000, maxBytesPerAddress: 20_000_000, timeoutMs: 1_000 },
+        answerTimeoutMs: 4_000,
+      },
+    },
+  ) // prettier-ignore
   const app = uWS.App()
   door.register(app)
   const socket = await new Promise<uWS.us_listen_socket>((resolve, reject) =>

@@ -6,7 +6,7 @@ import { ByteBudget } from "./byte-budget.ts"
 import { StreamedBody } from "./streamed-body.ts"
 
 /** A body whose bytes come when the test says so, and whose connection says whether it was told to wait. */
-function arriving({ announced = 0, room = new ByteBudget(10_000_000), places = new ByteBudget(10, 3) } = {}) {
+function arriving({ announced = 0, budget = new ByteBudget(10_000_000), slots = new ByteBudget(10, 3) } = {}) {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   let isWaiting = false
   const res = {
@@ -19,14 +19,14 @@ function arriving({ announced = 0, room = new ByteBudget(10_000_000), places = n
   const startedAt = performance.now()
   const tooLarge = () => fail("file_over_limit")
   const bounds = {
-    limit: 100_000,
+    maxBytes: 100_000,
     tooLarge,
     startedAt,
-    within: 1_000,
-    slowest: 1_000,
-    patience: 100,
-    room,
-    places,
+    timeoutMs: 1_000,
+    minBytesPerSecond: 1_000,
+    idleTimeoutMs: 100,
+    budget,
+    slots,
     holder: "a",
   }
   const body = new StreamedBody(bounds)
@@ -73,7 +73,7 @@ test("a body may take longer the more of it has come", async () => {
     await next
   }
   const asked = body.next()
-  // A thousand bytes are worth another second; patience alone would end it now.
+  // A thousand bytes are worth another second; the idle timeout alone would end it now.
   expect(body.isOverdue(startedAt + 50)).toBe(false)
   body.expire()
   expect(await code(asked)).toBe("request_timeout")
@@ -92,8 +92,8 @@ test("what is too long, or finds no room, is refused before it comes, and what f
   await drained
   expect([longer.body.complete, longer.isWaiting()]).toEqual([true, false])
 
-  const room = new ByteBudget(1_500)
-  const [first, second] = [arriving({ room }), arriving({ room })]
+  const budget = new ByteBudget(1_500)
+  const [first, second] = [arriving({ budget }), arriving({ budget })]
   first.come("x".repeat(1_000))
   second.come("x".repeat(1_000), true)
   expect(await code(second.body.next())).toBe("unavailable")
@@ -102,13 +102,13 @@ test("what is too long, or finds no room, is refused before it comes, and what f
   expect(await code(first.body.next())).toBe("bad_request")
   first.body.release()
   second.body.release()
-  expect(room.take("b", 1_500)).toBe(true)
+  expect(budget.take("b", 1_500)).toBe(true)
 })
 
 test("a body holds what is in memory and no more, and one user has few at once", async () => {
-  const room = new ByteBudget(1_200)
-  const places = new ByteBudget(5, 3)
-  const slow = Array.from({ length: 3 }, () => arriving({ announced: 90_000, room, places }))
+  const budget = new ByteBudget(1_200)
+  const slots = new ByteBudget(5, 3)
+  const slow = Array.from({ length: 3 }, () => arriving({ announced: 90_000, budget, slots }))
   for (const { body, come } of slow) {
     body.belongTo("user 1")
     for (let at = 0; at < 20; at++) {
@@ -117,22 +117,22 @@ test("a body holds what is in memory and no more, and one user has few at once",
     }
   }
   // What was read last is still about to be written.
-  expect(room.take("b", 301)).toBe(false)
-  const more = arriving({ room, places })
+  expect(budget.take("b", 301)).toBe(false)
+  const more = arriving({ budget, slots })
   more.come("whole", true)
   more.body.belongTo("user 1")
   expect(await code(more.body.next())).toBe("unavailable")
   more.body.release()
-  const another = arriving({ room, places })
+  const another = arriving({ budget, slots })
   another.body.belongTo("user 2")
   another.come("whole", true)
   expect((await another.body.next())!.toString()).toBe("whole")
   slow[0]!.body.abandon()
-  const after = arriving({ room, places })
+  const after = arriving({ budget, slots })
   after.body.belongTo("user 1")
   expect(after.body.settled).toBe(false)
   for (const { body } of [...slow, another, after]) body.release()
-  expect([room.take("b", 1_200), places.take("b", 3), places.take("c", 2)]).toEqual([true, true, true])
+  expect([budget.take("b", 1_200), slots.take("b", 3), slots.take("c", 2)]).toEqual([true, true, true])
 })
 
 const form = (contentType = "multipart/form-data; boundary=X") => {

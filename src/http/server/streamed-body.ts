@@ -1,24 +1,24 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { fail, unavailable, type Failure } from "../../contract/errors.ts"
-import { atMost, longestDrained } from "./request-body.ts"
+import { withinMs, maxDrainedBytes } from "./request-body.ts"
 import type { ByteBudget } from "./byte-budget.ts"
 
 export interface StreamBounds {
   /** Bytes of the whole body. */
-  readonly limit: number
+  readonly maxBytes: number
   /** What a larger one is refused with, of so many bytes. */
   readonly tooLarge: (bytes: number) => Failure
   /** Milliseconds on the clock of `performance.now`. */
   readonly startedAt: number
   /** Milliseconds that any body may take, and bytes a second beyond that. */
-  readonly within: number
-  readonly slowest: number
+  readonly timeoutMs: number
+  readonly minBytesPerSecond: number
   /** Milliseconds in which something more of it has to come. */
-  readonly patience: number
+  readonly idleTimeoutMs: number
   /** What bodies hold in memory together. */
-  readonly room: ByteBudget
+  readonly budget: ByteBudget
   /** How many of them there may be at once, of all and of one user. */
-  readonly places: ByteBudget
+  readonly slots: ByteBudget
   /** Whose it is until `belongTo` says more. */
   readonly holder: string
 }
@@ -36,10 +36,10 @@ export class StreamedBody {
   #bytes = 0
   #announced = 0
   #holder: string
-  /** Bytes of the room: those that wait, and those that were handed over last. */
+  /** Bytes of the budget: those that wait, and those that were handed over last. */
   #held = 0
   #handedOver = 0
-  #hasPlace = false
+  #hasSlot = false
   #lastAt: number
   #isPaused = false
   #complete = false
@@ -70,15 +70,17 @@ export class StreamedBody {
 
   /** Whoever is told to wait is not late. */
   isOverdue(now: number): boolean {
-    const { startedAt, within, slowest, patience } = this.#bounds
+    const { startedAt, timeoutMs, minBytesPerSecond, idleTimeoutMs } = this.#bounds
     if (this.#isPaused) return false
-    return now > Math.min(startedAt + within + (this.#bytes / slowest) * 1000, this.#lastAt + patience)
+    return (
+      now > Math.min(startedAt + timeoutMs + (this.#bytes / minBytesPerSecond) * 1000, this.#lastAt + idleTimeoutMs)
+    )
   }
 
   listen(res: HttpResponse, announcedBytes: number): void {
     this.#res = res
     this.#announced = announcedBytes
-    if (announcedBytes > this.#bounds.limit) this.#end(this.#bounds.tooLarge(announcedBytes))
+    if (announcedBytes > this.#bounds.maxBytes) this.#end(this.#bounds.tooLarge(announcedBytes))
     res.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
 
@@ -101,22 +103,22 @@ export class StreamedBody {
 
   /** See `RequestBody`. */
   async drained(): Promise<void> {
-    if (this.#complete || !this.#res || this.#announced > longestDrained) return
+    if (this.#complete || !this.#res || this.#announced > maxDrainedBytes) return
     this.#end(fail("bad_request"))
-    await atMost(this.#bounds.patience, done => {
+    await withinMs(this.#bounds.idleTimeoutMs, done => {
       this.#drained = done
     })
   }
 
-  /** It is known whose it is: what it holds is of his share, and it takes one of his places. */
+  /** It is known whose it is: what it holds is of his share, and it takes one of his slots. */
   belongTo(holder: string): void {
-    const { room, places } = this.#bounds
+    const { budget, slots } = this.#bounds
     const had = this.#held
     this.#giveBack()
     this.#holder = holder
     if (this.#failure) return
-    this.#hasPlace = places.take(holder, 1)
-    if (this.#hasPlace && room.take(holder, had)) this.#held = had
+    this.#hasSlot = slots.take(holder, 1)
+    if (this.#hasSlot && budget.take(holder, had)) this.#held = had
     else this.#refuse()
   }
 
@@ -147,14 +149,14 @@ export class StreamedBody {
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
-    const { limit, tooLarge } = this.#bounds
+    const { maxBytes, tooLarge } = this.#bounds
     this.#bytes += chunk.byteLength
     this.#lastAt = performance.now()
-    if (this.#bytes > limit) this.#end(tooLarge(this.#bytes))
+    if (this.#bytes > maxBytes) this.#end(tooLarge(this.#bytes))
     else if (!this.#failure) this.#hold(chunk.byteLength)
     if (isLast) this.#complete = true
     if (this.#failure) {
-      if (isLast || this.#bytes > limit + longestDrained) this.#drained?.()
+      if (isLast || this.#bytes > maxBytes + maxDrainedBytes) this.#drained?.()
       return
     }
     // The chunk is taken back when this returns.
@@ -180,20 +182,20 @@ export class StreamedBody {
   }
 
   #hold(bytes: number): void {
-    if (this.#bounds.room.take(this.#holder, bytes)) this.#held += bytes
+    if (this.#bounds.budget.take(this.#holder, bytes)) this.#held += bytes
     else this.#end(tooMany())
   }
 
   #give(bytes: number): void {
     const given = Math.min(bytes, this.#held)
-    this.#bounds.room.give(this.#holder, given)
+    this.#bounds.budget.give(this.#holder, given)
     this.#held -= given
   }
 
   #giveBack(): void {
     this.#give(this.#held)
-    if (this.#hasPlace) this.#bounds.places.give(this.#holder, 1)
-    this.#hasPlace = false
+    if (this.#hasSlot) this.#bounds.slots.give(this.#holder, 1)
+    this.#hasSlot = false
   }
 
   /** Although all of it may have come: nobody has looked at it yet. */

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest"
 import { RegisterInput } from "../../contract/auth.ts"
 import { Failure } from "../../contract/errors.ts"
-import { PageQuery } from "../../contract/messages.ts"
+import { getInvite } from "../../contract/invites.ts"
+import { getMessage, PageQuery } from "../../contract/messages.ts"
 import { failureReply } from "./failures.ts"
 import { isId, pathParameters, readBody, readParams, readQuery } from "./validation.ts"
 
@@ -58,7 +59,7 @@ test("keys of objects' prototypes are just keys", () => {
 })
 
 test("ids in paths", () => {
-  const parameters = pathParameters("/channels/:channel_id/messages/:message_id")
+  const parameters = pathParameters(getMessage)
   const read = (...given: string[]) => readParams(parameters, given, undefined)
   expect(read("9223372036854775807", "%34%32")).toEqual({ channel_id: "9223372036854775807", message_id: "42" })
   const messageOf = (...given: string[]) => refusal(() => read(...given)).body
@@ -81,7 +82,7 @@ test("ids in paths", () => {
 })
 
 test("other parameters are decoded once and may be any text that can be kept", () => {
-  const parameters = pathParameters("/channels/invites/:invite_code")
+  const parameters = pathParameters(getInvite)
   expect(readParams(parameters, ["a%2Fb%2525"], undefined)).toEqual({ invite_code: "a/b%25" })
   expect(refusal(() => readParams(parameters, ["a%00"], undefined)).body).toMatchObject({
     error: { code: 400, message: expect.stringContaining("U+0000") },

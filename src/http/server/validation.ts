@@ -1,7 +1,9 @@
 import { hash } from "node:crypto"
 import type { z } from "zod"
 import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../../contract/errors.ts"
+import { Snowflake } from "../../contract/fields.ts"
 import type { RateLimit } from "../../contract/limits.ts"
+import type { Route } from "../../contract/registry.ts"
 import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
 
 /** Turns what a request says into what its route declares, or into the refusal. */
@@ -18,23 +20,23 @@ const idErrors: Record<string, ErrorCode> = {
   emoji_id: "invalid_emoji_id",
 }
 
-/** In longer text a mistake is not looked for: it would take milliseconds that others wait. */
-const longestSearched = 16_384
+/** In longer text the place of a mistake is not looked for: it would take milliseconds that others wait. */
+const maxSearchedCharacters = 16_384
 
 const idShape = /^(0|[1-9]\d{0,18})$/
 
 /** A number of 64 bits, signed and not negative, in decimal digits. */
 export const isId = (text: string): boolean => idShape.test(text) && (text.length < 19 || text <= "9223372036854775807")
 
-/** The names of a template's parameters, each with the refusal of a value that is no id; absent where it is no id. */
+/** A parameter of a path, with the refusal of a value that is no snowflake; absent where its schema asks for none. */
 export interface PathParameter {
   readonly name: string
   readonly invalid: ErrorCode | undefined
 }
-export const pathParameters = (template: string): PathParameter[] =>
-  [...template.matchAll(/:([a-z_]+)/g)].map(([, name]) => ({
+export const pathParameters = ({ path, params }: Pick<Route, "path" | "params">): PathParameter[] =>
+  [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => ({
     name: name!,
-    invalid: name!.endsWith("_id") ? (idErrors[name!] ?? "invalid_id") : undefined,
+    invalid: params?.shape[name!] === Snowflake ? (idErrors[name!] ?? "invalid_id") : undefined,
   }))
 
 export function readParams(
@@ -66,8 +68,8 @@ function firstId(given: readonly string[]): string {
 }
 
 /**
- * The part of a bucket's name that says what it is about. At a webhook it says with which token, as a hash: whoever knows
- * the id alone, which its messages show, must not use up what the right token may send.
+ * The part of a bucket's name that says what it is about. At a webhook it also says with which token, as a hash: a client
+ * that knows the id alone, which its messages show, must not use up what the right token may send.
  */
 export function resourceOf(scope: RateLimit["scope"], given: readonly string[]): string {
   if (scope !== "webhook") return firstId(given)
@@ -99,7 +101,7 @@ export function readQuery(text: string, schema: z.ZodObject): unknown {
 }
 
 /** `text` is the body, valid UTF-8; undefined when there was none. */
-export function readBody(text: string | undefined, schema: z.ZodType, optional: boolean, deepest: number): unknown {
+export function readBody(text: string | undefined, schema: z.ZodType, optional: boolean, maxDepth: number): unknown {
   if (text === undefined) {
     if (optional) return check("body", schema, {})
     throw invalid([{ loc: ["body"], msg: "Field required", type: "missing" }])
@@ -108,17 +110,17 @@ export function readBody(text: string | undefined, schema: z.ZodType, optional: 
   try {
     value = JSON.parse(text)
   } catch {
-    if (opensDeeper(text, deepest)) throw tooDeep(deepest)
-    const place = text.length > longestSearched ? [] : [jsonErrorOffset(text)]
+    if (opensDeeper(text, maxDepth)) throw tooDeep(maxDepth)
+    const place = text.length > maxSearchedCharacters ? [] : [jsonErrorOffset(text)]
     throw invalid([{ loc: ["body", ...place], msg: "JSON decode error", type: "json_invalid" }])
   }
-  if (isDeeper(value, deepest)) throw tooDeep(deepest)
+  if (isDeeper(value, maxDepth)) throw tooDeep(maxDepth)
   if (mayBeUnsafe(text) && holdsUnsafeText(value)) throw fail("unsafe_text")
   return check("body", schema, value === null && optional ? {} : value)
 }
 
-const tooDeep = (deepest: number) =>
-  invalid([{ loc: ["body"], msg: `nested deeper than ${deepest} levels`, type: "too_deep" }])
+const tooDeep = (maxDepth: number) =>
+  invalid([{ loc: ["body"], msg: `nested deeper than ${maxDepth} levels`, type: "too_deep" }])
 
 export function check(part: "path" | "query" | "body", schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)

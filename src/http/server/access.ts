@@ -1,0 +1,149 @@
+import type { Admission, Caller, RouteBucket } from "../../cluster/admission.ts"
+import { isSameClient, clientFingerprint, type Tokens } from "../../cluster/tokens.ts"
+import { errors, fail, type ErrorCode, type Failure } from "../../contract/errors.ts"
+import type { Route } from "../../contract/registry.ts"
+import type { AccessTokens } from "../../domain/access-tokens.ts"
+import { barTo, isAdministrator } from "../../domain/accounts.ts"
+import { formatAddress, limitedAddress, type Address } from "../../domain/client-address.ts"
+import { secondsAt } from "../../domain/clock.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import { createAccessGate } from "./access-gate.ts"
+import type { Exchange } from "./exchange.ts"
+import { waitMessage } from "./failures.ts"
+import { rateLimitHeaders } from "./rate-limit-headers.ts"
+import { hasSeveralTokens, tokenIn } from "./request-headers.ts"
+import { resourceOf } from "./validation.ts"
+
+/** What decides whether a request is let in. */
+export interface AccessOptions {
+  readonly admission: Admission
+  readonly tokens: Pick<Tokens, "present" | "find">
+  /** A token is good only for the client that signed in with it. */
+  readonly tokenBinding: boolean
+  /** What applications present, where an operator asks for that. */
+  readonly accessTokens: () => AccessTokens
+  readonly isBlocked: (address: Address) => boolean
+  /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[]
+  /** The refusal of every request that can wait for the end of maintenance; undefined: there is none. */
+  readonly maintenance: () => Failure | undefined
+  /** Whether the query of a link to this file is signed, so that its holder needs no token. */
+  readonly isSignedLink: (file: string, query: URLSearchParams) => boolean
+  /** A session was used. */
+  readonly noteSessionUse: (caller: Caller) => void
+}
+
+interface Surroundings {
+  readonly log: Log
+  readonly metrics: Pick<Metrics, "http">
+  /** Unix milliseconds. */
+  readonly clock: () => number
+}
+
+/** Lets requests in, or throws their refusal. */
+export function createAccess(options: AccessOptions, { log, metrics, clock }: Surroundings) {
+  const { admission, tokens, accessTokens } = options
+  const gate = createAccessGate({ accessTokens, clock, log })
+
+  const fingerprintOf = (exchange: Exchange): string | undefined =>
+    options.tokenBinding ? clientFingerprint(formatAddress(exchange.address), exchange.userAgent) : undefined
+
+  /** @returns the caller of a route that asks for a token. The headers of the answer tell about the limits either way */
+  async function admit(
+    exchange: Exchange,
+    token?: string | null,
+    { route, bucket }: { readonly route?: Route; readonly bucket?: RouteBucket | undefined } = {},
+  ): Promise<Caller | undefined> {
+    const admitted = await admission.admit({
+      address: limitedAddress(exchange.address),
+      token,
+      fingerprint: typeof token === "string" ? fingerprintOf(exchange) : undefined,
+      bucket,
+      resource: bucket?.byResource ? resourceOf(bucket.scope, exchange.path) : "",
+      bypass: exchange.rateLimitBypass,
+    })
+    if (admitted.figures !== undefined)
+      exchange.headers += rateLimitHeaders(admitted.figures, admitted.verdict === "limited")
+    switch (admitted.verdict) {
+      case "ok":
+        if (admitted.caller && route) requireAccount(admitted.caller, route)
+        if (admitted.touch && admitted.caller) options.noteSessionUse(admitted.caller)
+        return admitted.caller
+      case "limited": {
+        const { scope, resetAfter } = admitted.figures
+        metrics.http.refused.of(scope).inc()
+        throw fail("rate_limited", {
+          retry_after: resetAfter,
+          extra: { global: scope === "global", scope },
+          ...(route?.tag === "Reactions" && { message: waitMessage(resetAfter) }),
+        })
+      }
+      case "failed":
+        metrics.http.refused.of("failed_tokens").inc()
+        throw fail("too_many_failed_tokens", { retry_after: admitted.figures.resetAfter })
+      case "anonymous":
+        if (route?.failsWithoutToken && exchange.authorization === undefined) throw fail(route.failsWithoutToken)
+        throw fail(hasSeveralTokens(exchange) ? "multiple_authorization" : "authentication_required", messageFor(route))
+      default:
+        throw fail(tokenErrors[admitted.verdict], messageFor(route))
+    }
+  }
+
+  /** What a route asks of an account beyond its token. */
+  function requireAccount(caller: Caller, route: Route): void {
+    const bar = barTo(caller, secondsAt(clock()))
+    if (bar && !(bar.code === "username_change_required" && route.isForRenaming))
+      throw fail(bar.code, { extra: { reason: bar.reason } })
+    if (route.auth === "person" && caller.bot) throw fail("people_only")
+    if (route.auth === "administrator" && !isAdministrator(caller.permissions ?? [])) throw fail("administrator_only")
+  }
+
+  return {
+    admit,
+
+    /** No access token is asked for. */
+    get isOpen(): boolean {
+      return gate.isOpen
+    },
+
+    /** A request without the access token that this server asks for is refused, and counts against its address. */
+    async requireAccessToken(exchange: Exchange): Promise<void> {
+      const refusal = gate.refusalOf(exchange.accessToken, exchange.address)
+      if (refusal === undefined) return
+      await admit(exchange)
+      throw fail(refusal)
+    },
+
+    /** Whether a signed link opens this route, so that no token is needed. */
+    isOpenedByLink: (route: Route, { path: [file], queryText }: Exchange): boolean =>
+      route.auth === "signed" && options.isSignedLink(file!, new URLSearchParams(queryText)),
+
+    /**
+     * A signed link is good whatever token comes with it. With a good token the request counts for its user, not for
+     * the address.
+     */
+    async tokenBesideLink(exchange: Exchange, route: Route): Promise<string | undefined> {
+      const token = tokenIn(exchange, route)
+      if (typeof token !== "string") return undefined
+      const presented = tokens.present(token)
+      const session = typeof presented === "string" ? undefined : await tokens.find(presented)
+      if (typeof session !== "object" || barTo(session, secondsAt(clock()))) return undefined
+      const fingerprint = fingerprintOf(exchange)
+      return fingerprint === undefined || isSameClient(session, fingerprint) ? token : undefined
+    },
+  }
+}
+
+export type Access = ReturnType<typeof createAccess>
+
+/** Administrators' routes have one message for every refusal of a token. */
+const messageFor = (route: Route | undefined) =>
+  route?.auth === "administrator" ? { message: errors.administrator_only.message } : undefined
+
+const tokenErrors = {
+  malformed: "invalid_token",
+  unknown: "unknown_token_type",
+  revoked: "revoked_token",
+  expired: "expired_token",
+} as const satisfies Record<string, ErrorCode>

@@ -1,0 +1,78 @@
+import type { TemplatedApp } from "uWebSockets.js"
+import { routes } from "../../contract/contract.ts"
+import { fail } from "../../contract/errors.ts"
+import type { Route } from "../../contract/registry.ts"
+import { isUncounted } from "../../domain/rate-limits.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Access } from "./access.ts"
+import type { Cors } from "./cors.ts"
+import { json, type Exchange } from "./exchange.ts"
+import type { Exchanges } from "./exchanges.ts"
+import { apiRoot, patternsOf } from "./prepared-route.ts"
+
+interface UnmatchedOptions {
+  readonly access: Access
+  readonly cors: Cors
+  readonly exchanges: Exchanges
+  readonly metrics: Pick<Metrics, "http">
+  readonly pages: { has(pattern: string): boolean }
+}
+
+/** What is answered where no route and no page matches. */
+interface Refusal {
+  readonly code: "not_found" | "method_not_allowed"
+  readonly isGated: boolean
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * Answers what matches nothing: a path that is not there, a method that a path does not have, a preflight (no route
+ * takes OPTIONS).
+ */
+export function createUnmatched({ access, cors, exchanges, metrics, pages }: UnmatchedOptions) {
+  async function answer(exchange: Exchange, { code, isGated, headers = {} }: Refusal, isOptions: boolean) {
+    const { url, origin, preflightMethod } = exchange
+    if (isOptions && origin !== undefined && preflightMethod !== undefined)
+      return replyPreflight(exchange, origin, preflightMethod)
+    if (!isOptions && isGated && !access.isOpen) await access.requireAccessToken(exchange)
+    exchange.addHeaders(headers)
+    if (!isOptions && !isUncounted(url)) await access.admit(exchange)
+    if (code === "not_found" && mayRedirect(url)) {
+      const query = exchange.queryText === "" ? "" : `?${exchange.queryText}`
+      exchange.addHeaders({ Location: url.replace(/\/+$/, "") + query })
+      return exchange.reply(307, json, "")
+    }
+    throw fail(code)
+  }
+
+  function replyPreflight(exchange: Exchange, origin: string, method: string): void {
+    const verdict = cors.preflight(origin, method, exchange.preflightHeaders)
+    if ("refused" in verdict) return exchange.reply(400, "text/plain; charset=utf-8", verdict.refused)
+    exchange.headers = verdict.headers
+    exchange.reply(200, "text/plain; charset=utf-8", "OK")
+  }
+
+  /** After everything else: `methodsOf` has the methods of every pattern that is served. */
+  return (app: TemplatedApp, methodsOf: ReadonlyMap<string, readonly string[]>): void => {
+    // A path that only gated routes have says nothing, not even that it exists, without an access token.
+    const openPaths = new Set(Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route))))
+    const isGated = (pattern: string) =>
+      pattern.startsWith(`${apiRoot}/`) && !pages.has(pattern) && !openPaths.has(pattern)
+    const observed = metrics.http.route("other", "unmatched")
+    const refuse = (pattern: string, refusal: Refusal) =>
+      app.any(pattern, (res, req) => {
+        const isOptions = req.getMethod() === "options"
+        exchanges.open({ res, req }, observed, exchange => answer(exchange, refusal, isOptions))
+      })
+    for (const [pattern, methods] of methodsOf) {
+      const allow = methods.flatMap(method => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ")
+      refuse(pattern, { code: "method_not_allowed", isGated: isGated(pattern), headers: { Allow: allow } })
+    }
+    refuse(`${apiRoot}/*`, { code: "not_found", isGated: true })
+    refuse("/*", { code: "not_found", isGated: false })
+  }
+}
+
+/** Paths have no slash at their end. `//host/` would lead to another host. */
+const mayRedirect = (url: string): boolean =>
+  url.length > 1 && url.endsWith("/") && url !== `${apiRoot}/` && !/^\/[/\\]/.test(url)
