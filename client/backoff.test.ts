@@ -9,7 +9,7 @@ test("the wait doubles up to its ceiling", () => {
   ])
 })
 
-test("full jitter spreads the wait from nothing to the ceiling", () => {
+test("CLIENT4: full jitter spreads the wait from nothing to the ceiling", () => {
   expect(waitMs(defaultBackoff, 3, () => 0)).toBe(0)
   expect(waitMs(defaultBackoff, 3, () => 0.5)).toBe(4_000)
   expect(waitMs(defaultBackoff, 3, () => 0.999_999)).toBeCloseTo(8_000, 1)

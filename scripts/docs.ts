@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { clusterConfig } from "../cluster.config.ts"
 import { entries } from "../src/config.ts"
@@ -13,6 +14,7 @@ import { errors } from "../src/contract/errors.ts"
 import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents, type Intent, intents, largestIntents } from "../src/contract/intents.ts"
 import { digestOf } from "./interface-digest.ts"
+import { invariantRows, readInvariants } from "./invariants.ts"
 import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/field-list.ts"
 import { jsonSchema } from "../src/contract/json-schema.ts"
 import { openapiDocument } from "../src/contract/openapi.ts"
@@ -308,15 +310,27 @@ function digests(): string {
   )}\n`
 }
 
+const root = new URL("../", import.meta.url)
+const { invariants, faults } = readInvariants(fileURLToPath(root))
+
+function invariantsPage(): string {
+  return page(
+    "# Invariants",
+    generated("the header comments of `src` and `client` and the titles of tests"),
+    `The ${invariants.length} statements that single modules keep, with the tests that hold them. Users can rely on the promises P1 to P18 in [guarantees.md](guarantees.md); these are what the promises are built from. An id is unique. \`npm run check\` refuses a duplicate, an invariant without a test, and a test that names an unknown one.`,
+    table(["Invariant", "Kept by", "Tests"], invariantRows(invariants)),
+  )
+}
+
 const documents: Record<string, string> = {
   "docs/api/interfaces.json": digests(),
   "docs/api/errors.md": errorsPage(),
   "docs/api/permissions.md": permissionsPage(),
   "docs/operate/configuration.md": configurationPage(),
   "docs/api/events.md": eventsPage(),
+  "docs/internals/invariants.md": invariantsPage(),
 }
 
-const root = new URL("../", import.meta.url)
 const { values: options } = parseArgs({ options: { check: { type: "boolean" }, out: { type: "string" } } })
 
 function onDisk(path: string): string | undefined {
@@ -352,5 +366,9 @@ function writeDocuments(): void {
   }
 }
 
+for (const fault of faults) {
+  console.error(fault)
+  process.exitCode = 1
+}
 if (options.out === undefined) writeDocuments()
 else writeInterfaces(options.out)

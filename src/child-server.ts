@@ -3,7 +3,7 @@
  *   CHILD1  One Starling per folder. The claim names a process and is worth nothing once that process is gone.
  *   CHILD2  Nothing is orphaned: the child ends when Starling dies in whatever way, and should that fail (both were
  *       killed), the next start ends it. An orphan is not adopted, because its clients of old may still be writing.
- *   CHILD3  Ctrl-C in a terminal reaches Starling alone, which drains first and stops the child last.
+ * Ctrl-C in a terminal reaches only Starling, which drains first and stops the child last.
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -120,7 +120,7 @@ export async function spawnServer(child: {
   const output = await open(child.logFile, "w", 0o600)
   const server = spawn(child.command, child.args, {
     cwd: "/", // the server's user may not be able to enter ours
-    detached: true, // CHILD3: a process group of its own
+    detached: true, // A process group of its own: Ctrl-C does not reach it
     stdio: ["ignore", output.fd, output.fd],
     env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }, // ours holds secrets
     ...child.account,

@@ -36,7 +36,7 @@ const isPurged = (cluster: Cluster, id: string) =>
     return deletion_status === "purged" && deletion_at !== null
   })
 
-test("a deleted account is frozen at once, with its sessions and bots, and an operator can take that back", async ({
+test("DEL1: a deleted account is frozen at once, with its sessions and bots, and an operator can take that back", async ({
   shared,
 }) => {
   const { east, west, sql } = shared
@@ -132,7 +132,7 @@ test("the last step of a purge finds every row by an index: it holds up what oth
   expect(steps.filter(step => step.includes("Seq Scan"))).toEqual([])
 })
 
-test("nothing is written back on a stub, and nobody finds one; what others kept of it they can let go", async ({
+test("DEL2: nothing is written back on a stub, and nobody finds one; what others kept of it they can let go", async ({
   shared,
 }) => {
   const { sql, east } = shared

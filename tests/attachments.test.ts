@@ -399,7 +399,7 @@ async function slowUpload(shared: SharedCluster, { token }: Person, channel_id: 
   return { socket, ended, end, answer: () => answer }
 }
 
-test("an upload that is cut off, or that hardly comes, leaves nothing", async ({ shared }) => {
+test("BODY2: an upload that is cut off, or that hardly comes, leaves nothing", async ({ shared }) => {
   const { ada, channel_id } = await scene(shared)
   const before = (await uploadsOf(shared)).length
   const cut = await slowUpload(shared, ada, channel_id, 1_000_000)
@@ -473,7 +473,7 @@ test("30 MB go in and out without being in memory, and a reader who stops is cut
   stopped.destroy()
 })
 
-test("what no message shows goes after a day, what a message shows with the last of them, and nothing is left", async ({
+test("FILE2: what no message shows goes after a day, what a message shows with the last of them, and nothing is left", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1)
@@ -525,7 +525,7 @@ const waiting = async (shared: SharedCluster): Promise<number> =>
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%upload_uses%'`
   ).length
 
-test("who shows a file while it ends has it, or is refused: no message is left without its file", async ({
+test("FILE1: who shows a file while it ends has it, or is refused: no message is left without its file", async ({
   shared,
 }) => {
   const { channel_id, rest } = await scene(shared)

@@ -140,7 +140,7 @@ test("what is wrong with a rule is told by name; ids of other servers are nobody
   expect(await other.owner.listAutomodRules({ server_id: other.server_id })).toEqual(other.rules)
 })
 
-test("only who may moderate writes rules, and gives them no power that he lacks", async ({ shared }) => {
+test("AM3: only who may moderate writes rules, and gives them no power that he lacks", async ({ shared }) => {
   const { lin, owner, member, server_id, rules } = await moderated(shared, noBadWords())
   const eve = (await shared.person("eve")).on(shared.west)
   const rule_id = rules[0]!.id
@@ -292,7 +292,7 @@ test("the refusal of a message that threw its author out is repeated to him, too
   expect(await violations()).toHaveLength(1)
 })
 
-test("a rule does to its author's equals and betters nothing but refuse; what it does is done by whoever wrote it last", async ({
+test("AM2: a rule does to its author's equals and betters nothing but refuse; what it does is done by whoever wrote it last", async ({
   shared,
 }) => {
   const { ada, lin, owner, server_id, channel_id, say, violations } = await moderated(shared)
@@ -454,7 +454,7 @@ test("time-outs: for so long as the rule says", async ({ shared }) => {
   expect(Math.abs(usual! - Math.floor(Date.now() / 1000) - 300)).toBeLessThan(60)
 })
 
-test("kicks and bans take effect with the verdict, on send and on edit", async ({ shared }) => {
+test("AM1: kicks and bans take effect with the verdict, on send and on edit", async ({ shared }) => {
   for (const action_type of ["kick_user", "ban_user"]) {
     const { ada, lin, owner, member, server_id, channel_id, say, violations, rules } = await moderated(shared)
     const [inbox, own] = [await ada.listen(shared.west), await lin.listen(shared.east)]

@@ -583,7 +583,7 @@ function wordsOf(events: readonly ReceivedEvent[], channels: readonly string[]):
 }
 
 test(
-  "P13: whatever changes, wherever the session reads, it is told what a plain model says",
+  "ROLE2, P13: whatever changes, wherever the session reads, it is told what a plain model says",
   { timeout: 240_000 },
   async ({ shared }) => {
     const { east, west } = shared

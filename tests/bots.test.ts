@@ -117,7 +117,7 @@ test("a bot signs in nowhere, and what is for people only is refused to it", asy
   expect(await meCode(shared, bot.token)).toBeUndefined()
 })
 
-test("a new token ends the one before, and a revoked one ends where it is used", async ({ shared }) => {
+test("STAT2: a new token ends the one before, and a revoked one ends where it is used", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   const bot = await newBot(operator, ada, shared.newName("helper"))
@@ -333,7 +333,9 @@ test("a worker that comes late does nothing more of a command that may be anothe
   }
 })
 
-test("whoever is locked is told, cut off and refused, his bots too, until he is let in again", async ({ shared }) => {
+test("STAT1: whoever is locked is told, cut off and refused, his bots too, until he is let in again", async ({
+  shared,
+}) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   const bot = await newBot(operator, ada, shared.newName("helper"))
@@ -387,7 +389,7 @@ test("whoever is locked is told, cut off and refused, his bots too, until he is 
   expect(await operator.command(ada.id, "unlockAccount")).toEqual({ reply: { wasLocked: false } })
 })
 
-test("a lock ends with its time, and one that a cache has not heard of holds at the gateway all the same", async ({
+test("TOK2: a lock ends with its time, and one that a cache has not heard of holds at the gateway all the same", async ({
   shared,
 }) => {
   const operator = operatorOf(shared)

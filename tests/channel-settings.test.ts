@@ -198,7 +198,7 @@ test("to manage channels holds in the server or in one channel; where a channel 
   expect(await member.deleteChannel({ channel_id: second_id })).toEqual({ success: true })
 })
 
-test("a channel gets the position that was asked for; no other is renumbered or told of", async ({ shared }) => {
+test("CHAN1: a channel gets the position that was asked for; no other is renumbered or told of", async ({ shared }) => {
   const { lin, server_id, owner, ids } = await furnished(shared, "b", "c", "d", "e")
   const inbox = await lin.listen(shared.west)
   const move = async (at: number, position: number) => {

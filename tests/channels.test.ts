@@ -68,7 +68,7 @@ test("a channel's name has 1 to 100 code points after trimming, its topic at mos
     expect(await refusal(createChannel({ server_id, name: "bad", ...facts }))).toBe("validation_failed")
 })
 
-test("a category is a category of the same server", async ({ shared }) => {
+test("CHAN2: a category is a category of the same server", async ({ shared }) => {
   const [one, other] = await Promise.all([shared.seed(sharedServer), shared.seed(sharedServer)])
   const server_id = one.server.id
   const { createChannel } = one.ada.on(shared.east)

@@ -81,7 +81,7 @@ test("a message is delivered once a session has named a position beyond it, whoe
   expect([edited.status, edited.delivery_count]).toEqual(["delivered", 2])
 })
 
-test("what was never sent to a session moves nothing, nor does what is no position", async ({ shared }) => {
+test("DELIV3: what was never sent to a session moves nothing, nor does what is no position", async ({ shared }) => {
   const { east, west } = shared
   const { channel, ada, lin, eve } = await scene(shared)
   const [lins, eves] = await Promise.all([ear(lin, west), ear(eve, east)])

@@ -29,7 +29,7 @@ const toldOf = (inbox: Listener, channel: string) =>
     .filter(([name, data]) => (name.startsWith("CHANNEL_") ? data.id : data.channel_id) === channel)
 
 describe("a DM", () => {
-  test("is one for two people, however many of both open it at once; both are told once, on replay too", async ({
+  test("DM1: is one for two people, however many of both open it at once; both are told once, on replay too", async ({
     shared,
   }) => {
     const { east, west } = shared
@@ -343,7 +343,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
     return isElder === (who === "the elder") ? [one, other] : [other, one]
   }
 
-  test("shuts a DM for both until it is lifted; what was said before can be read, repeated and deleted", async ({
+  test("REL5: shuts a DM for both until it is lifted; what was said before can be read, repeated and deleted", async ({
     shared,
   }) => {
     const { east, west } = shared
@@ -389,7 +389,9 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
       expect(await person.on(west).createMessage({ channel_id, content: "again" })).toMatchObject({ channel_id })
   })
 
-  test("races a stream of messages: after its answer none is taken, and none is appended later", async ({ shared }) => {
+  test("DM2: races a stream of messages: after its answer none is taken, and none is appended later", async ({
+    shared,
+  }) => {
     const { east, west } = shared
     const [ada, lin] = await sorted(shared)
     const channel_id = await dmBetween(ada, lin, east)

@@ -163,13 +163,13 @@ test("a folder in use is refused, by the name of the process that has it", async
   expect(await areAlive(theirs.pid, redis.pid)).toEqual([true, true])
 })
 
-test("two starts at the same moment: one wins, the other is refused", async () => {
+test("CHILD1: two starts at the same moment: one wins, the other is refused", async () => {
   const dataDir = await folder()
   const both = await Promise.allSettled([startPostgres({ dataDir }), startPostgres({ dataDir })])
   expect(both.map(each => each.status).sort()).toEqual(["fulfilled", "rejected"])
 })
 
-test("the servers end when Starling is killed with -9, and what was committed is there at the next start", async () => {
+test("CHILD2: the servers end when Starling is killed with -9, and what was committed is there at the next start", async () => {
   const dataDir = await folder()
   const killed = await startBothElsewhere(dataDir)
   await remember(killed.postgres.url, "committed")

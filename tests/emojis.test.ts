@@ -172,7 +172,7 @@ test("names are taken once, also by two at a time, and by renaming", async ({ sh
   await until("two files", async () => (await filesOf(shared, server_id)).length === 2)
 })
 
-test("of 50 static and 50 animated ones, the last place is given once however many ask", async ({ shared }) => {
+test("EMOJI1: of 50 static and 50 animated ones, the last place is given once however many ask", async ({ shared }) => {
   const { server_id, owner, artist } = await managed(shared)
   const plant = (animated: boolean, count: number) => shared.sql`
     INSERT INTO emojis (id, server_id, name, animated, file, content_type, hash, size, created_by, created_at)
@@ -326,7 +326,7 @@ test("whoever uploads slowly holds up himself alone, and gives back what he held
   await until("his share is free again", async () => (await outcome(here)) === "granted")
 })
 
-test("what an emoji leaves goes: its file with it, a server's with the server, an orphan by the sweep", async ({
+test("EMOJI2: what an emoji leaves goes: its file with it, a server's with the server, an orphan by the sweep", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1)

@@ -57,7 +57,7 @@ const sorted = (rows: Rows) =>
     )
     .toSorted()
 
-test("an export holds every row that is held about somebody, and nothing of anybody else", async ({ shared }) => {
+test("EXP1: an export holds every row that is held about somebody, and nothing of anybody else", async ({ shared }) => {
   const { east, west, sql } = shared
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   const { server } = await everythingOf(shared, east, ada, lin)
@@ -137,7 +137,7 @@ test("an export holds every row that is held about somebody, and nothing of anyb
   expect(await refusal(ada.on(west).getExport())).toBe("export_not_found")
 }, 60_000)
 
-test("an export whose job was lost is begun anew, one that is over is forgotten", async ({ cluster }) => {
+test("EXP2: an export whose job was lost is begun anew, one that is over is forgotten", async ({ cluster }) => {
   const [place] = await cluster.boot(1)
   const [ada, lin] = [await cluster.person("ada"), await cluster.person("lin")]
   const { sql } = cluster

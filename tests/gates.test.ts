@@ -133,7 +133,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
     expect(passed).toBe(false)
   })
 
-  const documented = ["package.json", "cluster.config.ts", "src", "docs", "scripts"]
+  const documented = ["package.json", "cluster.config.ts", "src", "client", "tests", "docs", "scripts"]
 
   test("docs lets the project pass", async () => {
     const { output } = await judge({ gates: ["docs"], parts: documented })
@@ -143,6 +143,16 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   test("docs refuses a document that is not what the contract says", async () => {
     const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/api/errors.md" })
     expect(output).toMatch(/FAIL {2}docs[^]*docs\/errors\.md/)
+    expect(passed).toBe(false)
+  })
+
+  test.each([
+    ["a duplicate invariant", "invariant-twice", /again\.ts: PIN1 is already declared in src\/actors\/pins\.ts/],
+    ["an invariant without a test", "invariant-without-test", /no title of a test names ATTIC1/],
+    ["a test of an unknown invariant", "invariant-unknown", /ATTIC2 in a title is not declared/],
+  ])("docs refuses %s", async (_, house, fault) => {
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, houses: [house] })
+    expect(output).toMatch(fault)
     expect(passed).toBe(false)
   })
 

@@ -51,7 +51,7 @@ test("READY comes first and names the user's servers; events follow with s that 
   expect(messages).toEqual(all.slice(all.length - messages.length))
 })
 
-test("P2: a message reaches every session of every member exactly once, on both workers and in both encodings", async ({
+test("MSG2, P2: a message reaches every session of every member exactly once, on both workers and in both encodings", async ({
   shared,
 }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)
@@ -98,7 +98,7 @@ test("s is one number for everybody on one worker", async ({ shared }) => {
   for (const positions of others) expect(positions).toEqual(first)
 })
 
-test("P3: posts from two workers at once reach every session in the order of the history", async ({ shared }) => {
+test("MSG1, P3: posts from two workers at once reach every session in the order of the history", async ({ shared }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const inboxes = await Promise.all(
     [ada, lin].flatMap(person => [person.listen(shared.east), person.listen(shared.west)]),
@@ -278,7 +278,7 @@ describe("coming and going", () => {
     }
   })
 
-  test("P12: after leaving, GUILD_DELETE is the last that any session of the user hears of the server", async ({
+  test("JOIN3, P12: after leaving, GUILD_DELETE is the last that any session of the user hears of the server", async ({
     shared,
   }) => {
     const { server, channel, ada, lin } = await shared.seed(sharedServer)

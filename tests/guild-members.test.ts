@@ -327,7 +327,7 @@ test("a hundred thousand members come once each, in order, while everybody else 
   for (const raw of readers) raw.close()
 }, 120_000)
 
-test("one connection has one list under way and three that wait; sockets that end free what they had", async ({
+test("LIST1: one connection has one list under way and three that wait; sockets that end free what they had", async ({
   shared,
 }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
@@ -367,7 +367,7 @@ test("one connection has one list under way and three that wait; sockets that en
   expect(idsOf(await answer(inbox, { guild_id: big.server_id, user_ids: [ada.id] }))).toEqual([ada.id])
 }, 120_000)
 
-test("P12: who is removed while his list is sent gets no more of it", async ({ shared }) => {
+test("LIST2, P12: who is removed while his list is sent gets no more of it", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const big = await plantCrowd(shared, ada, [lin], 60_000)
   const raw = await identified(shared.east, lin.token, { d: { intents: allIntents } })
@@ -385,7 +385,7 @@ test("P12: who is removed while his list is sent gets no more of it", async ({ s
   raw.close()
 }, 60_000)
 
-test("P5: asked in the middle of a replay, the list comes without anything being lost or out of order", async ({
+test("LIST3, P5: asked in the middle of a replay, the list comes without anything being lost or out of order", async ({
   shared,
 }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)

@@ -166,7 +166,7 @@ test("P4: what was acknowledged is on the first page of any worker at once", asy
   }
 })
 
-test("a channel that is being read is read from memory, and shows what PostgreSQL has, whatever happens to it", async ({
+test("TAIL1: a channel that is being read is read from memory, and shows what PostgreSQL has, whatever happens to it", async ({
   shared,
 }) => {
   const { sql, east, west } = shared

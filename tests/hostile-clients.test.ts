@@ -295,7 +295,7 @@ describe("with heartbeats due every 500 ms", () => {
     await raw.op(9)
   })
 
-  test("sockets whose other end is gone without a word are freed, and make room for the user's next", async ({
+  test("SUB2: sockets whose other end is gone without a word are freed, and make room for the user's next", async ({
     cluster,
   }) => {
     const [worker] = await cluster.boot(1, { ...quick, limited: true })

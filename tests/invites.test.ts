@@ -62,7 +62,7 @@ test("an invite needs no body, then it lasts a day; max_age 0 lasts for ever", a
     expect(await refusal(createInvite({ channel_id: channel.id, ...facts }))).toBe("validation_failed")
 })
 
-test("of parallel uses of the last one on two workers exactly one wins", async ({ shared }) => {
+test("JOIN2: of parallel uses of the last one on two workers exactly one wins", async ({ shared }) => {
   const { server, channel, ada } = await shared.seed(sharedServer)
   const people = await Promise.all(Array.from({ length: 5 }, () => shared.person("guest")))
   const { code } = await ada.on(shared.east).createInvite({ channel_id: channel.id, max_uses: 2 })

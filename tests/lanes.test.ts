@@ -145,7 +145,7 @@ test.each(["statement", "transaction"] as const)(
 )
 
 test.each(["statement", "transaction"] as const)(
-  "P7: declaring dead waits for the batch (%s) in flight, and what it wrote stands",
+  "LANE2, P7: declaring dead waits for the batch (%s) in flight, and what it wrote stands",
   async kind => {
     const { lane, incarnation } = await openLane()
     const goOn = await holdUp(`held up ${kind}`)
@@ -184,7 +184,7 @@ test("P7: a batch that came too late for its table is refused when it gets there
   expect(await storedRows(late)).toEqual([])
 })
 
-test("P7: under a race, exactly those batches stand whose commit was answered", async () => {
+test("LANE1, P7: under a race, exactly those batches stand whose commit was answered", async () => {
   for (let round = 0; round < 10; round++) {
     const { lane, incarnation } = await openLane()
     const before = message().id

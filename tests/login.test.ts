@@ -139,7 +139,7 @@ test("a right password among many wrong ones gets in only if the lock has not co
   }
 })
 
-test("wrong passwords on other routes count with those of the sign-in", async ({ shared }) => {
+test("LOGIN1: wrong passwords on other routes count with those of the sign-in", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { login } = clientAt(shared.west)
   for (let i = 0; i < 3; i++)
@@ -186,7 +186,7 @@ test("who is suspended or leaves is told so, after the right password and the se
   }
 })
 
-test("a password that was changed while it was checked starts no session", async ({ shared }) => {
+test("SESS3: a password that was changed while it was checked starts no session", async ({ shared }) => {
   const ada = await shared.person("ada")
   const [row] = await shared.sql<{ password_hash: string }[]>`SELECT password_hash FROM users WHERE id = ${ada.id}`
   const session = {
@@ -219,7 +219,7 @@ test("a hash of weaker parameters is replaced when its password is given", async
   expect(await hash()).toBe(renewed)
 })
 
-test("whoever gives his password while its hash is made anew gets what it opens, however many come at once", async ({
+test("LOGIN4: whoever gives his password while its hash is made anew gets what it opens, however many come at once", async ({
   cluster,
 }) => {
   const [before] = await cluster.boot(1)
@@ -247,7 +247,7 @@ test("a login names somebody: neither name nor address is a validation error", a
   expect(await refusal(login({ username: null, email: null, password: wrong }))).toBe("validation_failed")
 })
 
-test("one session too many ends the one that was quiet longest; locks and second factors are as configured", async ({
+test("SESS1: one session too many ends the one that was quiet longest; locks and second factors are as configured", async ({
   cluster,
 }) => {
   const [place] = await cluster.boot(1, {

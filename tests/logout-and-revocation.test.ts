@@ -5,7 +5,7 @@ import { sharedServer } from "./kit/seeds.ts"
 import { expect, test } from "./kit/test.ts"
 import { until } from "./kit/until.ts"
 
-test("P12: after a logout no worker takes the token, not even from its cache", async ({ shared }) => {
+test("OUT2, P12: after a logout no worker takes the token, not even from its cache", async ({ shared }) => {
   const { channel, lin } = await shared.seed(sharedServer)
   const other = await lin.signIn(shared.west)
   const places = [shared.east, shared.west]

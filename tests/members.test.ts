@@ -183,7 +183,7 @@ test("everybody chooses his own nickname; every member is told, live and after a
   ])
 })
 
-test("nicknames of others take a permission and a higher rank; the owner's is his alone", async ({ shared }) => {
+test("MEM1: nicknames of others take a permission and a higher rank; the owner's is his alone", async ({ shared }) => {
   const { ada, lin, mo, server_id, owner, low, guard, member, plain } = await withGuard(shared, {
     "members.manage_nicknames": true,
   })

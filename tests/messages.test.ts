@@ -460,7 +460,9 @@ test("slow mode counts what was deleted, also where only PostgreSQL knows of it"
   expect(await lin!.on(shared.east).listMessages({ channel_id })).toMatchObject([{ id: sent.id }])
 })
 
-test("P3: ids of a channel rise in the order of its history, whoever sends from wherever", async ({ shared }) => {
+test("HOST1, P3: ids of a channel rise in the order of its history, whoever sends from wherever", async ({
+  shared,
+}) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const inbox = await lin.listen(shared.west)
   const sent = await Promise.all(

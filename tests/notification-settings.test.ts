@@ -141,7 +141,7 @@ test("only who is in a server chooses for it, and for a channel only who views i
   }
 })
 
-test("one user has at most 1000 choices, however many are made at once", async ({ shared }) => {
+test("LEVEL1: one user has at most 1000 choices, however many are made at once", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, channels: 3 })
   const others = Array.from({ length: limits.notificationSettings - 1 }, () => plantedId())

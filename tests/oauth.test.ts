@@ -181,7 +181,7 @@ test("a state is good once", async ({ shared }) => {
   expect(await refusal(complete(begun, back))).toBe("oauth_state_refused")
 })
 
-test("a state is good at its provider and for its redirect address only, for ten minutes, and is not kept itself", async ({
+test("OAUTH1: a state is good at its provider and for its redirect address only, for ten minutes, and is not kept itself", async ({
   shared,
 }) => {
   const { sub } = newcomer()
@@ -386,7 +386,9 @@ test("at Microsoft the domain's owner vouches for an address", async ({ shared }
   expect(await refusal(signIn(shared.east, "microsoft", other))).toBe("oauth_email_unverified")
 })
 
-test("whoever registered a foreign address first does not get what its owner signs in with", async ({ shared }) => {
+test("OAUTH3: whoever registered a foreign address first does not get what its owner signs in with", async ({
+  shared,
+}) => {
   const { sub, email } = newcomer()
   const username = shared.newName("mallory")
   const [password, new_password] = ["Correct-Horse-9", "Another-Horse-9"]
@@ -559,7 +561,7 @@ test("addresses of one /64 are one", async ({ shared }) => {
   ).toBeTruthy()
 })
 
-test("nobody is sent back anywhere but where the operator said", async ({ shared }) => {
+test("OAUTH2: nobody is sent back anywhere but where the operator said", async ({ shared }) => {
   const rest = from(newAddress(), shared.east)
   for (const redirect_uri of [
     "https://evil.example/",

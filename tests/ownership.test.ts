@@ -179,7 +179,7 @@ test("nobody deletes his account while a server is being handed to him", async (
   expect(await refusal(deletionOf(shared, lin))).toBe("owns_servers")
 })
 
-test("of a hand-over and the deletion of the heir's account at once, one is refused", async ({ shared }) => {
+test("SLOT2: of a hand-over and the deletion of the heir's account at once, one is refused", async ({ shared }) => {
   const pairs = Array.from({ length: 4 }, async () => {
     const { lin, server_id, handOver } = await owned(shared)
     const [handed, deleted] = await Promise.allSettled([handOver(lin), deletionOf(shared, lin)])
@@ -194,7 +194,7 @@ test("of a hand-over and the deletion of the heir's account at once, one is refu
   await Promise.all(pairs)
 })
 
-test("whoever leaves, is kicked or deletes the server as it is handed to him: its owner is a member, and members are counted", async ({
+test("JOIN1: whoever leaves, is kicked or deletes the server as it is handed to him: its owner is a member, and members are counted", async ({
   shared,
 }) => {
   const rivals: ((lin: Person, ada: Person, server_id: string) => Promise<unknown>)[] = [
@@ -262,7 +262,7 @@ test("the new owner's tier bounds what he may own", async ({ shared }) => {
   expect((await handOver(lin)).owner_id).toBe(lin.id)
 })
 
-test("who asks for servers at once gets no more than his tier allows, and not one less", async ({ shared }) => {
+test("SLOT1: who asks for servers at once gets no more than his tier allows, and not one less", async ({ shared }) => {
   const ada = await shared.person("ada")
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)

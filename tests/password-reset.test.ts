@@ -48,7 +48,7 @@ test("a mailed link sets a new password; every session ends, on the gateway too,
   expect(await shared.sql`SELECT email_confirmed FROM users WHERE id = ${ada.id}`).toEqual([{ email_confirmed: true }])
 })
 
-test("a link works once, also for two who come with it at the same time", async ({ shared }) => {
+test("OTT1: a link works once, also for two who come with it at the same time", async ({ shared }) => {
   await withMail(shared)
   const ada = await shared.person("ada")
   const token = await tokenFor(ada, shared.east)

@@ -125,7 +125,9 @@ test("in a DM both may pin, and nobody else may look", async ({ shared }) => {
   expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({ pinned: false })
 })
 
-test("a channel has at most fifty pins, however many are pinned and deleted at once", async ({ shared }) => {
+test("PIN1, PIN2: a channel has at most fifty pins, however many are pinned and deleted at once", async ({
+  shared,
+}) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
   const ids = Array.from({ length: 70 }, () => plantedId(shardOf(server_id)))

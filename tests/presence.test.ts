@@ -115,7 +115,7 @@ test("whoever has several sessions goes with the last of them, once its window h
   expect(presencesIn(inbox, ada)).toEqual([])
 })
 
-test("P14: whoever resumes on another worker was never gone", async ({ shared }) => {
+test("PRES3, P14: whoever resumes on another worker was never gone", async ({ shared }) => {
   const { ada, lin } = await shared.seed(sharedServer)
   const { east, west } = shared
   const inbox = await lin.listen(west, { intents })
@@ -339,7 +339,7 @@ test("P14: the users of a worker that has died are offline after the window, and
   for (const person of staying) await sees(watcher, east, person, "offline")
 })
 
-test("P14: nobody stays a ghost whose home's owner died with him, or right after he came or went", async ({
+test("PRES1, P14: nobody stays a ghost whose home's owner died with him, or right after he came or went", async ({
   cluster,
 }) => {
   const [east, ...others] = (await cluster.boot(3, { topology })) as [Worker, Worker, Worker]

@@ -140,7 +140,9 @@ test("wrong current passwords count like failed sign-ins, and lock the name", as
   expect((await editMe({ username: name })).username).toBe(name)
 })
 
-test("of two changes of one password at the same time one wins, and only its password signs in", async ({ shared }) => {
+test("ACC1: of two changes of one password at the same time one wins, and only its password signs in", async ({
+  shared,
+}) => {
   const ada = await shared.person("ada")
   const passwords = ["First-Horse-11", "Second-Horse-12"]
   const { password: current_password } = ada
@@ -158,7 +160,7 @@ test("of two changes of one password at the same time one wins, and only its pas
   }
 })
 
-test("with the password, and with the address, goes what was mailed and asked for before", async ({ shared }) => {
+test("ACC2: with the password, and with the address, goes what was mailed and asked for before", async ({ shared }) => {
   const kinds = async ({ id }: Person) =>
     (await shared.sql<{ kind: string }[]>`SELECT kind FROM one_time_tokens WHERE user_id = ${id} ORDER BY kind`).map(
       ({ kind }) => kind,
@@ -217,7 +219,7 @@ test("who has to choose another name can do only that, and then everything", asy
   expect(row).toEqual({ must_rename: false, rename_reason: null })
 })
 
-test("a new name reaches himself, friends, requests and members; strangers hear nothing, and every read has it", async ({
+test("ACC3: a new name reaches himself, friends, requests and members; strangers hear nothing, and every read has it", async ({
   shared,
 }) => {
   await shared.bootJobWorker()

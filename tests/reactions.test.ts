@@ -227,7 +227,9 @@ test("a custom emoji is one however it is written, and for those who may use it"
   await his.addReaction(whisper)
 })
 
-test("a message has at most twenty different emoji; whoever joins one of them is welcome", async ({ shared }) => {
+test("REACT2: a message has at most twenty different emoji; whoever joins one of them is welcome", async ({
+  shared,
+}) => {
   const { ids, of, hers, his } = await posted(shared)
   const names = Array.from({ length: 30 }, (_, i) => `name_${i}`)
   const settled = await Promise.all(
@@ -246,7 +248,7 @@ test("a message has at most twenty different emoji; whoever joins one of them is
   ])
 })
 
-test("whatever many do at once, each tally is the number of those who use it", async ({ shared }) => {
+test("REACT1: whatever many do at once, each tally is the number of those who use it", async ({ shared }) => {
   const { ada, lin, ids, of } = await posted(shared)
   const model = new Map<string, boolean>()
   const few = ["👍", "🔥", ":gull:"]

@@ -30,7 +30,7 @@ const acksIn = (inbox: Listener, channel_id: string): EventData<"MESSAGE_ACK">[]
     .flatMap(({ name, data }) => (name === "MESSAGE_ACK" ? [data] : []))
     .filter(ack => ack.channel_id === channel_id)
 
-test("unread is what others wrote after one's position and after one came; a position never goes back", async ({
+test("READ1: unread is what others wrote after one's position and after one came; a position never goes back", async ({
   shared,
 }) => {
   const { ada, lin, channel_id, hers, his } = await room(shared)
@@ -100,7 +100,7 @@ test("who comes back begins anew; what he has read before stays read", async ({ 
     expect(await hers.getMessage({ channel_id, message_id })).toMatchObject({ read_count: 1, read_by: [lin.username] })
 })
 
-test("acknowledgements that come together mark each message once", async ({ shared }) => {
+test("READ2: acknowledgements that come together mark each message once", async ({ shared }) => {
   const { ada, lin, channel_id } = await room(shared)
   const ids = await say(ada, shared, channel_id, 6)
   const marked = await Promise.all(
@@ -208,7 +208,7 @@ test("others are told once in a second, and in the end of the last", async ({ sh
   expect(acksIn(others, channel_id)).toEqual([])
 })
 
-test("nobody else is told of whoever hides it, where a channel hides it, in large servers, and of many at once", async ({
+test("READ3: nobody else is told of whoever hides it, where a channel hides it, in large servers, and of many at once", async ({
   shared,
 }) => {
   const { ada, lin, channel_id, hers, his } = await room(shared)

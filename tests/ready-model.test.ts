@@ -214,7 +214,7 @@ const newSeed = () => Number(process.env["READY_SEED"] ?? randomInt(2 ** 31))
 const bursts = runs(10)
 
 test(
-  "P5: whoever identifies or resumes in the moment in which his access changes is told all of it",
+  "IDENT1, P5: whoever identifies or resumes in the moment in which his access changes is told all of it",
   { timeout: 180_000 },
   async ({ shared }) => {
     const seed = newSeed()

@@ -264,7 +264,7 @@ test(
 )
 
 test(
-  "P1, P5, P6: a master that comes back empty leaves no silent gap: a session hears everything, or is told that it cannot go on",
+  "BAL4, P1, P5, P6: a master that comes back empty leaves no silent gap: a session hears everything, or is told that it cannot go on",
   { timeout: 180_000 },
   async () => {
     const own = await start()

@@ -142,7 +142,7 @@ const losses: [what: string, before: (redis: Pair) => Promise<void>, lose: (redi
 
 describe.each(losses)("when Redis %s", (_, before, lose) => {
   test(
-    "live sessions go on, with everything once and in order; what follows is resumed anywhere",
+    "OUT4: live sessions go on, with everything once and in order; what follows is resumed anywhere",
     {
       timeout: 180_000,
     },
@@ -295,7 +295,7 @@ test(
 )
 
 test(
-  "P5: a worker that began after the fail-over leaves a log from which its sessions go on",
+  "LOG1, P5: a worker that began after the fail-over leaves a log from which its sessions go on",
   {
     timeout: 60_000,
   },
@@ -328,7 +328,7 @@ test(
 )
 
 test(
-  "P12: a session that was ended stays ended, though the copy has it in its cache and not its end",
+  "TOK3, P12: a session that was ended stays ended, though the copy has it in its cache and not its end",
   {
     timeout: 180_000,
   },

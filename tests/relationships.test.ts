@@ -543,54 +543,58 @@ const permutations = <T>(list: readonly T[]): T[][] =>
   list.length === 0 ? [[]] : list.flatMap((one, i) => permutations(list.toSpliced(i, 1)).map(rest => [one, ...rest]))
 
 describe.each(orders)("whoever is who, begun by $who", order => {
-  test.for(races)("P3: %s, and both sides agree, as in one order or the other", patient, async (race, { shared }) => {
-    const [, before, crossing] = race
-    const people = await two(shared, order)
-    const random = randomFrom(order.who.length, race[0])
-    const place = () => random.pick([shared.east, shared.west])
-    const inboxes = await Promise.all(people.map(person => person.listen(place())))
-    const events: [number, number] = [0, 0]
-    for (let round = 0; round < runs(8); round++) {
-      let sides: Sides = ["none", "none"]
-      const become = (next: Sides) => {
-        for (const who of [0, 1] as const) if (next[who] !== sides[who]) events[who]++
-        sides = next
-      }
-      for (const command of before) {
-        expect(await act(people, command, place())).toBe("granted")
-        become(modelled(sides, command).sides)
-      }
-      const answers = await Promise.all(random.shuffled(crossing).map(async command => ({ command, answer: await act(people, command, place()) }))) // prettier-ignore
-      const found = await sidesOf(people, place())
-      const order = permutations(answers).find(order => {
-        let now = sides
-        const isSo = order.every(({ command, answer }) => {
-          const next = modelled(now, command)
-          now = next.sides
-          return next.answer === answer
+  test.for(races)(
+    "REL1, P3: %s, and both sides agree, as in one order or the other",
+    patient,
+    async (race, { shared }) => {
+      const [, before, crossing] = race
+      const people = await two(shared, order)
+      const random = randomFrom(order.who.length, race[0])
+      const place = () => random.pick([shared.east, shared.west])
+      const inboxes = await Promise.all(people.map(person => person.listen(place())))
+      const events: [number, number] = [0, 0]
+      for (let round = 0; round < runs(8); round++) {
+        let sides: Sides = ["none", "none"]
+        const become = (next: Sides) => {
+          for (const who of [0, 1] as const) if (next[who] !== sides[who]) events[who]++
+          sides = next
+        }
+        for (const command of before) {
+          expect(await act(people, command, place())).toBe("granted")
+          become(modelled(sides, command).sides)
+        }
+        const answers = await Promise.all(random.shuffled(crossing).map(async command => ({ command, answer: await act(people, command, place()) }))) // prettier-ignore
+        const found = await sidesOf(people, place())
+        const order = permutations(answers).find(order => {
+          let now = sides
+          const isSo = order.every(({ command, answer }) => {
+            const next = modelled(now, command)
+            now = next.sides
+            return next.answer === answer
+          })
+          return isSo && now[0] === found[0] && now[1] === found[1]
         })
-        return isSo && now[0] === found[0] && now[1] === found[1]
-      })
-      expect(order, `round ${round}: ${JSON.stringify({ answers, found })}`).toBeDefined()
-      for (const { command } of order!) become(modelled(sides, command).sides)
-      for (const who of [0, 1] as const) {
-        const command: Command = { who, verb: "deleteRelationship" }
-        const { sides: next, answer } = modelled(sides, command)
-        if (answer === "granted") expect(await act(people, command, place())).toBe("granted")
-        become(next)
+        expect(order, `round ${round}: ${JSON.stringify({ answers, found })}`).toBeDefined()
+        for (const { command } of order!) become(modelled(sides, command).sides)
+        for (const who of [0, 1] as const) {
+          const command: Command = { who, verb: "deleteRelationship" }
+          const { sides: next, answer } = modelled(sides, command)
+          if (answer === "granted") expect(await act(people, command, place())).toBe("granted")
+          become(next)
+        }
       }
-    }
-    await shared.settle()
-    for (const who of [0, 1] as const) {
-      const told = toldTo(inboxes[who]!)
-      expect(known(told, people[1 - who]!)).toBe("none")
-      expect(told).toHaveLength(events[who])
-    }
-  })
+      await shared.settle()
+      for (const who of [0, 1] as const) {
+        const told = toldTo(inboxes[who]!)
+        expect(known(told, people[1 - who]!)).toBe("none")
+        expect(told).toHaveLength(events[who])
+      }
+    },
+  )
 })
 
 test(
-  "P4, P5: whatever is asked in whatever order on whatever worker, lists and events are those of the tables",
+  "REL3, P4, P5: whatever is asked in whatever order on whatever worker, lists and events are those of the tables",
   { timeout: 120_000 },
   async ({ shared }) => {
     const crowd = [await shared.person("ann"), await shared.person("bob"), await shared.person("cy")] as const
@@ -681,7 +685,7 @@ describe("a worker ends in between", () => {
   })
 
   test(
-    "P4, P5: the one that has to be told; both are answered meanwhile, and he hears all of it in order",
+    "REL4, P4, P5: the one that has to be told; both are answered meanwhile, and he hears all of it in order",
     patient,
     async ({ cluster }) => {
       const [owner, other] = (await cluster.boot(2)) as [Worker, Worker]
@@ -749,61 +753,65 @@ describe("a worker ends in between", () => {
     },
   )
 
-  test("P1, P3, P5: one after another, while everybody changes his mind", { timeout: 120_000 }, async ({ cluster }) => {
-    await cluster.boot(3)
-    const seed = 7
-    const random = randomFrom(seed, "relationships")
-    const people = await Promise.all(["ann", "bob", "cy", "dee"].map(name => cluster.person(name)))
-    const inboxes = new Map<Person, Listener>()
-    let changes = 0
-    let maybe = 0
-    const isOver = new AbortController()
-    const doer = async (random: Random) => {
-      while (!isOver.signal.aborted) {
-        const [one, other] = random.shuffled(people) as [Person, Person, ...Person[]]
-        const verb = random.pick([
-          "requestFriend",
-          "acceptFriend",
-          "deleteRelationship",
-          "requestFriend",
-          "blockUser",
-        ] as const)
-        try {
-          if ((await act([one, other], { who: 0, verb }, random.pick(cluster.workers))) === "granted") changes++
-        } catch {
-          maybe++ // a worker that ends
+  test(
+    "REL2, P1, P3, P5: one after another, while everybody changes his mind",
+    { timeout: 120_000 },
+    async ({ cluster }) => {
+      await cluster.boot(3)
+      const seed = 7
+      const random = randomFrom(seed, "relationships")
+      const people = await Promise.all(["ann", "bob", "cy", "dee"].map(name => cluster.person(name)))
+      const inboxes = new Map<Person, Listener>()
+      let changes = 0
+      let maybe = 0
+      const isOver = new AbortController()
+      const doer = async (random: Random) => {
+        while (!isOver.signal.aborted) {
+          const [one, other] = random.shuffled(people) as [Person, Person, ...Person[]]
+          const verb = random.pick([
+            "requestFriend",
+            "acceptFriend",
+            "deleteRelationship",
+            "requestFriend",
+            "blockUser",
+          ] as const)
+          try {
+            if ((await act([one, other], { who: 0, verb }, random.pick(cluster.workers))) === "granted") changes++
+          } catch {
+            maybe++ // a worker that ends
+          }
         }
       }
-    }
-    // Clients live on a worker that stays.
-    const [stays] = cluster.workers
-    for (const person of people) inboxes.set(person, await person.listen(stays!))
-    const doers = Array.from({ length: 4 }, (_, i) => doer(randomFrom(seed + i, "doer")))
-    for (let kill = 0; kill < 2; kill++) {
+      // Clients live on a worker that stays.
+      const [stays] = cluster.workers
+      for (const person of people) inboxes.set(person, await person.listen(stays!))
+      const doers = Array.from({ length: 4 }, (_, i) => doer(randomFrom(seed + i, "doer")))
+      for (let kill = 0; kill < 2; kill++) {
+        const before = changes
+        await until("things change", () => changes >= before + 40, { patience: 30_000 })
+        await random.pick(cluster.workers.filter(worker => worker !== stays)).stop()
+        await cluster.boot(1, { unbalanced: true })
+      }
       const before = changes
       await until("things change", () => changes >= before + 40, { patience: 30_000 })
-      await random.pick(cluster.workers.filter(worker => worker !== stays)).stop()
-      await cluster.boot(1, { unbalanced: true })
-    }
-    const before = changes
-    await until("things change", () => changes >= before + 40, { patience: 30_000 })
-    isOver.abort()
-    await Promise.all(doers)
-    await cluster.balanced()
-    await cluster.settle()
-    // Workers that ended said so.
-    cluster.errors.length = 0
-    console.info(`${changes} changes, ${maybe} that may have been`)
-    for (const one of people) {
-      const events = toldTo(inboxes.get(one)!)
-      for (const other of people) {
-        if (one === other) continue
-        const sides = await sidesOf([one, other], random.pick(cluster.workers))
-        const fits = ["none none", "friend friend", "pending_outgoing pending_incoming", "pending_incoming pending_outgoing", "blocked none", "none blocked", "blocked blocked"] // prettier-ignore
-        expect(fits).toContain(sides.join(" "))
-        const about = events.filter(([, data]) => (data as { user_id: string }).user_id === other.id)
-        expect(known(about, other)).toBe(sides[0])
+      isOver.abort()
+      await Promise.all(doers)
+      await cluster.balanced()
+      await cluster.settle()
+      // Workers that ended said so.
+      cluster.errors.length = 0
+      console.info(`${changes} changes, ${maybe} that may have been`)
+      for (const one of people) {
+        const events = toldTo(inboxes.get(one)!)
+        for (const other of people) {
+          if (one === other) continue
+          const sides = await sidesOf([one, other], random.pick(cluster.workers))
+          const fits = ["none none", "friend friend", "pending_outgoing pending_incoming", "pending_incoming pending_outgoing", "blocked none", "none blocked", "blocked blocked"] // prettier-ignore
+          expect(fits).toContain(sides.join(" "))
+          const about = events.filter(([, data]) => (data as { user_id: string }).user_id === other.id)
+          expect(known(about, other)).toBe(sides[0])
+        }
       }
-    }
-  })
+    },
+  )
 })

@@ -210,7 +210,7 @@ test("P5: the encoding is that of the new connection", async ({ cluster }) => {
   }
 })
 
-test("P5: there and back with an old position: the first worker's own log is read again", async ({ cluster }) => {
+test("RES1, P5: there and back with an old position: the first worker's own log is read again", async ({ cluster }) => {
   const {
     workers: [east, west],
     post,

@@ -104,7 +104,7 @@ test("a role is given and taken once; members are told who has which", async ({ 
   expect(row!["roles"]).toEqual([manager.id])
 })
 
-test("who manages roles does so below his own, and grants what he has", async ({ shared }) => {
+test("ROLE1: who manages roles does so below his own, and grants what he has", async ({ shared }) => {
   const { ada, lin, owner, member, server_id, low, manager, high } = await managed(shared)
   const below = await member.createRole({ server_id, name: "Below", permissions: { "messages.manage": true } })
   const roles = await owner.listRoles({ server_id })

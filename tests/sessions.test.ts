@@ -70,7 +70,9 @@ test("a refresh keeps the token and lets its session last as long as a new one",
   expect(await refusal(rest.refresh())).toBe("revoked_token")
 })
 
-test("a session that is ended by another is over at once, on every worker and on the gateway", async ({ shared }) => {
+test("SESS2: a session that is ended by another is over at once, on every worker and on the gateway", async ({
+  shared,
+}) => {
   const ada = await shared.person("ada")
   const stolen = await ada.signIn(shared.west)
   const [there, mine] = [await stolen.listen(shared.east), await ada.listen(shared.west)]

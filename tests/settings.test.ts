@@ -92,7 +92,7 @@ test("keys and values have their bounds, and some keys are taken", async ({ shar
   expect((await listSettings()).count).toBe(1)
 })
 
-test("a hundred keys, however many write at the same time", async ({ shared }) => {
+test("SET1: a hundred keys, however many write at the same time", async ({ shared }) => {
   const ada = await shared.person("ada")
   const [east, west] = [ada.on(shared.east), ada.on(shared.west)]
   await east.putSettings(Object.fromEntries(Array.from({ length: 95 }, (_, i) => [`key ${i}`, "x"])))
@@ -116,7 +116,7 @@ test("a hundred keys, however many write at the same time", async ({ shared }) =
   expect((await east.putSetting({ key: "one more", value: "x" })).key).toBe("one more")
 })
 
-test("several settings are kept together or not at all", async ({ shared }) => {
+test("SET2: several settings are kept together or not at all", async ({ shared }) => {
   const ada = await shared.person("ada")
   const bulk = (body: string) =>
     send(shared.east, "/api/v1/users/@me/settings/bulk", { route: putSettings, token: ada.token, body })

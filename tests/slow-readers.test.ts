@@ -50,7 +50,7 @@ const ids = (events: readonly { name: string; data: unknown }[]) =>
   events.map(({ data }) => (data as { id: string }).id)
 
 test(
-  "P9: one who pauses and goes on gets everything once and in order; the others wait for nothing",
+  "CATCH1, CATCH2, P9: one who pauses and goes on gets everything once and in order; the others wait for nothing",
   { timeout: 60_000 },
   async ({ cluster }) => {
     const { worker, ada, lin, channel, flood, history } = await seeded(cluster, 60_000)

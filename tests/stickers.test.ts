@@ -133,7 +133,9 @@ test("what is no sticker, too long, too wide or badly named is refused, and noth
   expect(await filesOf(shared, server_id)).toEqual([])
 })
 
-test("a pack holds 50; a new one begins when all are full; the last place is given once", async ({ shared }) => {
+test("STICK1: a pack holds 50; a new one begins when all are full; the last place is given once", async ({
+  shared,
+}) => {
   const { ada, server_id, owner } = await managed(shared)
   const first = BigInt(plantedId())
   const plant = (packs: number, full: number) => shared.sql`

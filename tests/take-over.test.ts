@@ -197,7 +197,7 @@ test(
 )
 
 test(
-  "P1, P2, P3, P5, P7: an owner that is paused for twice its lease is over when it goes on",
+  "ALIVE1, ALIVE4, P1, P2, P3, P5, P7: an owner that is paused for twice its lease is over when it goes on",
   { timeout: 120_000 },
   async ({ cluster }) => {
     const processes = await cluster.processes(2)

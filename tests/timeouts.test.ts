@@ -98,7 +98,7 @@ test("who is timed out leaves voice at once and cannot come back", async ({ shar
   await caller.next("VOICE_SERVER_UPDATE")
 })
 
-test("a time-out takes a permission and a higher rank, and never meets owner, administrators or oneself", async ({
+test("MEM2: a time-out takes a permission and a higher rank, and never meets owner, administrators or oneself", async ({
   shared,
 }) => {
   const { ada, lin, mo, ida, server_id, owner, guard, moderator } = await guarded(shared)
@@ -150,7 +150,7 @@ test("a time-out lies ahead, by 28 days at most, and is said in one way", async 
   )
 })
 
-test("nobody escapes a time-out by leaving and coming back, or by being kicked; what is over stays over", async ({
+test("JOIN4: nobody escapes a time-out by leaving and coming back, or by being kicked; what is over stays over", async ({
   shared,
 }) => {
   const { mo, ada, server_id, member_id, channel, code, owner, moderator } = await guarded(shared)

@@ -106,7 +106,7 @@ test("each wrong way to set up, confirm and switch off is told apart", async ({ 
   expect(await refusal(rest.getTwoFactorStatus())).toBe("user_not_found")
 })
 
-test("a code is good once: not again within its 90 seconds, on no route, and not for two who come at once", async ({
+test("SESS4: a code is good once: not again within its 90 seconds, on no route, and not for two who come at once", async ({
   shared,
 }) => {
   const { person, rest, secret } = await setUp(shared)
@@ -218,7 +218,7 @@ test("a challenge ends with the password that led to it, and with the second fac
     expect(await refusal(completeTwoFactor({ challenge_token: challenge_token!, code }))).toBe("used_challenge")
 })
 
-test("five challenges are open at most; one more ends the oldest", async ({ shared }) => {
+test("OTT2: five challenges are open at most; one more ends the oldest", async ({ shared }) => {
   const { person, backup_codes } = await setUp(shared)
   const challenges: string[] = []
   for (let i = 0; i < 6; i++) challenges.push(await challengeOf(person, i % 2 ? shared.east : shared.west))

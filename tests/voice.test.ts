@@ -492,7 +492,7 @@ async function callOf({ sql }: Cluster, person: Person) {
   return row
 }
 
-test("one user is in one call over all servers: the newest", async ({ shared }) => {
+test("VOICE1: one user is in one call over all servers: the newest", async ({ shared }) => {
   const one = await voiceServer(shared)
   const two = await voiceServer(shared)
   const { lin } = one
@@ -575,7 +575,7 @@ test("the call is the session's that joined last; the others may mute and leave,
   await watcher.next("VOICE_STATE_UPDATE", isGone)
 })
 
-test("a page that is loaded anew takes its call over with op 4, and the session that it had ends nothing", async ({
+test("VOICE3: a page that is loaded anew takes its call over with op 4, and the session that it had ends nothing", async ({
   cluster,
 }) => {
   const workers = await cluster.boot(2, briefly)
@@ -636,7 +636,7 @@ test("a leave that PostgreSQL refuses leaves the call with its session", async (
   })
 })
 
-test("signals reach the one they are for, on whichever worker, and nobody else", async ({ shared }) => {
+test("CALL2: signals reach the one they are for, on whichever worker, and nobody else", async ({ shared }) => {
   const seed = await voiceServer(shared)
   const { ada, lin, hall, den } = seed
   const [eve, bob] = [await joined(shared, seed, "eve"), await joined(shared, seed, "bob")]
@@ -713,7 +713,7 @@ test("signals reach the one they are for, on whichever worker, and nobody else",
   for (const inbox of [caller, callee, third, elsewhere]) expect(inbox.signals()).toEqual([])
 })
 
-test("signals of one session arrive in its order", async ({ shared }) => {
+test("CALL1: signals of one session arrive in its order", async ({ shared }) => {
   const { ada, lin, hall } = await voiceServer(shared)
   const [caller, callee] = await Promise.all([listen(ada, shared.east), listen(lin, shared.west)])
   await join(callee, hall.id)
@@ -890,7 +890,9 @@ test("a call that should be over ends also when its job was lost", async ({ clus
   await until("his home knows", async () => (await callOf(cluster, lin)) === undefined)
 })
 
-test("every second in voice is counted once, over moves, new voice sessions and other servers", async ({ shared }) => {
+test("VOICE2: every second in voice is counted once, over moves, new voice sessions and other servers", async ({
+  shared,
+}) => {
   const { lin, hall, den, ada } = await voiceServer(shared)
   const other = await voiceServer(shared)
   const { code } = await other.ada.on(shared.east).createInvite({ channel_id: other.channel.id })
@@ -949,7 +951,9 @@ test("P5: a session that resumes on another worker keeps its call", async ({ clu
   expect(watcher.rest().filter(({ name }) => name === "VOICE_STATE_UPDATE")).toEqual([])
 })
 
-test("a call ends with the session that holds it, not before the resume window has passed", async ({ cluster }) => {
+test("CALL3: a call ends with the session that holds it, not before the resume window has passed", async ({
+  cluster,
+}) => {
   const workers = await cluster.boot(2, briefly)
   const [east, west] = workers as [Worker, Worker]
   const { server_id, ada, lin, hall } = await voiceServer(cluster)

@@ -63,7 +63,7 @@ const plantWebhooks = ({ sql }: Cluster, server_id: string, channel_id: string, 
   SELECT id, ${server_id}, ${channel_id}, 1, 'Planted', 'x', 1704153600
   FROM unnest(${Array.from({ length: count }, () => plantedId(shardOf(server_id)))}::bigint[]) AS id`
 
-test("a webhook is made, read, changed and deleted; its token is shown to whoever made it, once", async ({
+test("HOOK1: a webhook is made, read, changed and deleted; its token is shown to whoever made it, once", async ({
   shared,
 }) => {
   const { ada, owner, server_id, channel_id, webhook, webhook_id, token } = await hooked(shared)
@@ -126,7 +126,7 @@ test("a webhook is made, read, changed and deleted; its token is shown to whoeve
   expect(entries.every(({ target_id, user_id }) => target_id === webhook_id && user_id === ada.id)).toBe(true)
 })
 
-test("a new token takes the place of the one before at once, on every worker", async ({ shared }) => {
+test("HOOK2: a new token takes the place of the one before at once, on every worker", async ({ shared }) => {
   const { ada, owner, server_id, channel_id, webhook_id, token, execute } = await hooked(shared)
   const renewed = await owner.regenerateWebhookToken({ webhook_id })
   expect(renewed.url).toMatch(new RegExp(`/webhooks/${webhook_id}/${renewed.token!}$`))
@@ -479,7 +479,7 @@ test("nobody sends as somebody else: what a body says beyond its fields counts f
   expect(edited).toEqual({ ...made, token: null, url: null })
 })
 
-test("a repeat of an Idempotency-Key answers the first message, for ever, also of several at once", async ({
+test("HOOK3: a repeat of an Idempotency-Key answers the first message, for ever, also of several at once", async ({
   shared,
 }) => {
   const { owner, lin, channel_id, webhook_id, awaited, execute } = await hooked(shared)

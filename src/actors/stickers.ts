@@ -26,7 +26,7 @@ import type { ActorKind, Readonlied } from "./runtime/actor.ts"
 /**
  * The stickers of a server, among its home's commands. They keep:
  *   STICK1  No pack is empty and none is too full; a new one begins only when all are full.
- *   STICK2  A file is there before its row, and goes after it.
+ * EMOJI2 of emojis.ts holds here, too.
  */
 export interface StickerCommands {
   listStickers(input: { user: Snowflake }): StickerPack[]
@@ -116,7 +116,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
         write: [
           deleteSticker({ id: sticker_id }),
           ...(kept.length > 0 ? [] : [deleteStickerPack({ id: pack.id })]),
-          discardFile({ key, since: secondsAt(now) }), // STICK2
+          discardFile({ key, since: secondsAt(now) }), // EMOJI2
           audited(
             { now, newId },
             server.id,

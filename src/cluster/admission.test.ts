@@ -80,7 +80,7 @@ test("wrong secrets, unknown sessions, foreign kinds and expired sessions are to
   expect(await admission.admit(from(undefined))).toMatchObject({ verdict: "ok", caller: undefined })
 })
 
-test("P12: a revoked session is refused at once, also by a load that was under way", async () => {
+test("TOK1, P12: a revoked session is refused at once, also by a load that was under way", async () => {
   const { token, session: known } = session()
   let finish: (() => void) | undefined
   const slow = tokensOf(async id => {

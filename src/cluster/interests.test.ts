@@ -10,7 +10,7 @@ afterAll(() => redis.quit())
 
 const interest = (worker: string) => ({ home: "7", worker, from: 3 })
 
-test("an owner that was replaced changes nothing that the next one has written", async () => {
+test("HASH1: an owner that was replaced changes nothing that the next one has written", async () => {
   const interests = new Interests(redis, redisKeys(`test-${randomUUID()}:`))
   const [before, after] = [1, 2].map(epoch => ({ number: 5, epoch }))
   await interests.replace(before!, [interest("a")])

@@ -87,7 +87,7 @@ async function settle() {
   for (let n = 0; n < 5; n++) await new Promise(resolve => setImmediate(resolve))
 }
 
-test("counters and histograms are summed over all processes, gauges shown per worker", async () => {
+test("AGG2: counters and histograms are summed over all processes, gauges shown per worker", async () => {
   const { own, boot, scrape } = cluster()
   const east = await boot("web-0")
   const west = await boot("web-1")

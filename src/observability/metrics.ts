@@ -6,9 +6,9 @@ import { closeCodes, opcodes } from "../contract/gateway-codes.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 /**
- * What one process counts, by area. Two bounds hold:
+ * What one process counts, by area. It keeps:
  *   MET1  A process never shows 2,000 series, whatever clients send: every open label has a `most`, the rest is "other".
- *   MET2  Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
+ * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
 export function createMetrics() {

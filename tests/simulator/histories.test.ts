@@ -11,7 +11,7 @@ const seed = Number(process.env["SIMULATOR_SEED"] ?? 1)
 const runs = Number(process.env["SIMULATOR_RUNS"] ?? 400)
 
 test(
-  `P1, P2, P3, P5, P6, P7, P8, P12, P13, P15, P18: ${runs} simulated histories break no promise`,
+  `HOST2, HOST3, OUT1, ALIVE2, ALIVE3, P1, P2, P3, P5, P6, P7, P8, P12, P13, P15, P18: ${runs} simulated histories break no promise`,
   { timeout: 300_000 },
   async () => {
     const found = await search({ seed, runs, shrink: true })

@@ -36,7 +36,7 @@ const backlogEvery = 60_000
 /**
  * Keeps the search index behind what is published. It keeps:
  *   IDX1  A message is told as done only when the index, or the list of what it still has to read, holds what it said then or later.
- *   IDX2  However much is sent, what waits in memory is bounded, and the database is asked one thing at a time.
+ * However much is sent, what waits in memory is bounded, and the database is asked one thing at a time.
  */
 export class SearchIndex {
   readonly #storage: SearchIndexStorage
@@ -237,7 +237,7 @@ export class SearchIndex {
     return this.#with(this.#bounds.batch, keys => this.index(keys))
   }
 
-  /** IDX2: what is too much waits in the database. */
+  /** Bounds what waits in memory: the rest waits in the database. */
   #putBack(): Promise<void> {
     return this.#with(this.#bounds.waiting, async keys => {
       await this.#storage.putBack(keys)

@@ -57,7 +57,7 @@ test("who waits for the end of a batch is told, also when its only turn was refu
   await expect(barrier).resolves.toBeUndefined()
 })
 
-test("what was done before is answered when that has been published, not as soon as it is committed", async () => {
+test("COMMIT1: what was done before is answered when that has been published, not as soon as it is committed", async () => {
   const waiting: (() => void)[] = []
   const { queue, keep } = laneOf({ behind: 0, publish: (_rows, published) => void waiting.push(published) })
   const committed = () =>

@@ -4,7 +4,7 @@ import { Mints } from "./mints.ts"
 
 const began = 1_750_000_000_000
 
-test("a clock that was ahead for a moment catches up, and nothing is minted twice meanwhile", () => {
+test("MARK1: a clock that was ahead for a moment catches up, and nothing is minted twice meanwhile", () => {
   let time = 0
   let skew = 0
   const mints = new Mints({ now: () => began + time + skew, monotonic: () => time } as Clock)

@@ -404,7 +404,7 @@ test("a body that does not come ends in 408, one that drips in too", async () =>
   expect(asked).toEqual([])
 })
 
-test("a client that goes away while its answer is made harms nobody", async () => {
+test("EXCH1, EXCH2: a client that goes away while its answer is made harms nobody", async () => {
   let finish: (() => void) | undefined
   answer = () => new Promise(resolve => (finish = () => resolve({ id: "1" })))
   const socket = connect(port, "127.0.0.1", () => socket.write(post('{"content":"a"}')))

@@ -46,7 +46,7 @@ const text = async (pieces: AsyncIterable<Buffer>) => {
   return all
 }
 
-test("the connection waits while nobody reads, and whoever waits is not late", async () => {
+test("BODY1: the connection waits while nobody reads, and whoever waits is not late", async () => {
   const { body, come, isWaiting, startedAt } = arriving()
   come("one")
   expect(isWaiting()).toBe(true)
