@@ -11,7 +11,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { attachmentPath } from "../src/domain/attachments.ts"
 import { memberCommands } from "../src/actors/members.ts"
-import { membershipCommands } from "../src/actors/membership.ts"
+import { membershipCommands, banFacts } from "../src/actors/membership.ts"
 import { overrideCommands } from "../src/actors/overrides.ts"
 import { roleCommands } from "../src/actors/roles.ts"
 import { serverSettingsCommands } from "../src/actors/server-settings.ts"
@@ -24,6 +24,8 @@ import { holdsIn, holdsNow, type Override } from "../src/domain/permissions.ts"
 import { newMember } from "../src/domain/servers.ts"
 import type { ChannelState, RoleState, ServerState } from "../src/domain/states.ts"
 import { newServerState } from "../src/storage/servers.ts"
+import { Facts } from "../src/domain/core/facts.ts"
+import { memberFacts } from "../src/actors/communities/member-facts.ts"
 
 const everyone = "1"
 /** At first. */
@@ -91,7 +93,7 @@ const ofRoles: fc.Arbitrary<Deed["does"]> = fc.oneof(
     return ["giveRole", { member_id, role_id: roleAt(server, at) }] as const
   }),
   fc.record({ at: number, member_id: user }).map(({ at, member_id }) => (server: ServerState) => {
-    const { roles = [] } = server.members.get(member_id) ?? {}
+    const { roles = [] } = memberFacts.of(server).get(member_id) ?? {}
     return ["takeRole", { member_id, role_id: roles[at % Math.max(1, roles.length)] ?? everyone }] as const
   }),
   fc
@@ -184,11 +186,11 @@ function begin(from: Beginning): ServerState {
       channels.map((id, position) => [id, newChannel({ id, server_id: everyone, name: `channel-${id}`, position })]),
     ),
   })
-  server.members.set(owner, newMember(owner, 0))
+  memberFacts.of(server).set(owner, newMember(owner, 0))
   members.forEach((id, i) => {
     const held = [...new Set(from.held[i]!.map(at => roles[1 + (at % (roles.length - 1))]!.id))]
     const timeout_until = from.timedOut[i] ? now / 1000 + 60 : null
-    server.members.set(id, { ...newMember(id, 0), roles: held, timeout_until })
+    memberFacts.of(server).set(id, { ...newMember(id, 0), roles: held, timeout_until })
   })
   for (const { channel_id, to, allow, deny } of from.overrides) {
     const target_id = typeof to === "number" ? roleAt(server, to) : to
@@ -205,7 +207,7 @@ function begin(from: Beginning): ServerState {
 const everything: ReadonlySet<Permission> = new Set(permissionNames)
 
 function held(server: ServerState, user: string, channel?: string): ReadonlySet<Permission> {
-  const member = server.members.get(user)
+  const member = memberFacts.of(server).get(user)
   if (!member) return new Set()
   if (user === server.owner_id) return everything
   const roles = member.roles.filter(role => server.roles.has(role))
@@ -236,13 +238,13 @@ const quieted: ReadonlySet<Permission> = new Set([
 /** What he may do at the moment. */
 function heldNow(server: ServerState, user: string, channel?: string): ReadonlySet<Permission> {
   const all = held(server, user, channel)
-  const isQuiet = (server.members.get(user)?.timeout_until ?? null) !== null && !all.has("administrator")
+  const isQuiet = (memberFacts.of(server).get(user)?.timeout_until ?? null) !== null && !all.has("administrator")
   return isQuiet ? new Set([...all].filter(name => !quieted.has(name))) : all
 }
 
 /** Without `@everyone`, and those that are gone. */
 const rolesOf = (server: ServerState, user: string): string[] =>
-  (server.members.get(user)?.roles ?? []).filter(role => server.roles.has(role))
+  (memberFacts.of(server).get(user)?.roles ?? []).filter(role => server.roles.has(role))
 
 const positionOf = (server: ServerState, role: string): number => server.roles.get(role)?.position ?? 0
 
@@ -254,13 +256,17 @@ function rank(server: ServerState, user: string): number {
 // One deed.
 
 /** What may have changed, as of a moment: turns put new values in the place of old ones. */
-const copyOf = (server: ServerState): ServerState => ({
-  ...server,
-  roles: new Map(server.roles),
-  overrides: new Map(server.overrides),
-  members: new Map(server.members),
-  bans: new Map(server.bans),
-})
+function copyOf(server: ServerState): ServerState {
+  const copy = {
+    ...server,
+    roles: new Map(server.roles),
+    overrides: new Map(server.overrides),
+    facts: new Facts(),
+  }
+  for (const [user, member] of memberFacts.of(server)) memberFacts.of(copy).set(user, member)
+  for (const [user, ban] of banFacts.of(server)) banFacts.of(copy).set(user, ban)
+  return copy
+}
 
 let ids = 1_000
 type Turn = Command<ServerState, ServerState | ChannelState, object, unknown>
@@ -404,8 +410,8 @@ function breachesOfRanks(before: ServerState, after: ServerState, who: string, d
     const { position: __, ...now } = after.roles.get(role.id) ?? { position: -1 }
     if (JSON.stringify(shown(role)) !== JSON.stringify(shown(now))) found.push(`${who} changed the role ${role.id}`)
   }
-  for (const [user, member] of before.members) {
-    const now = after.members.get(user)
+  for (const [user, member] of memberFacts.of(before)) {
+    const now = memberFacts.of(after).get(user)
     if (!member) continue
     if (!now && rank(before, user) >= own && !(does === "leave" && user === who)) found.push(`${who} removed ${user}`)
     const isRenamed = now && now.nickname !== member.nickname && user !== who
@@ -436,7 +442,7 @@ function breachesOfOrder({ roles }: ServerState): string[] {
 
 /** What the program says of somebody is what the rules say. */
 const breachesOfRules = (server: ServerState): string[] =>
-  [...server.members.values()].flatMap(member =>
+  [...memberFacts.of(server).values()].flatMap(member =>
     places.flatMap(place => {
       if (!member) return []
       const right = held(server, member.user_id, place)
@@ -467,7 +473,7 @@ function breachesIn(server: ServerState, deeds: readonly Deed[], table: Commands
       ...breachesOfRules(server),
     ]
     if (found.length > 0) return found
-    for (const id of people) if (!server.members.get(id)) server.members.set(id, newMember(id, 0))
+    for (const id of people) if (!memberFacts.of(server).get(id)) memberFacts.of(server).set(id, newMember(id, 0))
   }
   return []
 }

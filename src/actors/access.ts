@@ -4,7 +4,8 @@ import type { Permission } from "../contract/permissions.ts"
 import { participant } from "../domain/directs.ts"
 import { holds, holdsIn, holdsNow, rankOf } from "../domain/permissions.ts"
 import type { MemberState, ServerState } from "../domain/states.ts"
-import type { Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { memberFacts } from "./communities/member-facts.ts"
 
 /** The checks that commands of a server's home begin with. */
 
@@ -17,7 +18,7 @@ export function requireMember(server: Server, user: Snowflake): Member {
     if (!server.participants.includes(user)) throw fail("channel_not_found")
     return participant(user)
   }
-  const found = server.members.get(user)
+  const found = memberFacts.of(server).get(user)
   if (!found) throw fail("access_denied")
   return found
 }

@@ -16,21 +16,24 @@ import {
   type Refusal,
   type Scores,
 } from "../domain/automod.ts"
-import { recentPost, withPost } from "../domain/automod-spam.ts"
+import { recentPost, withPost, type RecentPost } from "../domain/automod-spam.ts"
 import { isWithinBounds } from "../domain/automod-rules.ts"
 import { changesOf, type Changes } from "../domain/audit.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
-import { msOf } from "../domain/snowflake.ts"
+import { msOf, firstIdAt } from "../domain/snowflake.ts"
 import type { Actor, ChannelState, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteAutomodRule, insertAutomodViolation, putAutomodRule, trimAutomodViolations } from "../storage/automod.ts"
 import { requireMember, requirePermission } from "./access.ts"
 import { audited, memberTarget, type Deed } from "./audit.ts"
 import { mayBeTimedOut, memberChanges, timingOut } from "./members.ts"
 import { banning, removal } from "./membership.ts"
-import { member, recentPosts, lastPostKey } from "./needs.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import { authorKey, byChannel } from "./messages/message-facts.ts"
 import { together, type Parts } from "./parts.ts"
-import type { ActorKind, Effects, Moment, Need, Readonlied, TurnContext } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { defineFact, defineMemory, type Need } from "./runtime/facts.ts"
+import type { ActorKind, Effects, Moment, TurnContext } from "./runtime/actor.ts"
 
 /**
  * Auto-moderation. Its rules are part of the server's home, so every message is judged by the rules of that moment, in the turn
@@ -64,6 +67,30 @@ const changing = [
   "check_all",
   "enabled",
 ] as const
+
+const recentPostsFacts = defineFact<ServerState, readonly RecentPost[]>({
+  keep: 1_000,
+  async load(storage, _server, keys, _home, now) {
+    const found = new Map<string, RecentPost[]>()
+    const since = firstIdAt(now - limits.automod.windowSeconds * 1000)
+    for (const [channel, authors] of byChannel(keys))
+      for (const { author_id, id, content } of await storage.automod.recentPosts(
+        channel,
+        authors,
+        since,
+        limits.automod.postsRemembered,
+      )) {
+        const key = authorKey(channel, author_id)
+        const post = recentPost(id, msOf(id), content)
+        const posts = found.get(key)
+        if (posts) posts.push(post)
+        else found.set(key, [post])
+      }
+    return found
+  },
+})
+export const recentPosts = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
+  recentPostsFacts.need(authorKey(channel, author))
 
 export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommands>["commands"] = {
   listAutomodRules: {
@@ -281,7 +308,7 @@ const isHarsh = ({ actions }: AutomodRule) => actions.some(({ action_type }) => 
 
 /** AM3: a rule does to nobody what its writer, as he is now, may not do to him; one who is gone may do nothing. */
 function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<MemberState>): boolean {
-  const writer = server.members.get(updated_by)
+  const writer = memberFacts.of(server).get(updated_by)
   return !writer || rankOf(server, author) >= rankOf(server, writer)
 }
 
@@ -340,7 +367,7 @@ function judging(subject: Judging): Sanction | Unasked | undefined {
     channel_id: channel,
     roles: caller.roles,
     edited,
-    recent: server.recentPosts.get(lastPostKey(channel, author.id)) ?? [],
+    recent: recentPostsFacts.of(server).get(authorKey(channel, author.id)) ?? [],
     classifiers: classified.classifiers ?? [],
     scores: classified.scores ?? {},
     now,
@@ -374,7 +401,7 @@ function sanctioning(
   const alertKey = (rule: Snowflake) => `${rule}:${author.id}`
   const alerting = new Set(
     consequences.alerts.flatMap(({ rule }) => {
-      const before = server.alerts.get(alertKey(rule.id))
+      const before = alerts.of(server).get(alertKey(rule.id))
       return before === undefined || before <= now - alertEvery ? [rule.id] : []
     }),
   )
@@ -383,7 +410,7 @@ function sanctioning(
   const end = ending()
   return {
     apply(draft) {
-      for (const rule of alerting) remember(draft.alerts, alertKey(rule), now)
+      for (const rule of alerting) remember(alerts.of(draft), alertKey(rule), now)
       end?.apply(draft)
     },
     write: [
@@ -450,6 +477,9 @@ function deedOf({ rule, action }: Decided): Deed {
   return { user: rule.updated_by, reason: shortened(reason, limits.banReason) }
 }
 
+/** When moderators were last told of a user by a rule, in Unix milliseconds. The latest last. */
+const alerts = defineMemory<ServerState, Map<string, number>>(() => new Map())
+
 /** Milliseconds for which moderators are not told again of the same user by the same rule. */
 const alertEvery = 60_000
 const trimEvery = 64
@@ -466,8 +496,8 @@ export function remember<T>(map: Map<string, T>, key: string, value: T): void {
 
 /** Keeps what rules count by current, where somebody has asked for it. */
 export function countPost(draft: ServerState, { id, channel_id, author_id, content }: MessageState): void {
-  const key = lastPostKey(channel_id, author_id)
-  const posts = draft.recentPosts.get(key)
+  const key = authorKey(channel_id, author_id)
+  const posts = recentPostsFacts.of(draft).get(key)
   if (posts === undefined || content === null) return
-  draft.recentPosts.set(key, withPost(posts ?? [], recentPost(id, msOf(id), content)))
+  recentPostsFacts.of(draft).set(key, withPost(posts ?? [], recentPost(id, msOf(id), content)))
 }

@@ -17,8 +17,9 @@ import { holdsVoice } from "../domain/voice.ts"
 import { insertChannel, placeChannel } from "../storage/channels.ts"
 import { mayView, requireMember, requirePermission, requirePermissionIn } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
-import { member } from "./needs.ts"
-import { type ActorKind, control, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { type ActorKind, control, type Publication } from "./runtime/actor.ts"
 
 /**
  * Which channels a server has and in which order, among its home's commands. They keep:

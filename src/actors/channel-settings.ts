@@ -10,12 +10,15 @@ import { requirePermission, requirePermissionIn, requireViewer } from "./access.
 import { audited, type Deed } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
-import { allWebhooks, member } from "./needs.ts"
-import { control, type ActorKind, type Moment, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import { forgetInvitesTo } from "./invites.ts"
+import { allWebhooks, webhooksChanged, webhooksOf } from "./webhooks.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { control, type ActorKind, type Moment, type Publication } from "./runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
 import { forgetHistory } from "./tails.ts"
 import { voiceEnding } from "./voice.ts"
-import { webhooksChanged, webhooksOf } from "./webhooks.ts"
+import { forgetTyping } from "./typing.ts"
 
 /** What becomes of one channel, among its commands; CHAN1 and CHAN2 of channel-list.ts hold here, too. */
 export interface ChannelSettingsCommands {
@@ -156,7 +159,6 @@ function forget(draft: ServerState, { id }: Readonlied<ChannelState>): void {
   draft.channels.delete(id)
   draft.overrides.delete(id)
   forgetHistory(draft, id)
-  for (const [code, invite] of draft.invites)
-    if (invite?.channel_id === id) draft.invites.set(code, { ...invite, channel_id: null })
-  for (const key of draft.typing.keys()) if (key.startsWith(`${id} `)) draft.typing.delete(key)
+  forgetInvitesTo(draft, id)
+  forgetTyping(draft, id)
 }

@@ -9,10 +9,9 @@ import { inviteChannelCommands, type InviteChannelCommands } from "./invites.ts"
 import { messageDeletionCommands, type MessageDeletionCommands } from "./message-deletion.ts"
 import { messageEditCommands, type MessageEditCommands } from "./message-edits.ts"
 import { messageCommands, type MessageCommands } from "./messages.ts"
-import { member } from "./needs.ts"
-import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./notification-levels.ts"
-import { overrideCommands, type OverrideCommands } from "./overrides.ts"
-import { pollCommands, type PollCommands } from "./polls.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import { reactionCommands, type ReactionCommands } from "./reactions.ts"
+import { pinCommands, type PinCommands } from "./pins.ts"
 import {
   readMarkNeeds,
   readMarks,
@@ -21,14 +20,15 @@ import {
   type ReadStateCommands,
   type Unmarked,
 } from "./read-state.ts"
+import { pollCommands, type PollCommands } from "./polls.ts"
+import { webhookChannelCommands, type WebhookChannelCommands } from "./webhooks.ts"
+import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./notification-levels.ts"
+import { overrideCommands, type OverrideCommands } from "./overrides.ts"
 import { defineActor } from "./runtime/actor.ts"
 import { serverHome } from "./server.ts"
-import { pinCommands, type PinCommands } from "./pins.ts"
-import { reactionCommands, type ReactionCommands } from "./reactions.ts"
-import { hotPage, noteRead, tailNeeds, type HotPage } from "./tails.ts"
+import { hotPage, noteRead, tailNeeds, type HotPage, tailFacts } from "./tails.ts"
 import { typingCommands, type TypingCommands } from "./typing.ts"
 import { voiceChannelCommands, type VoiceChannelCommands } from "./voice.ts"
-import { webhookChannelCommands, type WebhookChannelCommands } from "./webhooks.ts"
 
 /** One channel: its settings and the order of its messages (MSG1 to MSG3 in messages.ts). */
 export interface ChannelCommands
@@ -78,8 +78,8 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     requireRead: {
       needs: ({ user, messages, page }, { id, state: channel, home }) => [
         member(user),
-        ...(messages || (page && home.tails.get(id)) ? readMarkNeeds(home, channel, user) : []),
-        ...(page && home.members.get(user) !== null ? tailNeeds(home, id) : []),
+        ...(messages || (page && tailFacts.of(home).get(id)) ? readMarkNeeds(home, channel, user) : []),
+        ...(page && memberFacts.of(home).get(user) !== null ? tailNeeds(home, id) : []),
       ],
       turn({ state: channel, home: server, now, newId }, { user, messages, page }) {
         requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "messages.read", now)

@@ -13,7 +13,8 @@ import { eraseAccount, eraseFailedLogins } from "../storage/account-deletion.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import { becoming, endedSessions, type Proof } from "./sign-in.ts"
 import type { StandingCommands } from "./standing.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
 
 /**

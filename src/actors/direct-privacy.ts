@@ -1,16 +1,16 @@
 import { fail } from "../contract/errors.ts"
 import { isBlocked, type Pair } from "../domain/relationships.ts"
 import type { ServerState } from "../domain/states.ts"
-import { needOf, type Command, type Need, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { type Need, defineFact } from "./runtime/facts.ts"
+import type { Command } from "./runtime/actor.ts"
 
 /**
  * What the two of a DM are to one another, as their conversation knows it. Another home decides about that: that of the user with
  * the lower id. So a conversation reads it when it first has to know, and forgets it whenever it is told that it has changed.
  */
-export const pairFacts: NeedKind<ServerState, Pair> = {
-  name: "pair",
+export const pairFacts = defineFact<ServerState, Pair>({
   keep: 1,
-  map: home => home.pairs,
   async load(storage, _direct, keys) {
     const found = new Map<string, Pair>()
     for (const key of keys) {
@@ -20,7 +20,7 @@ export const pairFacts: NeedKind<ServerState, Pair> = {
     }
     return found
   },
-}
+})
 
 /** The participants stand in the order of their ids. */
 const pairKey = ({ participants }: Readonlied<ServerState>): string | undefined =>
@@ -29,13 +29,13 @@ const pairKey = ({ participants }: Readonlied<ServerState>): string | undefined 
 /** What has to be known before `isShut` may be asked. */
 export function pair(home: Readonlied<ServerState>): Need<ServerState>[] {
   const key = pairKey(home)
-  return key === undefined ? [] : [needOf(pairFacts)(key)]
+  return key === undefined ? [] : [pairFacts.need(key)]
 }
 
 /** Whether one of the two has blocked the other. */
 export function isShut(home: Readonlied<ServerState>): boolean {
   const key = pairKey(home)
-  const known = key === undefined ? undefined : home.pairs.get(key)
+  const known = key === undefined ? undefined : pairFacts.of(home).get(key)
   return Boolean(known && isBlocked(known))
 }
 
@@ -48,7 +48,7 @@ export function requireOpen(home: Readonlied<ServerState>): void {
 export const forgetPair: Command<ServerState, ServerState, { isShutting?: boolean }, { heard: true }> = {
   needs: (_, { home }) => pair(home),
   turn: ({ home }, { isShutting }) => ({
-    remember: draft => draft.pairs.clear(),
+    remember: draft => pairFacts.of(draft).clear(),
     ...(isShutting && { settled: home.participants ?? [] }),
     reply: { heard: true },
   }),

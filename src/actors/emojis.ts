@@ -14,8 +14,10 @@ import { discardFile, useFile } from "../storage/files.ts"
 import { requireMember } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { discarded } from "./files.ts"
-import { allEmojis, allEmojisKey, member } from "./needs.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * The emoji of a server, among its home's commands. They keep:
@@ -34,6 +36,14 @@ export interface EmojiCommands {
 }
 
 type Server = Readonlied<ServerState>
+
+/** The same is so of these. */
+const emojiFacts = defineFact<ServerState, readonly EmojiState[]>({
+  keep: 1,
+  load: async (storage, server) => new Map([[allEmojisKey, await storage.emojis.ofServer(server)]]),
+})
+export const allEmojisKey = "all"
+export const allEmojis = emojiFacts.need(allEmojisKey)
 
 export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["commands"] = {
   listEmojis: {
@@ -90,7 +100,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
       const left = [...all, created]
       return {
         apply: draft => {
-          draft.emojis.set(allEmojisKey, left)
+          emojiFacts.of(draft).set(allEmojisKey, left)
         },
         write: [
           insertEmoji(created),
@@ -122,7 +132,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
       const left = [...others, renamed]
       return {
         apply: draft => {
-          draft.emojis.set(allEmojisKey, left)
+          emojiFacts.of(draft).set(allEmojisKey, left)
         },
         write: [
           renameEmoji({ id: emoji_id, name }),
@@ -150,7 +160,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
       const key = serverFile(server.id, found.file)
       return {
         apply: draft => {
-          draft.emojis.set(allEmojisKey, left)
+          emojiFacts.of(draft).set(allEmojisKey, left)
         },
         write: [
           deleteEmoji({ id: emoji_id }),
@@ -171,7 +181,7 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
   },
 }
 
-const emojisOf = (server: Server): readonly Readonly<EmojiState>[] => server.emojis.get(allEmojisKey) ?? []
+const emojisOf = (server: Server): readonly Readonly<EmojiState>[] => emojiFacts.of(server).get(allEmojisKey) ?? []
 
 const shown = (emojis: readonly Readonly<EmojiState>[]): Emoji[] =>
   emojis.map(emoji => emojiObject(emoji)).toSorted(byName)
@@ -180,7 +190,7 @@ const told = (server: Server, emojis: readonly Readonly<EmojiState>[]) =>
   guildEmojisUpdate.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, emojis: shown(emojis) })
 
 function requireMemberOf(server: Server, user: Snowflake) {
-  if (!server.members.get(user)) throw fail("access_denied", { message: "Not a member of this server" })
+  if (!memberFacts.of(server).get(user)) throw fail("access_denied", { message: "Not a member of this server" })
   return requireMember(server, user)
 }
 

@@ -6,7 +6,9 @@ import { exportKeptSeconds, exportRefusal, type ExportState } from "../domain/ex
 import type { UserState } from "../domain/states.ts"
 import { putExport } from "../storage/exports.ts"
 
-import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { type ActorKind } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * A user's export, among the commands of his home. They keep:
@@ -23,17 +25,15 @@ export interface ExportCommands {
   repeatExport(input: { export_id: Snowflake }): { repeated: boolean }
 }
 
-export const exportFacts: NeedKind<UserState, ExportState> = {
-  name: "export",
+export const exportFacts = defineFact<UserState, ExportState>({
   keep: 1,
-  map: home => home.exports,
   async load(storage, user, [key]) {
     const found = await storage.exports.latest(user)
     return new Map(found ? [[key!, found]] : [])
   },
-}
+})
 const latest = "latest"
-const needsLatest = () => [needOf(exportFacts)(latest)]
+const needsLatest = () => [exportFacts.need(latest)]
 
 type User = Readonlied<UserState>
 
@@ -43,7 +43,7 @@ export const exportCommands: ActorKind<UserState, UserState, ExportCommands>["co
     turn({ state: user, now, newId }, { interval }) {
       if (user.deletion_status !== "active") throw fail("account_deleted")
       const requested_at = secondsAt(now)
-      const refusal = exportRefusal(user.exports.get(latest), requested_at, interval) // EXP1
+      const refusal = exportRefusal(exportFacts.of(user).get(latest), requested_at, interval) // EXP1
       if (refusal) {
         const { code, ...details } = refusal
         throw fail(code, details)
@@ -90,13 +90,13 @@ export const exportCommands: ActorKind<UserState, UserState, ExportCommands>["co
 }
 
 function waitingOf(user: User, id: Snowflake): ExportState | undefined {
-  const known = user.exports.get(latest)
+  const known = exportFacts.of(user).get(latest)
   return known?.id === id && known.ready_at === null ? known : undefined
 }
 
 const keeping = (user: User, row: ExportState) => ({
   apply: (draft: UserState) => {
-    draft.exports.set(latest, row)
+    exportFacts.of(draft).set(latest, row)
   },
   write: [putExport({ ...row, user_id: user.id })],
 })

@@ -9,9 +9,11 @@ import { deleteIcon, putIcon } from "../storage/icons.ts"
 import { requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { discarded } from "./files.ts"
-import { iconKey, member, serverIcon } from "./needs.ts"
-import type { ActorKind, Moment, Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind, Moment } from "./runtime/actor.ts"
 import { guildUpdated } from "./server-settings.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
 export interface IconCommands {
@@ -20,6 +22,16 @@ export interface IconCommands {
 }
 
 type Server = Readonlied<ServerState>
+
+const iconFacts = defineFact<ServerState, FileState>({
+  keep: 1,
+  async load(storage, server) {
+    const icon = await storage.icons.find(server)
+    return new Map(icon && [[iconKey, icon]])
+  },
+})
+export const iconKey = "icon"
+export const serverIcon = iconFacts.need(iconKey)
 
 export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["commands"] = {
   putIcon: {
@@ -43,7 +55,7 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
     turn(context, { user, reason }) {
       const { state: server } = context
       requirePermission(server, requireMember(server, user), "server.manage")
-      if (!server.icons.get(iconKey)) return { reply: { deleted: true } }
+      if (!iconFacts.of(server).get(iconKey)) return { reply: { deleted: true } }
       const { write, ...effects } = changed(context, { user, reason }, null)
       return { ...effects, write: [deleteIcon({ server_id: server.id }), ...write], reply: { deleted: true } }
     },
@@ -52,13 +64,13 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
 
 /** What is the same whether there is another icon from now on, or none. */
 function changed({ state: server, now, newId }: Moment & { state: Server }, deed: Deed, file: FileState | null) {
-  const before = server.icons.get(iconKey)
+  const before = iconFacts.of(server).get(iconKey)
   const key = before && serverFile(server.id, before.file)
   const icon_url = file && iconPath(server.id)
   return {
     apply: (draft: ServerState) => {
       draft.icon_url = icon_url
-      draft.icons.set(iconKey, file)
+      iconFacts.of(draft).set(iconKey, file)
     },
     write: [
       ...(key ? [discardFile({ key, since: secondsAt(now) })] : []),

@@ -12,8 +12,10 @@ import type { ChannelState, InviteState, ServerState } from "../domain/states.ts
 import { deleteInvite, insertInvite } from "../storage/invites.ts"
 import { requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
-import { invite, inviteCount, member } from "./needs.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
+import { defineFact, type Need } from "./runtime/facts.ts"
 
 /** Invites: made where they lead to, kept and ended by their server. One that lets nobody in any longer is gone. */
 export interface InviteChannelCommands {
@@ -34,6 +36,17 @@ export interface InviteServerCommands {
   /** Ends an invite whose time is over; nothing happens to any other. */
   expireInvite(input: { code: string }): { ended: boolean }
 }
+
+export const inviteFacts = defineFact<ServerState, InviteState>({
+  keep: 100,
+  load: (storage, server, codes) => storage.invites.ofServer(server, codes),
+})
+const inviteCounts = defineFact<ServerState, number>({
+  keep: 1,
+  load: async (storage, server) => new Map([["", await storage.invites.count(server)]]),
+})
+export const invite = (code: string): Need<ServerState> => inviteFacts.need(code)
+export const inviteCount = inviteCounts.need("")
 
 export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteChannelCommands>["commands"] = {
   createInvite: {
@@ -60,8 +73,8 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
       }
       return {
         apply: draft => {
-          draft.invites.set(code, { ...invite })
-          draft.inviteCount.set("", count + 1)
+          inviteFacts.of(draft).set(code, { ...invite })
+          inviteCounts.of(draft).set("", count + 1)
         },
         write: [
           insertInvite(invite),
@@ -104,7 +117,7 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
   revokeInvite: {
     needs: ({ user, code }) => [member(user), invite(code), inviteCount],
     turn({ state: server, now, newId }, { user, reason, code }) {
-      const found = server.invites.get(code)
+      const found = inviteFacts.of(server).get(code)
       if (!found || isOver(found, now)) throw fail("invite_not_found")
       const caller = requireMember(server, user)
       if (found.inviter_id !== user && !holds(server, caller, "server.manage"))
@@ -124,7 +137,7 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
   expireInvite: {
     needs: ({ code }) => [invite(code), inviteCount],
     turn({ state: server, now }, { code }) {
-      const ended = server.invites.get(code)
+      const ended = inviteFacts.of(server).get(code)
       if (!ended || ended.expires_at === null || ended.expires_at > secondsAt(now)) return { reply: { ended: false } }
       return { ...inviteEnding(server, ended), reply: { ended: true } }
     },
@@ -134,9 +147,9 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
 /** What the end of an invite does, however it ends. */
 export const inviteEnding = (server: Server, ended: Readonlied<InviteState>) => ({
   apply: (draft: ServerState) => {
-    draft.invites.set(ended.code, null)
-    const count = draft.inviteCount.get("")
-    if (count) draft.inviteCount.set("", count - 1)
+    inviteFacts.of(draft).set(ended.code, null)
+    const count = inviteCounts.of(draft).get("")
+    if (count) inviteCounts.of(draft).set("", count - 1)
   },
   write: [deleteInvite({ code: ended.code })],
   publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, ended))],
@@ -144,7 +157,14 @@ export const inviteEnding = (server: Server, ended: Readonlied<InviteState>) => 
 
 type Server = Readonlied<ServerState>
 
-const countOf = (server: Server): number => server.inviteCount.get("") ?? 0
+/** Invites to a channel that is gone lead to the server. */
+export function forgetInvitesTo(draft: ServerState, channel: Snowflake): void {
+  const invites = inviteFacts.of(draft)
+  for (const [code, known] of invites)
+    if (known?.channel_id === channel) invites.set(code, { ...known, channel_id: null })
+}
+
+const countOf = (server: Server): number => inviteCounts.of(server).get("") ?? 0
 
 /** The channel may have gone. */
 const told = (server: Server, { channel_id, ...facts }: Readonlied<InviteState>) => ({

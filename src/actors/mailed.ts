@@ -5,7 +5,8 @@ import { openToken, type OneTimeToken } from "../domain/one-time-tokens.ts"
 import type { UserState } from "../domain/states.ts"
 import type { MailKind } from "../storage/mails.ts"
 import { issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { becoming, endedSessions } from "./sign-in.ts"
 
 /** What comes back by mail, among the commands of a user's home. A mailed token counts only for the address it was sent to. */

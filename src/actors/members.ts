@@ -13,8 +13,9 @@ import { updateMember } from "../storage/guild-members.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { audited, memberTarget, type Deed } from "./audit.ts"
-import { member } from "./needs.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
 
 /**
@@ -56,7 +57,7 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
       const isOther = user !== member_id
       if (nickname !== undefined && isOther) requirePermission(server, caller, "members.manage_nicknames")
       if (timeout !== undefined) requirePermission(server, caller, "members.kick")
-      const target = server.members.get(member_id)
+      const target = memberFacts.of(server).get(member_id)
       if (!target) throw fail("member_not_found")
       if ((nickname !== undefined && isOther) || timeout !== undefined)
         requireRank(server, caller, rankOf(server, target)) // MEM1
@@ -110,7 +111,7 @@ export function memberChanges(before: KnownMember, after: KnownMember): Changes 
 export function memberChange(server: Server, changed: KnownMember, noted: Write, shown?: Readonly<Actor>) {
   return {
     apply: (draft: ServerState) => {
-      draft.members.set(changed.user_id, { ...changed })
+      memberFacts.of(draft).set(changed.user_id, { ...changed })
     },
     write: [updateMember({ ...changed, server_id: server.id }), noted],
     publish: [

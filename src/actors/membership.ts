@@ -11,7 +11,7 @@ import { isOver } from "../domain/invites.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
 import { guildObject, memberObject, newMember } from "../domain/servers.ts"
 import { firstIdAt } from "../domain/snowflake.ts"
-import type { Actor, BanState, MemberState, ServerState } from "../domain/states.ts"
+import type { Actor, BanState, MemberState, ServerState, TimeoutState } from "../domain/states.ts"
 import { deleteBan, putBan } from "../storage/bans.ts"
 import { deleteLeftTimeout, putLeftTimeout, updateMember } from "../storage/guild-members.ts"
 import { putMessageDeletion } from "../storage/messages.ts"
@@ -22,10 +22,12 @@ import type { Write } from "../storage/write.ts"
 import type { ServerAccountCommands } from "./account.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { audited, memberTarget, type Deed } from "./audit.ts"
-import { inviteEnding } from "./invites.ts"
+import { inviteEnding, invite, inviteCount, inviteFacts } from "./invites.ts"
 import { membershipChanged } from "./memberships.ts"
-import { ban, invite, inviteCount, leftTimeout, member } from "./needs.ts"
-import { control, type ActorKind, type Moment, type Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { defineFact, type Need } from "./runtime/facts.ts"
+import { control, type ActorKind, type Moment } from "./runtime/actor.ts"
 import { renameInTails } from "./tails.ts"
 import { voiceEnding } from "./voice.ts"
 
@@ -63,15 +65,27 @@ interface Joining {
   isFull?: boolean
 }
 
+export const banFacts = defineFact<ServerState, BanState>({
+  keep: 100,
+  load: (storage, server, users) => storage.bans.find(server, users),
+})
+/** Time-outs of people who left while they were on. */
+const leftTimeoutFacts = defineFact<ServerState, TimeoutState>({
+  keep: 100,
+  load: (storage, server, users) => storage.guildMembers.leftTimeouts(server, users),
+})
+const ban = (user: Snowflake): Need<ServerState> => banFacts.need(user)
+const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.need(user)
+
 export const membershipCommands: ActorKind<ServerState, ServerState, MembershipCommands>["commands"] = {
   join: {
     needs: ({ user, code }) => [member(user.id), ban(user.id), leftTimeout(user.id), invite(code), inviteCount],
     turn({ state: server, now, newId }, { code, ...joining }) {
       const { user } = joining
-      const used = server.invites.get(code)
+      const used = inviteFacts.of(server).get(code)
       if (!used || isOver(used, now)) throw fail("invite_not_found") // JOIN2
-      if (server.members.get(user.id)) throw fail("already_member")
-      if (server.bans.get(user.id)) throw fail("banned")
+      if (memberFacts.of(server).get(user.id)) throw fail("already_member")
+      if (banFacts.of(server).get(user.id)) throw fail("banned")
       const uses = used.uses + 1
       const after = { ...used, uses }
       const joined = joins(server, joining, { now, newId }, used.temporary)
@@ -80,7 +94,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
         ...joined,
         apply: draft => {
           joined.apply(draft)
-          draft.invites.get(code)!.uses = uses
+          inviteFacts.of(draft).get(code)!.uses = uses
           ending?.apply(draft)
         },
         write: [
@@ -105,9 +119,9 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     needs: ({ user }) => [member(user.id), ban(user.id), leftTimeout(user.id)],
     turn({ state: server, now, newId }, joining) {
       const { id } = joining.user
-      if (server.members.get(id)) throw fail("already_member")
+      if (memberFacts.of(server).get(id)) throw fail("already_member")
       if (!server.public) throw fail("access_denied")
-      if (server.bans.get(id)) throw fail("banned")
+      if (banFacts.of(server).get(id)) throw fail("banned")
       return { ...joins(server, joining, { now, newId }), reply: { server_id: server.id } }
     },
   },
@@ -127,7 +141,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     turn({ state: server, now, newId }, { user, reason, member_id }) {
       const caller = requireMember(server, user)
       requirePermission(server, caller, "members.kick")
-      const target = server.members.get(member_id)
+      const target = memberFacts.of(server).get(member_id)
       if (!target) throw fail("member_not_found")
       requireRank(server, caller, rankOf(server, target))
       const noted = audited({ now, newId }, server.id, { user, reason }, "MEMBER_KICK", memberTarget(member_id))
@@ -138,7 +152,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
   endTemporary: {
     needs: ({ user }) => [member(user)],
     turn({ state: server, now, newId }, { user }) {
-      if (!server.members.get(user)?.temporary || server.owner_id === user) return { reply: { ended: false } }
+      if (!memberFacts.of(server).get(user)?.temporary || server.owner_id === user) return { reply: { ended: false } }
       const deed = { user, reason: "temporary membership ended" }
       const noted = audited({ now, newId }, server.id, deed, "MEMBER_KICK", memberTarget(user))
       return { ...removal(server, user, now, noted), reply: { ended: true } }
@@ -151,7 +165,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
       const caller = requireMember(server, user)
       requirePermission(server, caller, "members.ban")
       if (username === null) throw fail("server_or_user_not_found")
-      const found = server.members.get(target_id)
+      const found = memberFacts.of(server).get(target_id)
       requireRank(server, caller, rankOf(server, found ?? { user_id: target_id, roles: [] }))
       const by = { user, reason }
       return { ...banning(server, { target_id, username, days }, by, { now, newId }), reply: { banned: true } }
@@ -162,10 +176,10 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     needs: ({ user, target_id }) => [member(user), ban(target_id)],
     turn({ state: server, now, newId }, { user, reason, target_id, username }) {
       requirePermission(server, requireMember(server, user), "members.ban")
-      if (!server.bans.get(target_id)) throw fail("ban_not_found")
+      if (!banFacts.of(server).get(target_id)) throw fail("ban_not_found")
       return {
         apply: draft => {
-          draft.bans.set(target_id, null)
+          banFacts.of(draft).set(target_id, null)
         },
         write: [
           deleteBan({ server_id: server.id, user_id: target_id }),
@@ -205,13 +219,15 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     needs: ({ user }) => [member(user), ban(user)],
     turn({ state: server, now }, { user }) {
       const left =
-        server.members.get(user) && server.owner_id !== user ? removal(server, user, now, undefined, true) : undefined
-      const isBanned = Boolean(server.bans.get(user))
+        memberFacts.of(server).get(user) && server.owner_id !== user
+          ? removal(server, user, now, undefined, true)
+          : undefined
+      const isBanned = Boolean(banFacts.of(server).get(user))
       if (!left && !isBanned) return { reply: { erased: false } }
       return {
         apply: draft => {
           left?.apply(draft)
-          draft.bans.set(user, null)
+          banFacts.of(draft).set(user, null)
         },
         write: [...(left?.write ?? []), ...(isBanned ? [deleteBan({ server_id: server.id, user_id: user })] : [])],
         publish: left?.publish ?? [],
@@ -231,14 +247,14 @@ export function banning(
   { user, reason = "" }: Deed,
   { now, newId }: Moment,
 ) {
-  const before = server.bans.get(target_id)
+  const before = banFacts.of(server).get(target_id)
   const banned: BanState = {
     user_id: target_id,
     reason,
     banned_by: user,
     banned_at: before?.banned_at ?? secondsAt(now),
   }
-  const removed = server.members.get(target_id) ? removal(server, target_id, now) : undefined
+  const removed = memberFacts.of(server).get(target_id) ? removal(server, target_id, now) : undefined
   const written = {
     server_id: server.id,
     user_id: target_id,
@@ -255,7 +271,7 @@ export function banning(
   })
   return {
     apply: (draft: ServerState) => {
-      draft.bans.set(target_id, banned)
+      banFacts.of(draft).set(target_id, banned)
       removed?.apply(draft)
     },
     write: [
@@ -278,7 +294,7 @@ function joins(
   if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
   if (isFull) throw fail("too_many_servers")
   const seconds = secondsAt(now)
-  const left = server.leftTimeouts.get(user.id)
+  const left = leftTimeoutFacts.of(server).get(user.id)
   const isStillOut = left !== undefined && left !== null && left.timeout_until > seconds // JOIN4
   const joined: MemberState = {
     ...newMember(user.id, seconds),
@@ -287,12 +303,12 @@ function joins(
     ...(isStillOut && left),
   }
   const member_count = server.member_count + 1
-  const { server_id: _, ...memberFacts } = { ...memberObject(server, joined, user), server_id: server.id }
+  const { server_id: _, ...shown } = { ...memberObject(server, joined, user), server_id: server.id }
   return {
     apply: (draft: ServerState) => {
-      draft.members.set(user.id, joined)
+      memberFacts.of(draft).set(user.id, joined)
       draft.member_count = member_count
-      draft.leftTimeouts.set(user.id, null)
+      leftTimeoutFacts.of(draft).set(user.id, null)
     },
     write: [
       insertMember({ ...joined, server_id: server.id }),
@@ -313,10 +329,10 @@ function joins(
       guildMemberAdd.to(
         membersOf(server.id),
         {
-          ...memberFacts,
+          ...shown,
           server_id: server.id,
           guild_id: server.id,
-          user: { id: user.id, username: user.username, avatar_url: memberFacts.avatar_url },
+          user: { id: user.id, username: user.username, avatar_url: shown.avatar_url },
         },
         { except: [user.id] },
       ),
@@ -335,7 +351,7 @@ export function removal(
   isForGood = false,
 ) {
   const seconds = secondsAt(now)
-  const { timeout_until = null, timeout_reason = null } = server.members.get(user) ?? {}
+  const { timeout_until = null, timeout_reason = null } = memberFacts.of(server).get(user) ?? {}
   const left = !isForGood && timeout_until !== null && timeout_until > seconds && { timeout_until, timeout_reason } // JOIN4
   const member_count = server.member_count - 1
   const inVoice = server.voice.get(user)
@@ -343,9 +359,9 @@ export function removal(
   return {
     apply: (draft: ServerState) => {
       voice?.apply(draft)
-      draft.members.set(user, null)
+      memberFacts.of(draft).set(user, null)
       draft.member_count = member_count
-      if (left) draft.leftTimeouts.set(user, left)
+      if (left) leftTimeoutFacts.of(draft).set(user, left)
     },
     write: [
       ...(voice?.write ?? []),

@@ -5,7 +5,8 @@ import type { MemberState, MessageState, ServerState } from "../domain/states.ts
 import { insertMention } from "../storage/mentions.ts"
 import type { Write } from "../storage/write.ts"
 import { mayIn } from "./access.ts"
-import type { Publication, Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { Publication } from "./runtime/actor.ts"
 
 /**
  * The job that notifies whoever a new message mentions, and its row. Who may call everybody is decided here, with what the author may at this

@@ -9,10 +9,14 @@ import { mayIn, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { filesLeft } from "./files.ts"
 import { forget } from "./kept-messages.ts"
-import { member, message, pins } from "./needs.ts"
-import { together, type Parts } from "./parts.ts"
+import { member } from "./communities/member-facts.ts"
+import { message, messageFacts } from "./messages/message-facts.ts"
 import { reactorsGone } from "./reactions.ts"
-import type { ActorKind, Need, Publication, Readonlied } from "./runtime/actor.ts"
+import { needsOfPinsGone, pinsGone } from "./pins.ts"
+import { together, type Parts } from "./parts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { Need } from "./runtime/facts.ts"
+import type { ActorKind, Publication } from "./runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
 
 /** How messages of a channel end, among its commands. */
@@ -32,7 +36,7 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
     needs: ({ user, message_id }, { id, home }) => [member(user), ...deletionNeeds(home, id, [message_id])],
     turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
       const caller = requireViewer(server, channel.id, user)
-      const found = server.messages.get(messageKey(channel.id, message_id))
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       const isHis = found.author_id === user
       if (!isHis && !mayIn(server, channel.id, caller, "messages.manage", now)) throw fail("cannot_delete_message")
@@ -86,13 +90,12 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
 
 /** Each of these messages that is there, once. */
 const those = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Known[] =>
-  [...new Set(ids)].flatMap(id => server.messages.get(messageKey(channel, id)) ?? [])
+  [...new Set(ids)].flatMap(id => messageFacts.of(server).get(messageKey(channel, id)) ?? [])
 
 /** What a command has to know of messages that it is about to delete. */
 export const deletionNeeds = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Need<ServerState>[] => [
   ...ids.map(id => message(channel, id)),
-  // Seen once they are there: a number that is read while a pin is on its way out would be too high for ever.
-  ...(ids.some(id => server.messages.get(messageKey(channel, id))?.pinned_at) ? [pins(channel)] : []),
+  ...needsOfPinsGone(channel, those(server, channel, ids)),
 ]
 
 /** Whether slow mode may have to know yet that its author posted then: whoever deletes what he said waits as long as before. */
@@ -121,6 +124,7 @@ export const deleting = (
       publish: [...told, ...filesLeft(...found)],
     },
     reactorsGone(...found),
+    pinsGone(channel.id, found),
   )
 
 /** Viewers are told that a message has gone. */

@@ -10,7 +10,8 @@ import { countPost, judgingNeeds, moderating, type Classified, type Held } from 
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
-import { member } from "./needs.ts"
+import { member } from "./communities/member-facts.ts"
+import { messageFacts } from "./messages/message-facts.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
 
@@ -33,7 +34,7 @@ export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEd
     turn(context, { user, author, message_id, content, classifiers, scores }) {
       const { state: channel, home: server, now, linkTo } = context
       const caller = requireViewer(server, channel.id, user)
-      const found = server.messages.get(messageKey(channel.id, message_id))
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       if (found.author_id !== user) throw fail("not_author")
       requireOpen(server)

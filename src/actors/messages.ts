@@ -3,6 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { messageCreate, type Message } from "../contract/messages.ts"
 import type { PollInput } from "../contract/polls.ts"
+import type { Refusal } from "../domain/automod.ts"
 import { holdsMessages, slowmodeWait } from "../domain/channels.ts"
 import { messageObject, named, newMessage, nothingIn, wordsOf } from "../domain/messages.ts"
 import type { Actor, ChannelState, MemberState, MessageState, ServerState, UploadFacts } from "../domain/states.ts"
@@ -14,12 +15,16 @@ import { countPost, judgingNeeds, moderating, remember, type Classified, type He
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { mentioning } from "./mentions.ts"
-import { lastPost, lastPostKey, member, message, nonce } from "./needs.ts"
-import { together, type Parts } from "./parts.ts"
-import { pollBegins } from "./polls.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import { authorKey, message, nonce, messageFacts, nonceFacts, byChannel } from "./messages/message-facts.ts"
 import { tallyAfter } from "./read-state.ts"
-import type { ActorKind, Readonlied, TurnContext } from "./runtime/actor.ts"
+import { pollBegins } from "./polls.ts"
+import { together, type Parts } from "./parts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind, TurnContext } from "./runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
+import { defineFact, defineMemory, type Need } from "./runtime/facts.ts"
+import { firstIdAt, msOf } from "../domain/snowflake.ts"
 
 /**
  * The messages of a channel, among its commands. They keep:
@@ -50,6 +55,24 @@ type Server = Readonlied<ServerState>
 type Channel = Readonlied<ChannelState>
 type Member = Readonlied<MemberState>
 
+const lastPostFacts = defineFact<ServerState, number>({
+  keep: 1_000,
+  async load(storage, _server, keys, _home, now) {
+    const found = new Map<string, number>()
+    // Slow mode looks back six hours at most. The database's own clock plays no part: ids carry the time.
+    const since = firstIdAt(now - limits.slowmodeSeconds * 1000)
+    for (const [channel, authors] of byChannel(keys))
+      for (const [author, id] of await storage.messages.lastPosts(channel, authors, since))
+        found.set(authorKey(channel, author), msOf(id))
+    return found
+  },
+})
+export const lastPost = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
+  lastPostFacts.need(authorKey(channel, author))
+
+/** What was refused, by nonce: repeated, it is refused again and counted once. The latest last. */
+const refusedNonces = defineMemory<ServerState, Map<string, Refusal>>(() => new Map())
+
 export const messageCommands: ActorKind<ServerState, ChannelState, MessageCommands>["commands"] = {
   createMessage: {
     needs: ({ author, nonce: sent, ...shown }, { id, state: channel, home, suspect }) => [
@@ -67,9 +90,9 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
     turn(context, { author, nonce: sent, classifiers, scores, ...shown }) {
       const { state: channel, home: server, now, newId, linkTo } = context
       const key = sent === undefined ? undefined : nonceKey(channel.id, author.id, sent)
-      const repeated = key === undefined ? null : server.nonces.get(key)
+      const repeated = key === undefined ? null : nonceFacts.of(server).get(key)
       // The refusal may have thrown him out: it is what he is told again.
-      const refused = key === undefined ? undefined : server.refusedNonces.get(key)
+      const refused = key === undefined ? undefined : refusedNonces.of(server).get(key)
       if (refused) return { reply: { refused } }
       const caller = requireViewer(server, channel.id, author.id)
       // MSG3
@@ -89,13 +112,14 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
         () => {
           const place = { channel_id: channel.id, server_id: server.participants === null ? server.id : null }
           const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // MSG1
-          const posted = lastPostKey(channel.id, author.id)
+          const posted = authorKey(channel.id, author.id)
           return {
             ...together(posting(context, state, caller), {
               apply: draft => {
                 countPost(draft, state)
                 // Known while slow mode was on, it is right when that is on again.
-                if (channel.slowmode_seconds > 0 || draft.lastPosts.has(posted)) draft.lastPosts.set(posted, now)
+                if (channel.slowmode_seconds > 0 || lastPostFacts.of(draft).has(posted))
+                  lastPostFacts.of(draft).set(posted, now)
               },
             }),
             about: state.id,
@@ -104,7 +128,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
         },
         refusal => ({
           apply: draft => {
-            if (key !== undefined) remember(draft.refusedNonces, key, refusal)
+            if (key !== undefined) remember(refusedNonces.of(draft), key, refusal)
           },
         }),
       )
@@ -144,16 +168,16 @@ function requireSendable(
     if (file === null) throw fail("invalid_attachment")
     return file
   })
-  if (reply_to_id !== undefined && !server.messages.get(messageKey(channel.id, reply_to_id)))
+  if (reply_to_id !== undefined && !messageFacts.of(server).get(messageKey(channel.id, reply_to_id)))
     throw fail("message_not_found")
-  const wait = slowmodeWait(channel, server.lastPosts.get(lastPostKey(channel.id, author.id)), now)
+  const wait = slowmodeWait(channel, lastPostFacts.of(server).get(authorKey(channel.id, author.id)), now)
   if (wait > 0 && !passesSlowmode(server, channel.id, caller, now)) throw fail("slowmode", { retry_after: wait })
   return files
 }
 
 /** Whether a message whose like was sent before could be refused by now, as far as it is known; needs are asked for again once more is. */
 function isQuestionable(server: Server, channel: Channel, author: Actor, shown: Sent): boolean {
-  if (!server.members.has(author.id)) return false
+  if (!memberFacts.of(server).has(author.id)) return false
   try {
     // Without a moment every time-out counts, those that are over, too; and every post is a recent one.
     requireSendable(server, channel, requireViewer(server, channel.id, author.id), { author, ...shown }, 0)

@@ -20,7 +20,9 @@ import {
 } from "../domain/notification-levels.ts"
 import type { ServerState, UserState } from "../domain/states.ts"
 import { dropNotificationChoice, putNotificationChoice } from "../storage/notification-settings.ts"
-import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { type ActorKind } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:
@@ -53,18 +55,16 @@ export const notificationsOutside: NotificationDefault = { server_id: "0", defau
 /** All of them are one fact of the home, under this key. */
 const all = "all"
 
-export const notificationChoiceFacts: NeedKind<UserState, ReadonlyMap<string, NotificationChoice>> = {
-  name: "notificationChoices",
+export const notificationChoiceFacts = defineFact<UserState, ReadonlyMap<string, NotificationChoice>>({
   keep: 1,
-  map: home => home.notificationChoices,
   load: async (storage, user) => new Map([[all, await storage.notificationSettings.ofUser(user)]]),
-}
-export const notificationChoices = needOf(notificationChoiceFacts)(all)
+})
+export const notificationChoices = notificationChoiceFacts.need(all)
 
 type User = Readonlied<UserState>
 
 const choicesOf = (user: User): ReadonlyMap<string, NotificationChoice> =>
-  user.notificationChoices.get(all) ?? new Map()
+  notificationChoiceFacts.of(user).get(all) ?? new Map()
 
 export const notificationLevelCommands: ActorKind<UserState, UserState, NotificationLevelCommands>["commands"] = {
   chooseNotifications: {
@@ -85,7 +85,7 @@ export const notificationLevelCommands: ActorKind<UserState, UserState, Notifica
       const row = { user_id: user.id, server_id: of.server_id, channel_id }
       return {
         apply: draft => {
-          draft.notificationChoices.set(all, after)
+          notificationChoiceFacts.of(draft).set(all, after)
         },
         write: [isGone ? dropNotificationChoice(row) : putNotificationChoice({ ...row, ...choice })],
         publish: [notificationSettingsUpdate.to(userOnly(user.id), shown)],
@@ -137,8 +137,8 @@ export const wantsToKnow = (
 
 /** A membership began or has ended, and with it what was chosen before. */
 export function forgetServerChoices(draft: UserState, server: Snowflake): void {
-  const choices = draft.notificationChoices.get(all)
+  const choices = notificationChoiceFacts.of(draft).get(all)
   if (!choices) return
   const kept = [...choices].filter(([key]) => !key.startsWith(choiceKey(server, null)))
-  draft.notificationChoices.set(all, new Map(kept))
+  notificationChoiceFacts.of(draft).set(all, new Map(kept))
 }

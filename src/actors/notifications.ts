@@ -11,7 +11,8 @@ import {
   markNotificationsRead,
 } from "../storage/notifications.ts"
 import { notificationChoices, wantsToKnow, type NotificationDefault } from "./notification-levels.ts"
-import { needOf, type ActorKind, type NeedKind } from "./runtime/actor.ts"
+import { type ActorKind } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */
 export interface NotificationCommands {
@@ -32,17 +33,13 @@ export interface NotificationCommands {
   readAllNotifications(input: {}): { read: true }
 }
 
-export const notificationFacts: NeedKind<UserState, { readonly read: boolean }> = {
-  name: "notification",
+export const notificationFacts = defineFact<UserState, { readonly read: boolean }>({
   keep: 100,
-  map: home => home.notifications,
   load: (storage, user, ids) => storage.notifications.states(user, ids),
-}
+})
 
-export const noticeFacts: NeedKind<UserState, true> = {
-  name: "notified",
+export const noticeFacts = defineFact<UserState, true>({
   keep: 100,
-  map: home => home.notified,
   load: (storage, user, keys) =>
     storage.notifications.about(
       user,
@@ -51,24 +48,24 @@ export const noticeFacts: NeedKind<UserState, true> = {
         return { channel: channel!, message: message! }
       }),
     ),
-}
+})
 
 export const notificationCommands: ActorKind<UserState, UserState, NotificationCommands>["commands"] = {
   notify: {
     needs: ({ where, about }, { suspect }) => [
       ...(where ? [notificationChoices] : []),
       // The latest are in memory, older ones are caught by their unique index; then they are looked up.
-      ...(about && suspect ? [needOf(noticeFacts)(noticeKey(about.channel_id, about.message_id))] : []),
+      ...(about && suspect ? [noticeFacts.need(noticeKey(about.channel_id, about.message_id))] : []),
     ],
     turn({ state: user, now, newId }, { of, where, about, isRead = false }) {
       const key = about && noticeKey(about.channel_id, about.message_id)
-      if (key !== undefined && user.notified.get(key)) return { reply: null }
+      if (key !== undefined && noticeFacts.of(user).get(key)) return { reply: null }
       if (where && !wantsToKnow(user, where, where.channel_id, of.type === "mention", now)) return { reply: null }
       const notification: Notification = { ...of, id: newId(), read: isRead, created_at: secondsAt(now) }
       return {
         apply: draft => {
-          draft.notifications.set(notification.id, { read: isRead })
-          if (key !== undefined) draft.notified.set(key, true)
+          notificationFacts.of(draft).set(notification.id, { read: isRead })
+          if (key !== undefined) noticeFacts.of(draft).set(key, true)
         },
         write: [insertNotification({ user_id: user.id, ...notification, ...about })],
         publish: [notificationCreate.to(userOnly(user.id), notification)],
@@ -78,14 +75,14 @@ export const notificationCommands: ActorKind<UserState, UserState, NotificationC
   },
 
   readNotification: {
-    needs: ({ notification_id }) => [needOf(notificationFacts)(notification_id)],
+    needs: ({ notification_id }) => [notificationFacts.need(notification_id)],
     turn({ state: user }, { notification_id }) {
-      const found = user.notifications.get(notification_id)
+      const found = notificationFacts.of(user).get(notification_id)
       if (!found) throw fail("notification_not_found")
       if (found.read) return { reply: { read: true } }
       return {
         apply: draft => {
-          draft.notifications.set(notification_id, { read: true })
+          notificationFacts.of(draft).set(notification_id, { read: true })
         },
         write: [markNotificationsRead({ ids: [notification_id] })],
         publish: [notificationUpdate.to(userOnly(user.id), { id: notification_id, read: true })],
@@ -97,7 +94,8 @@ export const notificationCommands: ActorKind<UserState, UserState, NotificationC
   readAllNotifications: {
     turn: ({ state: user }) => ({
       apply: draft => {
-        for (const [id, known] of draft.notifications) if (known) draft.notifications.set(id, { read: true })
+        for (const [id, known] of notificationFacts.of(draft))
+          if (known) notificationFacts.of(draft).set(id, { read: true })
       },
       write: [markAllNotificationsRead({ user_id: user.id })],
       publish: [notificationUpdate.to(userOnly(user.id), { all_read: true })],

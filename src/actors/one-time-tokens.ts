@@ -3,27 +3,26 @@ import { codesAllowed, tokensOfAKind, type OneTimeToken, type TokenKind } from "
 import type { UserState } from "../domain/states.ts"
 import { deleteOneTimeToken, putOneTimeToken } from "../storage/one-time-tokens.ts"
 import type { Write } from "../storage/write.ts"
-import { needOf, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * A user's one-time tokens, one fact of his home: all of them, loaded when a command first needs them. It keeps:
  *   OTT1  A token is used once: who comes second with it finds it gone.
  *   OTT2  So many of a kind are open at most; the oldest makes room.
  */
-export const tokenFacts: NeedKind<UserState, readonly OneTimeToken[]> = {
-  name: "oneTimeTokens",
+export const tokenFacts = defineFact<UserState, readonly OneTimeToken[]>({
   keep: 1,
-  map: home => home.oneTimeTokens,
   load: async (storage, user, [key]) => new Map([[key!, await storage.oneTimeTokens.ofUser(user)]]),
-}
+})
 const all = "all"
 
 /** Of every command that reads or changes them. */
-export const needsTokens = () => [needOf(tokenFacts)(all)]
+export const needsTokens = () => [tokenFacts.need(all)]
 
 type User = Readonlied<UserState>
 
-export const tokensOf = (user: User): readonly OneTimeToken[] => user.oneTimeTokens.get(all) ?? []
+export const tokensOf = (user: User): readonly OneTimeToken[] => tokenFacts.of(user).get(all) ?? []
 
 /** Part of a turn's effects. */
 export interface TokenChange {
@@ -33,7 +32,7 @@ export interface TokenChange {
 
 const changed = (tokens: readonly OneTimeToken[], write: Write[]): TokenChange => ({
   apply: draft => {
-    draft.oneTimeTokens.set(all, tokens)
+    tokenFacts.of(draft).set(all, tokens)
   },
   write,
 })

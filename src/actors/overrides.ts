@@ -12,8 +12,9 @@ import type { ChannelState, MemberState, ServerState } from "../domain/states.ts
 import { deleteOverride, putOverride } from "../storage/overrides.ts"
 import { requirePermissionIn, requireRank, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
-import { member } from "./needs.ts"
-import { control, type ActorKind, type Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { control, type ActorKind } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
 
 /** What a channel allows or denies beside its server's roles, among its commands. */
@@ -58,7 +59,7 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       const before = overridesOf(server, channel.id)
       const found = before.find(override => override.target_id === target_id)
       const override: Override = { target_id, type: kind, allow: flagsOf(allow), deny: flagsOf(deny) }
-      const target = kind === "role" ? server.roles.get(target_id) : server.members.get(target_id)
+      const target = kind === "role" ? server.roles.get(target_id) : memberFacts.of(server).get(target_id)
       const caller = requireManager(server, channel.id, user, now)
       if (!target) throw fail("member_or_role_not_found")
       if (user !== server.owner_id)
@@ -97,7 +98,7 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       const rank =
         found.type === "role"
           ? (server.roles.get(target_id)?.position ?? 0)
-          : rankOf(server, server.members.get(target_id) ?? gone)
+          : rankOf(server, memberFacts.of(server).get(target_id) ?? gone)
       if (user !== server.owner_id) requireRank(server, caller, rank)
       requireLoosenable(server, channel.id, caller, found, undefined, now)
       const after = before.filter(other => other !== found)

@@ -3,16 +3,20 @@ import type { Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import { messageUpdate } from "../contract/messages.ts"
 import { messageObject, withAuthor } from "../domain/messages.ts"
-import type { Actor, ChannelState, MessageState, ServerState } from "../domain/states.ts"
+import type { Actor, ChannelState, MessageState, ServerState, PinsState } from "../domain/states.ts"
 import { messageKey } from "../storage/messages.ts"
 import { setPinned } from "../storage/pins.ts"
 import { requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
-import { member, message, pins } from "./needs.ts"
-import type { ActorKind, Readonlied, TurnContext } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import { message, messageFacts } from "./messages/message-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind, TurnContext } from "./runtime/actor.ts"
+import type { Parts } from "./parts.ts"
 import { toViewers } from "./viewers.ts"
+import { defineFact, type Need } from "./runtime/facts.ts"
 
 /**
  * The pinned messages of a channel, among its commands. They keep:
@@ -24,12 +28,23 @@ export interface PinCommands {
   unpinMessage(input: Input): { changed: boolean }
 }
 
+type Message = Readonlied<MessageState>
 type Context = TurnContext<ServerState, ChannelState>
 type Input = Deed & {
   message_id: Snowflake
   /** Of the message, as he is called by now: of who is no member its home is not told. Workers of the version before leave it out. */
   author?: Actor | undefined
 }
+
+/** By channel. */
+export const pinFacts = defineFact<ServerState, PinsState>({
+  keep: 100,
+  async load(storage, _server, channels) {
+    const found = new Map<string, PinsState>()
+    for (const channel of channels) found.set(channel, await storage.messages.pins(channel))
+    return found
+  },
+})
 
 export const pinCommands: ActorKind<ServerState, ChannelState, PinCommands>["commands"] = {
   pinMessage: {
@@ -38,7 +53,7 @@ export const pinCommands: ActorKind<ServerState, ChannelState, PinCommands>["com
       const { state: channel, home: server, now } = context
       const found = pinnable(context, input)
       if (found.pinned_at) return { reply: { changed: false } }
-      const { count, latest } = server.pins.get(channel.id) ?? { count: 0, latest: 0 }
+      const { count, latest } = pinFacts.of(server).get(channel.id) ?? { count: 0, latest: 0 }
       if (count >= limits.pinsPerChannel) throw fail("pin_limit") // PIN1
       return changed(context, input, found, Math.max(now, latest + 1)) // PIN2
     },
@@ -54,17 +69,14 @@ export const pinCommands: ActorKind<ServerState, ChannelState, PinCommands>["com
 }
 
 function needsPins({ user, message_id }: Input, { id, home }: { id: Snowflake; home: Readonlied<ServerState> }) {
-  return [member(user), ...pair(home), message(id, message_id), pins(id)]
+  return [member(user), ...pair(home), message(id, message_id), pinFacts.need(id)]
 }
 
 /** Outside servers everybody may pin who takes part. */
-function pinnable(
-  { state: channel, home: server, now }: Context,
-  { user, message_id }: Input,
-): Readonlied<MessageState> {
+function pinnable({ state: channel, home: server, now }: Context, { user, message_id }: Input): Message {
   const caller = requireViewer(server, channel.id, user)
   if (server.participants === null) requirePermissionIn(server, channel.id, caller, "messages.manage", now)
-  const found = server.messages.get(messageKey(channel.id, message_id))
+  const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
   if (!found) throw fail("message_not_found")
   requireOpen(server)
   return found
@@ -73,13 +85,16 @@ function pinnable(
 function changed(
   { state: channel, home: server, now, newId, linkTo }: Context,
   { user, reason, message_id, author }: Input,
-  found: Readonlied<MessageState>,
+  found: Message,
   pinned_at: number | null,
 ) {
   const after = { ...withAuthor(found, author), pinned_at } as MessageState
   const isPinned = pinned_at !== null
   return {
-    apply: (draft: ServerState) => keep(draft, after),
+    apply: (draft: ServerState) => {
+      keep(draft, after)
+      countPins(draft, channel.id, isPinned ? 1 : -1, pinned_at ?? 0)
+    },
     write: [
       setPinned({ channel_id: channel.id, id: message_id, pinned_at }),
       ...(server.participants === null
@@ -99,3 +114,23 @@ function changed(
     reply: { changed: true },
   }
 }
+
+/** What is remembered of a channel's pins follows, where a command has asked for it. `at`: when the latest was pinned. */
+function countPins(draft: ServerState, channel: Snowflake, by: number, at = 0): void {
+  const known = pinFacts.of(draft).get(channel)
+  if (known) pinFacts.of(draft).set(channel, { count: known.count + by, latest: Math.max(known.latest, at) })
+}
+
+/**
+ * What has to be known of messages that are about to be deleted. It is seen once they are there: a number that is read while
+ * a pin is on its way out would be too high for ever.
+ */
+export const needsOfPinsGone = (channel: Snowflake, found: readonly Message[]): Need<ServerState>[] =>
+  found.some(isPinned) ? [pinFacts.need(channel)] : []
+
+/** Pins go with messages of a channel that are deleted. */
+export const pinsGone = (channel: Snowflake, found: readonly Message[]): Pick<Parts, "apply"> => ({
+  apply: draft => countPins(draft, channel, -found.filter(isPinned).length),
+})
+
+const isPinned = ({ pinned_at }: Message): boolean => pinned_at !== null && pinned_at !== undefined

@@ -1,6 +1,8 @@
 import { fail, unavailable } from "../contract/errors.ts"
 import type { Place, UserState } from "../domain/states.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
+import { defineMemory } from "./runtime/facts.ts"
 
 /**
  * Places in servers that are about to be taken, among the commands of a user's home. Which servers somebody is in and which
@@ -29,13 +31,16 @@ const placeLasts = 20_000
 /** Places that a home remembers; who asks for more at once is told that so many are before him. */
 const placesKept = 1_000
 
+/** Places in servers that somebody is about to take, by token, in the order of asking. */
+const serverSlots = defineMemory<UserState, Map<string, Place>>(() => new Map())
+
 export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["commands"] = {
   askForPlace: {
     turn({ state: user, now }, { token, owns, joins }) {
       if (user.deletion_status !== "active") throw fail("account_deleted") // SLOT2
       if (owns && holdsPlace(user, now, place => place.ends === true)) throw unavailable("account may be about to end")
       const ahead = { owned: 0, joined: 0 }
-      for (const [one, place] of user.places) {
+      for (const [one, place] of serverSlots.of(user)) {
         if (one === token) break
         if (place.until <= now) continue
         if (place.owns) ahead.owned++
@@ -43,9 +48,9 @@ export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["comm
       }
       return {
         remember: draft => {
-          forgetOld(draft.places, now)
-          if (draft.places.has(token) || draft.places.size < placesKept)
-            draft.places.set(token, { owns, joins, until: now + placeLasts })
+          forgetOld(serverSlots.of(draft), now)
+          if (serverSlots.of(draft).has(token) || serverSlots.of(draft).size < placesKept)
+            serverSlots.of(draft).set(token, { owns, joins, until: now + placeLasts })
         },
         reply: ahead,
       }
@@ -57,8 +62,8 @@ export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["comm
       if (holdsPlace(user, now, place => place.owns)) return { reply: { refused: false } } // SLOT2
       return {
         remember: draft => {
-          forgetOld(draft.places, now)
-          draft.places.set(token, { owns: false, joins: false, ends: true, until: now + placeLasts })
+          forgetOld(serverSlots.of(draft), now)
+          serverSlots.of(draft).set(token, { owns: false, joins: false, ends: true, until: now + placeLasts })
         },
         reply: { refused: true },
       }
@@ -68,7 +73,7 @@ export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["comm
   leavePlace: {
     turn: (_, { token }) => ({
       remember: draft => {
-        draft.places.delete(token)
+        serverSlots.of(draft).delete(token)
       },
       reply: { left: true },
     }),
@@ -76,7 +81,7 @@ export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["comm
 }
 
 const holdsPlace = (user: Readonlied<UserState>, now: number, isSuch: (place: Place) => boolean): boolean =>
-  [...user.places.values()].some(place => place.until > now && isSuch(place))
+  [...serverSlots.of(user).values()].some(place => place.until > now && isSuch(place))
 
 function forgetOld(places: Map<string, Place>, now: number): void {
   for (const [token, { until }] of places) if (until <= now) places.delete(token)

@@ -10,8 +10,10 @@ import { messageKey } from "../storage/messages.ts"
 import { voteKey } from "../storage/polls.ts"
 import { newServerState } from "../storage/servers.ts"
 import { newChannel } from "./channel-list.ts"
-import { pollBegins, pollCommands, type PollCommands } from "./polls.ts"
+import { pollBegins, pollCommands, type PollCommands, pollVoteFacts } from "./polls.ts"
 import type { Command, Effects, Publication } from "./runtime/actor.ts"
+import { memberFacts } from "./communities/member-facts.ts"
+import { messageFacts } from "./messages/message-facts.ts"
 
 const [server_id, channel_id, message_id] = ["4096", "8192", "12288"]
 const users = ["1", "2", "3", "4"]
@@ -61,7 +63,7 @@ class Bench {
       roles: new Map([[server_id, { ...everyone, permissions: grantedAtCreation }]]),
       channels: new Map([[channel_id, newChannel({ id: channel_id, server_id, name: "x", position: 0 })]]),
     })
-    for (const user of users) home.members.set(user, newMember(user, 0))
+    for (const user of users) memberFacts.of(home).set(user, newMember(user, 0))
     const message: MessageState = {
       id: message_id,
       channel_id,
@@ -75,10 +77,10 @@ class Bench {
       nonce: null,
       poll: this.poll,
     }
-    home.messages.set(messageKey(channel_id, message_id), message)
+    messageFacts.of(home).set(messageKey(channel_id, message_id), message)
     for (const user of users) {
       const key = voteKey(this.poll!.id, user)
-      home.pollVotes.set(key, this.votes.get(key) ?? null)
+      pollVoteFacts.of(home).set(key, this.votes.get(key) ?? null)
     }
     return home
   }

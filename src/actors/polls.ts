@@ -15,10 +15,13 @@ import { judgingNeeds, moderating, type Classified, type Held } from "./automod.
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
-import { member, message, pollVote } from "./needs.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import { message, messageFacts } from "./messages/message-facts.ts"
 import { together } from "./parts.ts"
-import type { ActorKind, Publication, Readonlied, TurnContext } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind, Publication, TurnContext } from "./runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
+import { defineFact, type Need } from "./runtime/facts.ts"
 
 /**
  * Polls, each part of a message, among the commands of its channel. Whoever may read the message sees the poll and may vote;
@@ -52,6 +55,19 @@ type Server = Readonlied<ServerState>
 type Known = Readonlied<MessageState>
 type Context = TurnContext<ServerState, ChannelState>
 
+/** What somebody voted for in a poll. */
+export const pollVoteFacts = defineFact<ServerState, readonly Snowflake[]>({
+  keep: 1_000,
+  load: (storage, _server, keys) =>
+    storage.polls.votes(
+      keys.map(key => {
+        const [poll, user] = key.split(":")
+        return { poll: poll!, user: user! }
+      }),
+    ),
+})
+const pollVote = (poll: Snowflake, user: Snowflake): Need<ServerState> => pollVoteFacts.need(voteKey(poll, user))
+
 export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["commands"] = {
   createPoll: {
     needs: ({ author, message_id }, { id, home }) => [
@@ -62,7 +78,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
     ],
     turn(context, { author, message_id, poll: asked, classifiers, scores }) {
       const { state: channel, home: server, now, newId } = context
-      const found = server.messages.get(messageKey(channel.id, message_id))
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found || !mayRead(server, channel.id, author.id, now)) throw fail("message_not_found")
       if (found.author_id !== author.id) throw fail("not_author")
       const caller = requireMember(server, author.id)
@@ -109,7 +125,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
       return {
         apply: draft => {
           changed.apply(draft)
-          draft.pollVotes.set(voteKey(poll_id, user), chosen)
+          pollVoteFacts.of(draft).set(voteKey(poll_id, user), chosen)
         },
         write: [...changed.write, putPollVote({ poll_id, user_id: user, option_ids: chosen })],
         publish: changed.publish,
@@ -157,7 +173,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
     needs: ({ message_id }, { id }) => [message(id, message_id)],
     turn(context, { message_id, poll_id, author }) {
       const { state: channel, home: server, now } = context
-      const found = server.messages.get(messageKey(channel.id, message_id))
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       const poll = found?.poll
       if (!found || poll?.id !== poll_id) return { reply: { there: false } }
       if (poll.ended_at !== null || poll.ends_at === null) return { reply: { there: true } } // POLL2
@@ -191,7 +207,7 @@ export function pollBegins(
 
 function mayRead(server: Server, channel: Snowflake, user: Snowflake, now: number): boolean {
   if (server.participants !== null) return server.participants.includes(user)
-  const reader = server.members.get(user)
+  const reader = memberFacts.of(server).get(user)
   return Boolean(reader) && mayView(server, channel, reader!) && mayIn(server, channel, reader!, "messages.read", now)
 }
 
@@ -202,13 +218,13 @@ function visible(
   { user, message_id, poll_id, author }: ByPoll,
   now: number,
 ): { found: Known; poll: Readonly<PollState> } {
-  const found = server.messages.get(messageKey(channel, message_id))
+  const found = messageFacts.of(server).get(messageKey(channel, message_id))
   if (!found || found.poll?.id !== poll_id || !mayRead(server, channel, user, now)) throw fail("poll_not_found")
   return { found: withAuthor(found, author), poll: found.poll }
 }
 
 const voteOf = (server: Server, { poll_id, user }: ByPoll): readonly Snowflake[] =>
-  server.pollVotes.get(voteKey(poll_id, user)) ?? []
+  pollVoteFacts.of(server).get(voteKey(poll_id, user)) ?? []
 
 /** The message with its poll as it is from now on. */
 function change({ home: server, now, linkTo }: Context, found: Known, poll: PollState | null) {

@@ -11,10 +11,13 @@ import { deleteReactors, putReaction, reactorKey, type ReactionPlace } from "../
 import { mayIn, requireFreeIn, requireViewer } from "./access.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
-import { member, message, reactor } from "./needs.ts"
+import { member } from "./communities/member-facts.ts"
+import { message, messageFacts } from "./messages/message-facts.ts"
 import type { Parts } from "./parts.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
+import { defineFact, type Need } from "./runtime/facts.ts"
 
 /**
  * Reactions to the messages of a channel, among its commands. They keep:
@@ -45,12 +48,31 @@ const needsOfReaction = (
   { id, home }: { id: Snowflake; home: Server },
 ) => [member(user), ...pair(home), message(id, message_id), reactor(id, message_id, user, emojiKey(emoji))]
 
+const reactorFacts = defineFact<ServerState, true>({
+  keep: 1_000,
+  async load(storage, _server, keys) {
+    const uses = keys.map(key => {
+      const [channel, id, user, ...emoji] = key.split(":")
+      return { channel_id: channel!, message_id: id!, user_id: user!, emoji: emoji.join(":") }
+    })
+    const found = await storage.reactions.among(uses)
+    return new Map(
+      found.map(({ channel_id, message_id, user_id, emoji }) => [
+        reactorKey(channel_id, message_id, user_id, emoji),
+        true,
+      ]),
+    )
+  },
+})
+export const reactor = (channel: Snowflake, id: Snowflake, user: Snowflake, emoji: string): Need<ServerState> =>
+  reactorFacts.need(reactorKey(channel, id, user, emoji))
+
 export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionCommands>["commands"] = {
   addReaction: {
     needs: needsOfReaction,
     turn({ state: channel, home: server, now }, { user, message_id, emoji, custom }) {
       const caller = requireViewer(server, channel.id, user)
-      const found = server.messages.get(messageKey(channel.id, message_id))
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       requireOpen(server)
       requireFreeIn(server, channel.id, caller, "messages.add_reactions", now)
@@ -61,13 +83,13 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
         if (reactions.length >= limits.reactionsPerMessage) throw fail("reaction_limit") // REACT2
       }
       const fact = reactorKey(channel.id, message_id, user, key)
-      if (server.reactors.get(fact)) return { reply: { changed: false } }
+      if (reactorFacts.of(server).get(fact)) return { reply: { changed: false } }
       const left = oneMore(reactions, emoji) // REACT1
       const reacted_at = secondsAt(now)
       return {
         apply: draft => {
           keep(draft, withReactions(found, left))
-          draft.reactors.set(fact, true)
+          reactorFacts.of(draft).set(fact, true)
         },
         write: [
           putReaction({ channel_id: channel.id, message_id, emoji: key, user_id: user, reacted_at, reactions: left }),
@@ -87,7 +109,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
     needs: needsOfReaction,
     turn({ state: channel, home: server }, { user, message_id, emoji }) {
       requireViewer(server, channel.id, user)
-      const found = server.messages.get(messageKey(channel.id, message_id))
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       requireOpen(server)
       const taken = takenBack(server, found, user, emojiKey(emoji), emoji.text)
@@ -95,7 +117,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
       return {
         apply: draft => {
           keep(draft, taken.message)
-          draft.reactors.set(taken.fact, null)
+          reactorFacts.of(draft).set(taken.fact, null)
         },
         write: [taken.write],
         publish: taken.publish,
@@ -110,7 +132,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
     turn({ state: channel, home: server }, { user, reactions }) {
       const messages = new Map<Snowflake, Message>()
       const taken = reactions.flatMap(({ message_id, emoji }) => {
-        const found = messages.get(message_id) ?? server.messages.get(messageKey(channel.id, message_id))
+        const found = messages.get(message_id) ?? messageFacts.of(server).get(messageKey(channel.id, message_id))
         const one = found && takenBack(server, found, user, emoji)
         if (one) messages.set(message_id, one.message)
         return one ? [one] : []
@@ -120,7 +142,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
         apply: draft => {
           for (const one of taken) {
             keep(draft, one.message)
-            draft.reactors.set(one.fact, null)
+            reactorFacts.of(draft).set(one.fact, null)
           }
         },
         write: taken.map(one => one.write),
@@ -150,7 +172,7 @@ function takenBack(server: Server, found: Message, user: Snowflake, key: string,
   const { id: message_id, channel_id } = found
   const fact = reactorKey(channel_id, message_id, user, key)
   const tally = tallyOf(found.reactions, key)
-  if (!tally || !server.reactors.get(fact)) return undefined
+  if (!tally || !reactorFacts.of(server).get(fact)) return undefined
   const left = oneLess(found.reactions ?? [], key) // REACT1
   return {
     fact,

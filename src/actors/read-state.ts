@@ -16,6 +16,9 @@ import {
   readUpTo,
   someReaders,
   type Readers,
+  bytesOfReader,
+  type AckRange,
+  type ReadState,
 } from "../domain/read-state.ts"
 import { compareIds } from "../domain/snowflake.ts"
 import type { ChannelState, ServerState, UserState } from "../domain/states.ts"
@@ -24,18 +27,15 @@ import { putReadState, stretch, tallyMessages } from "../storage/read-state.ts"
 import type { Write } from "../storage/write.ts"
 import { mayView, requirePermissionIn, requireViewer } from "./access.ts"
 import { isShut, pair } from "./direct-privacy.ts"
-import { ackRange, ackRangeKey, member, readers, readState, readStateKey } from "./needs.ts"
-import {
-  needOf,
-  type ActorKind,
-  type Effects,
-  type NeedKind,
-  type Publication,
-  type Readonlied,
-} from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import { byChannel } from "./messages/message-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { defineFact, defineMemory, type Need } from "./runtime/facts.ts"
+import { type ActorKind, type Effects, type Publication } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
 import { toUser } from "./relay.ts"
 import { toViewers } from "./viewers.ts"
+import { notificationFacts } from "./notifications.ts"
 
 /**
  * How far people have read a channel, among its commands. They keep:
@@ -83,12 +83,61 @@ const mostTold = 1_000
 const mostMembersTold = 100
 const nobody: Readers = readersOf([], true)
 
+const readStateKey = (channel: Snowflake, user: Snowflake) => `${channel}:${user}`
+/** By channel and user; null: they never said how far they have read. */
+const readStateFacts = defineFact<ServerState, ReadState>({
+  keep: 5_000,
+  async load(storage, _server, keys) {
+    const found = new Map<string, ReadState>()
+    for (const [channel, users] of byChannel(keys))
+      for (const [user, state] of await storage.readState.states(channel, users))
+        found.set(readStateKey(channel, user), state)
+    return found
+  },
+})
+const readState = (channel: Snowflake, user: Snowflake): Need<ServerState> =>
+  readStateFacts.need(readStateKey(channel, user))
+const ackRangeKey = (channel: Snowflake, user: Snowflake, after: Snowflake, upto: Snowflake) =>
+  `${channel}:${user}:${after}:${upto}`
+/** What acknowledgements that are about to happen mark. */
+const ackRangeFacts = defineFact<ServerState, AckRange>({
+  keep: 100,
+  async load(storage, _server, keys) {
+    const found = new Map<string, AckRange>()
+    for (const key of keys) {
+      const [channel, user, after, upto] = key.split(":")
+      found.set(key, await storage.readState.range(channel!, user!, { after: after!, upto: upto! }))
+    }
+    return found
+  },
+})
+const ackRange = (...of: Parameters<typeof ackRangeKey>): Need<ServerState> => ackRangeFacts.need(ackRangeKey(...of))
+/** By channel: those of some 100,000 people, whatever the number of channels. */
+const readersFacts = defineFact<ServerState, Readers>({
+  keep: 100,
+  keepBytes: 100_000 * bytesOfReader,
+  sizeOf: ({ ordered }) => ordered.length * bytesOfReader,
+  async load(storage, _server, channels) {
+    const found = new Map<string, Readers>()
+    for (const channel of channels) found.set(channel, readersOf(await storage.readState.readers(channel)))
+    return found
+  },
+})
+const readers = (channel: Snowflake): Need<ServerState> => readersFacts.need(channel)
+
+/**
+ * When others were last told how far somebody has read, by `readStateKey`, and what they are not told yet. The latest last.
+ */
+const toldAcks = defineMemory<ServerState, Map<string, { readonly at: number; readonly waiting?: Snowflake }>>(
+  () => new Map(),
+)
+
 export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCommands>["commands"] = {
   ackMessages: {
     needs({ user, message_id }, { id, state: channel, home }) {
       const needed = [member(user), ...pair(home), readState(id, user)]
       const beginning = beginningFor(home, user)
-      const state = home.readStates.get(readStateKey(id, user))
+      const state = readStateFacts.of(home).get(readStateKey(id, user))
       // Whoever is about to be refused has nothing counted.
       if (message_id === undefined || beginning === undefined || state === undefined || !isReader(home, channel, user))
         return needed
@@ -102,12 +151,12 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       if (message_id === undefined || !holdsMessages(channel)) return { reply: { marked: 0 } }
       const beginning = beginningFor(server, user)!
       const key = readStateKey(channel.id, user)
-      const before = server.readStates.get(key)
+      const before = readStateFacts.of(server).get(key)
       const after = readUpTo(before, beginning)
       const counted = ackRangeKey(channel.id, user, after, message_id)
-      const { isThere, marked, hasMentions } = server.ackRanges.get(counted)!
+      const { isThere, marked, hasMentions } = ackRangeFacts.of(server).get(counted)!
       if (!isThere && !isNewest) throw fail("message_not_found")
-      const forgetCount = (draft: ServerState) => void draft.ackRanges.delete(counted)
+      const forgetCount = (draft: ServerState) => void ackRangeFacts.of(draft).delete(counted)
       if (compareIds(message_id, after) <= 0) return { remember: forgetCount, reply: { marked: 0 } } // READ1
 
       const isShown = isOwnShown && channel.read_receipts_enabled && !isShut(server) // READ3
@@ -121,12 +170,12 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
             noteTold(draft, key, telling === "now" ? { at: now } : { at: telling.since, waiting: message_id })
         },
         apply: draft => {
-          draft.readStates.set(key, state)
-          const known = draft.readers.get(channel.id)
+          readStateFacts.of(draft).set(key, state)
+          const known = readersFacts.of(draft).get(channel.id)
           const reader = readerOf(user, state)
           if (!known || !reader) return
           noteReader(known, reader)
-          draft.readers.set(channel.id, known)
+          readersFacts.of(draft).set(channel.id, known)
         },
         write: [
           putReadState({ channel_id: channel.id, user_id: user, ...state }),
@@ -151,7 +200,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
     needs: ({ user }, { id, home }) => [member(user), ...pair(home), readState(id, user)],
     turn({ state: channel, home: server, now }, { user, isShown }) {
       const key = readStateKey(channel.id, user)
-      const waiting = server.toldAcks.get(key)?.waiting
+      const waiting = toldAcks.of(server).get(key)?.waiting
       if (waiting === undefined) return { reply: { told: false } }
       const isTold =
         isShown && channel.read_receipts_enabled && isReader(server, channel, user) && isToldToOthers(server)
@@ -180,8 +229,8 @@ export function readMarks(
   user: Snowflake,
   messages: Unmarked,
 ): Pick<Effects<ServerState, ReadMarks>, "remember" | "reply"> {
-  const upTo = readUpTo(home.readStates.get(readStateKey(channel.id, user)), beginningFor(home, user)!)
-  const loaded = channel.read_receipts_enabled ? home.readers.get(channel.id)! : nobody // READ3
+  const upTo = readUpTo(readStateFacts.of(home).get(readStateKey(channel.id, user)), beginningFor(home, user)!)
+  const loaded = channel.read_receipts_enabled ? readersFacts.of(home).get(channel.id)! : nobody // READ3
   const renewed = loaded.isCurrent ? undefined : upToDate(home, channel.id, loaded)
   const current = renewed ?? loaded
   const places = new Map<Snowflake, number>()
@@ -197,11 +246,11 @@ export function readMarks(
   )
   return {
     remember: draft => {
-      const kept = renewed ?? draft.readers.get(channel.id)
+      const kept = renewed ?? readersFacts.of(draft).get(channel.id)
       if (!kept || !channel.read_receipts_enabled) return
       // The one used last is the last to be forgotten.
-      draft.readers.delete(channel.id)
-      draft.readers.set(channel.id, kept)
+      readersFacts.of(draft).delete(channel.id)
+      readersFacts.of(draft).set(channel.id, kept)
     },
     reply: {
       counts,
@@ -223,7 +272,7 @@ export const tallyAfter = (channel: Snowflake, message: Snowflake): Write[] =>
 /** Where somebody's reading begins; undefined: he is not there, or not known yet. */
 function beginningFor(home: Readonlied<ServerState>, user: Snowflake): Snowflake | undefined {
   if (home.participants !== null) return home.participants.includes(user) ? "0" : undefined
-  const found = home.members.get(user)
+  const found = memberFacts.of(home).get(user)
   return found ? beginningOf(found) : undefined
 }
 
@@ -234,7 +283,7 @@ function requireReader(home: Readonlied<ServerState>, channel: Readonlied<Channe
 /** As far as is known by now. */
 function isReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake): boolean {
   if (home.participants !== null) return home.participants.includes(user)
-  const found = home.members.get(user)
+  const found = memberFacts.of(home).get(user)
   return Boolean(found) && mayView(home, channel.id, found!)
 }
 
@@ -245,7 +294,7 @@ const isToldToOthers = (home: Readonlied<ServerState>): boolean =>
 /** What was loaded may be from before acknowledgements that the home has decided; it remembers all that were not committed then. */
 function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<Readers>): Readers {
   const current = new Map(loaded.byUser)
-  for (const [key, state] of home.readStates) {
+  for (const [key, state] of readStateFacts.of(home)) {
     if (!state || !key.startsWith(`${channel}:`)) continue
     const reader = readerOf(key.slice(channel.length + 1), state)
     if (reader) current.set(reader.user, reader)
@@ -255,16 +304,17 @@ function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Rea
 
 /** Whether the others are told at once, or when somebody has to ask for it: the first in a pause does. */
 function whenTold(home: Readonlied<ServerState>, key: string, now: number) {
-  const told = home.toldAcks.get(key)
+  const told = toldAcks.of(home).get(key)
   // What nobody has asked for in time is told with the next; a clock that fell says nothing.
   if (!told || told.at > now || now - told.at >= tellingPause) return "now"
   return { since: told.at, isFirst: told.waiting === undefined, retell: told.at + tellingPause - now }
 }
 
 function noteTold(draft: ServerState, key: string, told: { at: number; waiting?: Snowflake }): void {
-  draft.toldAcks.delete(key)
-  draft.toldAcks.set(key, told)
-  if (draft.toldAcks.size > mostTold) draft.toldAcks.delete(draft.toldAcks.keys().next().value!)
+  const known = toldAcks.of(draft)
+  known.delete(key)
+  known.set(key, told)
+  if (known.size > mostTold) known.delete(known.keys().next().value!)
 }
 
 const ackOf = (channel_id: Snowflake, user_id: Snowflake, message_id: Snowflake) => ({
@@ -296,10 +346,8 @@ export interface ReadMentionCommands {
 const mostToldOfEach = 25
 
 const mentionsKey = (channel: Snowflake, upto: Snowflake) => `${channel}:${upto}`
-export const mentionFacts: NeedKind<UserState, readonly Snowflake[]> = {
-  name: "mentions",
+export const mentionFacts = defineFact<UserState, readonly Snowflake[]>({
   keep: 10,
-  map: home => home.mentions,
   async load(storage, user, keys) {
     const found = new Map<string, readonly Snowflake[]>()
     for (const key of keys) {
@@ -308,19 +356,19 @@ export const mentionFacts: NeedKind<UserState, readonly Snowflake[]> = {
     }
     return found
   },
-}
+})
 
 export const readMentionCommands: ActorKind<UserState, UserState, ReadMentionCommands>["commands"] = {
   readMentions: {
-    needs: ({ channel_id, upto }) => [needOf(mentionFacts)(mentionsKey(channel_id, upto))],
+    needs: ({ channel_id, upto }) => [mentionFacts.need(mentionsKey(channel_id, upto))],
     turn({ state: user }, { channel_id, upto }) {
       const key = mentionsKey(channel_id, upto)
-      const unread = (user.mentions.get(key) ?? []).filter(id => !user.notifications.get(id)?.read)
-      if (unread.length === 0) return { remember: draft => void draft.mentions.delete(key), reply: undefined }
+      const unread = (mentionFacts.of(user).get(key) ?? []).filter(id => !notificationFacts.of(user).get(id)?.read)
+      if (unread.length === 0) return { remember: draft => void mentionFacts.of(draft).delete(key), reply: undefined }
       return {
-        remember: draft => void draft.mentions.delete(key),
+        remember: draft => void mentionFacts.of(draft).delete(key),
         apply: draft => {
-          for (const id of unread) draft.notifications.set(id, { read: true })
+          for (const id of unread) notificationFacts.of(draft).set(id, { read: true })
         },
         write: [markNotificationsRead({ ids: unread })],
         publish:

@@ -26,7 +26,9 @@ import {
 import type { UserState } from "../domain/states.ts"
 import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
 
-import { needOf, type ActorKind, type NeedKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { defineFact } from "./runtime/facts.ts"
+import { type ActorKind, type Publication } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
 
 /** What the DM of two people is told. */
@@ -72,19 +74,15 @@ export interface Two {
   other: Party
 }
 
-export const pairFacts: NeedKind<UserState, Pair> = {
-  name: "pair",
+export const pairFacts = defineFact<UserState, Pair>({
   keep: 100,
-  map: home => home.pairs,
   load: (storage, user, others) => storage.relationships.pairs(user, others),
-}
-const needed = needOf(pairFacts)
+})
+const needed = (other: Snowflake) => pairFacts.need(other)
 
 /** The DM of the user with another, once there is one. */
-export const directFacts: NeedKind<UserState, Snowflake> = {
-  name: "direct",
+export const directFacts = defineFact<UserState, Snowflake>({
   keep: 100,
-  map: home => home.directs,
   async load(storage, user, others) {
     const found = new Map<Snowflake, Snowflake>()
     for (const other of others) {
@@ -93,8 +91,8 @@ export const directFacts: NeedKind<UserState, Snowflake> = {
     }
     return found
   },
-}
-const directWith = needOf(directFacts)
+})
+const directWith = (other: Snowflake) => directFacts.need(other)
 
 const needsPair = ({ by, other }: Two, { id }: { readonly id: Snowflake }) => [needed(by.id === id ? other.id : by.id)]
 /** Of a change that can shut their DM, or open it again. */
@@ -141,7 +139,7 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
   directOpened: {
     turn: (_, { other, direct }) => ({
       apply: draft => {
-        draft.directs.set(other, direct)
+        directFacts.of(draft).set(other, direct)
       },
       publish: [directTold(direct)],
       reply: undefined,
@@ -162,7 +160,7 @@ function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) =>
 function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: View) => View | ErrorCode) {
   const isBy = by.id === user.id
   const [lower, higher] = isBy ? [by, other] : [other, by]
-  const pair = user.pairs.get(higher.id) ?? strangers
+  const pair = pairFacts.of(user).get(higher.id) ?? strangers
   const after = decide(isBy ? { mine: pair.lower, theirs: pair.higher } : { mine: pair.higher, theirs: pair.lower })
   if (typeof after === "string") throw fail(after)
   const next: Pair = isBy ? { lower: after.mine, higher: after.theirs } : { lower: after.theirs, higher: after.mine }
@@ -177,7 +175,7 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
     wereFriends: pair.lower?.status === "friend",
     isToldOffline: party.presence?.status === "offline",
   })
-  const direct = user.directs.get(higher.id)
+  const direct = directFacts.of(user).get(higher.id)
   if (direct && isBlocked(next) !== isBlocked(pair)) publish.push(directTold(direct))
   if (as) publish.push(regardedElsewhere(higher.id, regardOn(higher, lower, as)))
   return {
@@ -185,7 +183,7 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
     lifted: isBlocked(pair) && !isBlocked(next),
     effects: {
       apply: (draft: UserState) => {
-        draft.pairs.set(higher.id, next)
+        pairFacts.of(draft).set(higher.id, next)
       },
       write: [
         ...(isChanged.lower ? [rowOf(lower.id, higher.id, next.lower)] : []),

@@ -1,6 +1,7 @@
 import type { UserState } from "../domain/states.ts"
 import { isOfAccount } from "../storage/users.ts"
-import { renew, type Publication, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { renew, type Publication } from "./runtime/actor.ts"
 import { wrapTurns, type UserCommandTable } from "./wrapped-turns.ts"
 
 /** The doors look anew at all sessions of a user. */

@@ -22,8 +22,9 @@ import { requireMember, requirePermission, requireRank } from "./access.ts"
 import { audited, memberTarget, type Deed } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { memberTold } from "./members.ts"
-import { member } from "./needs.ts"
-import { control, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { control, type ActorKind, type Publication } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
 
 /**
@@ -253,7 +254,7 @@ function requireGrantable(
 function requireAssignable(server: Server, user: Snowflake, member_id: Snowflake, role_id: Snowflake) {
   const caller = requireMember(server, user)
   if (!holds(server, caller, "members.manage_roles")) requirePermission(server, caller, "roles.manage")
-  const target = server.members.get(member_id)
+  const target = memberFacts.of(server).get(member_id)
   const role = server.roles.get(role_id)
   if (!target || !role) throw fail("member_or_role_not_found")
   requireRank(server, caller, role.position)
@@ -272,7 +273,7 @@ function assignment(
   const changed: MemberState = { ...target, roles: kept, temporary: target.temporary && kept.length === 0 }
   return {
     apply: (draft: ServerState) => {
-      draft.members.set(target.user_id, changed)
+      memberFacts.of(draft).set(target.user_id, changed)
     },
     write: [
       setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept }),

@@ -11,8 +11,9 @@ import { updateMember } from "../storage/guild-members.ts"
 import { updateServer } from "../storage/servers.ts"
 import { mayView, requireMember, requirePermission, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
-import { member } from "./needs.ts"
-import { control, type ActorKind, type Moment, type Publication, type Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { control, type ActorKind, type Moment, type Publication } from "./runtime/actor.ts"
 import { voiceRechecks } from "./voice.ts"
 
 /** What a server is called, how it is presented and whose it is, among its home's commands. */
@@ -91,7 +92,7 @@ export const serverSettingsCommands: ActorKind<ServerState, ServerState, ServerS
       return {
         apply: draft => {
           changed.apply(draft)
-          if (stays) draft.members.get(heir.id)!.temporary = false
+          if (stays) memberFacts.of(draft).get(heir.id)!.temporary = false
         },
         write: [...changed.write, ...(stays ? [updateMember({ ...stays, server_id: server.id })] : [])],
         publish: [...changed.publish, ...voiceRechecks(server, ({ user_id }) => user_id === user)],
@@ -153,7 +154,7 @@ function requireDefaultChannel(server: Home, id: Snowflake, caller: Readonlied<M
 function requireHeir(server: Home, user: Snowflake, heir: Heir): Readonlied<MemberState> {
   requireMember(server, user)
   if (server.owner_id !== user) throw fail("not_owner")
-  const found = server.members.get(heir.id)
+  const found = memberFacts.of(server).get(heir.id)
   if (!found) throw fail("member_not_found")
   if (heir.id === user || !heir.mayOwn) throw fail("invalid_new_owner")
   return found

@@ -24,14 +24,14 @@ import { inviteServerCommands, type InviteServerCommands } from "./invites.ts"
 import { membershipCommands, type MembershipCommands } from "./membership.ts"
 import { membershipChanged } from "./memberships.ts"
 import { memberCommands, type MemberCommands } from "./members.ts"
-import { member, serverFacts } from "./needs.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import { webhookServerCommands, type WebhookServerCommands } from "./webhooks.ts"
+import { stickerCommands, type StickerCommands } from "./stickers.ts"
 import { notificationDefaultOf, type NotificationDefault } from "./notification-levels.ts"
 import { roleCommands, type RoleCommands } from "./roles.ts"
 import { control, defineActor, type HomeKind } from "./runtime/actor.ts"
 import { serverSettingsCommands, type ServerSettingsCommands } from "./server-settings.ts"
-import { stickerCommands, type StickerCommands } from "./stickers.ts"
 import { voiceOver, voiceServerCommands, type VoiceServerCommands } from "./voice.ts"
-import { webhookServerCommands, type WebhookServerCommands } from "./webhooks.ts"
 
 /** One server: its settings, roles, channels and who is in it (JOIN1 to JOIN3 in membership.ts). */
 export interface ServerCommands
@@ -61,7 +61,6 @@ export interface ServerCommands
 export const serverHome: HomeKind<ServerState> = {
   name: "server",
   load: async (id, storage) => (await storage.servers.load(id)) ?? storage.directs.load(id),
-  facts: serverFacts,
 }
 
 export const serverActor = defineActor<ServerState, ServerState, ServerCommands>({
@@ -104,7 +103,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
           roles: new Map([[id, everyone]]),
           channels: new Map([[general.id, general]]),
         })
-        home.members.set(owner.id, founder)
+        memberFacts.of(home).set(owner.id, founder)
         return {
           home,
           write: [

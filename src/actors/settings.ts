@@ -8,7 +8,9 @@ import type { UserState } from "../domain/states.ts"
 import { putMessagingSettings } from "../storage/messaging-settings.ts"
 import { deleteSetting, putSetting } from "../storage/settings.ts"
 import { renewed } from "./renewing.ts"
-import { needOf, type ActorKind, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { type ActorKind } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * What a user and his clients have decided, among the commands of his home. They keep:
@@ -28,32 +30,28 @@ export interface SettingsCommands {
 /** Each of them is one fact of the home, under this key. */
 const all = "all"
 
-export const messagingFacts: NeedKind<UserState, MessagingChoice> = {
-  name: "messaging",
+export const messagingFacts = defineFact<UserState, MessagingChoice>({
   keep: 1,
-  map: home => home.messaging,
   load: async (storage, user) => {
     const found = await storage.messagingSettings.find(user)
     return new Map(found ? [[all, found]] : [])
   },
-}
+})
 
-export const settingFacts: NeedKind<UserState, ReadonlyMap<string, KeptSetting>> = {
-  name: "settings",
+export const settingFacts = defineFact<UserState, ReadonlyMap<string, KeptSetting>>({
   keep: 1,
-  map: home => home.settings,
   load: async (storage, user) => new Map([[all, await storage.settings.keys(user)]]),
-}
-const needsSettings = () => [needOf(settingFacts)(all)]
+})
+const needsSettings = () => [settingFacts.need(all)]
 
 const keysOf = (user: Readonlied<UserState>, now: number): Map<string, KeptSetting> =>
-  new Map([...(user.settings.get(all) ?? [])].filter(([key, kept]) => !isOver(key, kept, now)))
+  new Map([...(settingFacts.of(user).get(all) ?? [])].filter(([key, kept]) => !isOver(key, kept, now)))
 
 export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>["commands"] = {
   chooseMessaging: {
-    needs: () => [needOf(messagingFacts)(all)],
+    needs: () => [messagingFacts.need(all)],
     turn({ state: user }, { changes }) {
-      const before = user.messaging.get(all) ?? messagingDefaults
+      const before = messagingFacts.of(user).get(all) ?? messagingDefaults
       const choice: MessagingChoice = { ...before, ...changes }
       if (isDeepStrictEqual(choice, before)) return { reply: choice }
       // The doors know these with the session.
@@ -62,7 +60,7 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
         choice.read_receipts_enabled !== before.read_receipts_enabled
       return {
         apply: draft => {
-          draft.messaging.set(all, choice)
+          messagingFacts.of(draft).set(all, choice)
         },
         write: [putMessagingSettings({ user_id: user.id, ...choice })],
         publish: isShownOtherwise ? renewed(user) : [],
@@ -83,7 +81,7 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
       if (counted > limits.settingsPerUser) throw fail("setting_limit") // SET1
       return {
         apply: draft => {
-          draft.settings.set(all, keys)
+          settingFacts.of(draft).set(all, keys)
         },
         write: entries.map(([key, value]) => {
           const of = { user_id: user.id, key }
@@ -101,7 +99,7 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
       if (!keys.delete(key)) throw fail("setting_not_found", { message: settingNotFound(key) })
       return {
         apply: draft => {
-          draft.settings.set(all, keys)
+          settingFacts.of(draft).set(all, keys)
         },
         write: [deleteSetting({ user_id: user.id, key })],
         reply: { deleted: true },

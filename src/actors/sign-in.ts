@@ -13,7 +13,8 @@ import type { UserState } from "../domain/states.ts"
 import { deleteSession, insertSession, touchSession } from "../storage/sessions.ts"
 import { accountOf, updateUser } from "../storage/users.ts"
 import { countWrongCode, issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
-import { control, revoke, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { control, revoke, type ActorKind, type Publication } from "./runtime/actor.ts"
 
 /**
  * Sessions and second factors, among the commands of a user's home. They keep:

@@ -6,7 +6,8 @@ import type { UserState } from "../domain/states.ts"
 import { deleteSession, insertSession } from "../storage/sessions.ts"
 import { needsTokens } from "./one-time-tokens.ts"
 import { renewed } from "./renewing.ts"
-import { renew, type ActorKind, type Publication, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { renew, type ActorKind, type Publication } from "./runtime/actor.ts"
 import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
 
 /**

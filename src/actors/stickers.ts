@@ -20,8 +20,10 @@ import { requireMember } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { requireEmojiManager } from "./emojis.ts"
 import { discarded } from "./files.ts"
-import { allStickerPacks, allStickerPacksKey, member } from "./needs.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * The stickers of a server, among its home's commands. They keep:
@@ -37,6 +39,13 @@ export interface StickerCommands {
 
 type Server = Readonlied<ServerState>
 type Pack = Readonly<StickerPackState>
+
+const stickerFacts = defineFact<ServerState, readonly StickerPackState[]>({
+  keep: 1,
+  load: async (storage, server) => new Map([[allStickerPacksKey, await storage.stickers.packs(server)]]),
+})
+export const allStickerPacksKey = "all"
+export const allStickerPacks = stickerFacts.need(allStickerPacksKey)
 
 export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommands>["commands"] = {
   listStickers: {
@@ -79,7 +88,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
       const left = open ? packs.map(one => (one === open ? filled : one)) : [...packs, filled] // STICK1
       return {
         apply: draft => {
-          draft.stickerPacks.set(allStickerPacksKey, left)
+          stickerFacts.of(draft).set(allStickerPacksKey, left)
         },
         write: [
           ...(open ? [] : [insertStickerPack(pack)]),
@@ -111,7 +120,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
       const key = serverFile(server.id, sticker.file)
       return {
         apply: draft => {
-          draft.stickerPacks.set(allStickerPacksKey, left)
+          stickerFacts.of(draft).set(allStickerPacksKey, left)
         },
         write: [
           deleteSticker({ id: sticker_id }),
@@ -142,7 +151,7 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
   },
 }
 
-const packsOf = (server: Server): readonly Pack[] => server.stickerPacks.get(allStickerPacksKey) ?? []
+const packsOf = (server: Server): readonly Pack[] => stickerFacts.of(server).get(allStickerPacksKey) ?? []
 
 /** A number that no other bears. */
 function newPackName(packs: readonly Pack[]): string {

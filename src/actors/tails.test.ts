@@ -15,12 +15,15 @@ import type { Deed } from "./audit.ts"
 import { channelSettingsCommands } from "./channel-settings.ts"
 import { newChannel } from "./channel-list.ts"
 import { forget, keep } from "./kept-messages.ts"
-import { message } from "./needs.ts"
-import type { Command, HomeKind, Need } from "./runtime/actor.ts"
+import { memberFacts } from "./communities/member-facts.ts"
+import { message, messageFacts, nonceFacts } from "./messages/message-facts.ts"
+import type { Need } from "./runtime/facts.ts"
+import type { Command } from "./runtime/actor.ts"
 import { Home } from "./runtime/home.ts"
 import { Shard } from "./runtime/shard.ts"
-import { serverHome } from "./server.ts"
-import { hotPage, noteRead, renameInTails, tailNeeds } from "./tails.ts"
+import { hotPage, noteRead, renameInTails, tailNeeds, historyReads, tailFacts, tailsUnderWay } from "./tails.ts"
+import { renamesUnderWay } from "./renames.ts"
+import type { SizedMap } from "../domain/core/sized-map.ts"
 
 const [server_id, channel_id, ada, lin] = ["4096", "8192", "1", "2"]
 const begin = 1_800_000_000_000
@@ -50,9 +53,9 @@ function scene() {
     roles: new Map([[server_id, { ...everyone, permissions: grantedAtCreation }]]),
     channels: new Map([[channel_id, newChannel({ id: channel_id, server_id, name: "x", position: 0 })]]),
   })
-  for (const user of [ada, lin]) state.members.set(user, newMember(user, 0))
+  for (const user of [ada, lin]) memberFacts.of(state).set(user, newMember(user, 0))
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
-  const home = new Home(server_id, shard, serverHome as unknown as HomeKind<unknown>, state, 0)
+  const home = new Home(server_id, shard, state, 0)
   const storage = { messages: { page: held, find: byId } } as unknown as Storage
   let now = begin
   const moment = () => ({ now, newId: () => idAt(now) })
@@ -72,6 +75,8 @@ function scene() {
     },
   }
 }
+
+const bytesIn = (map: ReadonlyMap<string, unknown>): number => (map as SizedMap<unknown>).bytes
 
 const messageAt = (ms: number, more: Partial<MessageState> = {}): MessageState => ({
   id: idAt(ms),
@@ -105,11 +110,13 @@ test("the heaviest that one person may send fills a home no further than its bou
   }
   collect()
   const held = (process.memoryUsage().heapUsed - before) / 2 ** 20
-  const counted = (state.messages.bytes + state.nonces.bytes + state.tails.bytes) / 2 ** 20
+  const counted =
+    [messageFacts, nonceFacts, tailFacts].reduce((sum, fact) => sum + bytesIn(fact.of(state)), 0) / 2 ** 20
   // Each takes a fifth of a MiB: all of them would be 60.
   expect(held).toBeLessThan(8)
   expect(counted).toBeGreaterThan(held / 2)
-  for (const sent of state.nonces.values()) expect(sent).not.toMatchObject({ embeds: expect.anything() as unknown })
+  for (const sent of nonceFacts.of(state).values())
+    expect(sent).not.toMatchObject({ embeds: expect.anything() as unknown })
 })
 
 test("what is remembered of somebody who has left is no older in a tail than the tail", async () => {
@@ -119,7 +126,7 @@ test("what is remembered of somebody who has left is no older in a tail than the
   read()
   await tail([{ ...sent, author_username: "renamed" }])
   // As a reaction does.
-  const known = state.messages.get(messageKey(channel_id, sent.id))!
+  const known = messageFacts.of(state).get(messageKey(channel_id, sent.id))!
   keep(state, { ...known, reactions: [] })
   expect(page()!.messages.map(({ author_username }) => author_username)).toEqual(["renamed"])
 })
@@ -128,11 +135,11 @@ test("what ordinary messages take has no bound but their number", () => {
   const { state, home } = scene()
   for (let i = 0; i < 2_000; i++) {
     keep(state, messageAt(begin + i, { content: "x".repeat(100), nonce: `${i}` }))
-    expect(home.overfull).toBe(state.messages.size > 400)
+    expect(home.overfull).toBe(messageFacts.of(state).size > 400)
     if (home.overfull) home.forgetOldFacts()
-    expect(state.messages.size).toBeGreaterThanOrEqual(Math.min(i, 200))
+    expect(messageFacts.of(state).size).toBeGreaterThanOrEqual(Math.min(i, 200))
   }
-  expect([state.nonces.size, state.messages.size <= 400]).toEqual([2_000, true])
+  expect([nonceFacts.of(state).size, messageFacts.of(state).size <= 400]).toEqual([2_000, true])
 })
 
 test("what turns do while a tail is read is in it, whatever the database answered", async () => {
@@ -157,7 +164,7 @@ test("what turns do while a tail is read is in it, whatever the database answere
     [first!.id, "edited", "countess"],
     [old!.id, "words", "lovelace"],
   ])
-  expect(state.renames.size + state.tailsOnTheWay.size).toBe(0)
+  expect(renamesUnderWay.of(state).size + tailsUnderWay.of(state).size).toBe(0)
   expect(page()!.messages).toHaveLength(4)
 })
 
@@ -169,13 +176,13 @@ test("a message that is read while its author is called something else has his n
   keep(state, { ...other, content: "edited", author_username: "countess" })
   reads[0]!([one, other])
   await loaded
-  expect(state.messages.get(messageKey(channel_id, one.id))).toMatchObject({
+  expect(messageFacts.of(state).get(messageKey(channel_id, one.id))).toMatchObject({
     author_username: "countess",
     author_badges: ["star"],
   })
-  expect(state.messages.get(messageKey(channel_id, other.id))).toMatchObject({ content: "edited" })
-  expect(state.messages.get(messageKey(channel_id, "7"))).toBeNull()
-  expect(state.renames.size).toBe(0)
+  expect(messageFacts.of(state).get(messageKey(channel_id, other.id))).toMatchObject({ content: "edited" })
+  expect(messageFacts.of(state).get(messageKey(channel_id, "7"))).toBeNull()
+  expect(renamesUnderWay.of(state).size).toBe(0)
 })
 
 test("a tail has its age from when it was read, also if nobody was let in since", async () => {
@@ -188,7 +195,7 @@ test("a tail has its age from when it was read, also if nobody was let in since"
   pass(1)
   expect(page()).toBeUndefined()
   read()
-  expect(state.tails.size).toBe(0)
+  expect(tailFacts.of(state).size).toBe(0)
 })
 
 test("a tail is gone with its readers, at the next message, and with its channel", async () => {
@@ -197,13 +204,13 @@ test("a tail is gone with its readers, at the next message, and with its channel
   await tail([messageAt(begin)])
   pass(59_999)
   keep(state, messageAt(moment().now))
-  expect([state.tails.size, state.historyReads.size]).toEqual([1, 1])
+  expect([tailFacts.of(state).size, historyReads.of(state).size]).toEqual([1, 1])
   pass(1)
   // It is an old message, and tells no time.
   keep(state, messageAt(begin, { content: "edited" }))
-  expect(state.tails.size).toBe(1)
+  expect(tailFacts.of(state).size).toBe(1)
   keep(state, messageAt(moment().now))
-  expect([state.tails.size, state.historyReads.size]).toEqual([0, 0])
+  expect([tailFacts.of(state).size, historyReads.of(state).size]).toEqual([0, 0])
 
   read()
   await tail([messageAt(begin)])
@@ -213,17 +220,17 @@ test("a tail is gone with its readers, at the next message, and with its channel
     { user: ada },
   )
   apply!(state)
-  expect([state.tails.size, state.historyReads.size]).toEqual([0, 0])
+  expect([tailFacts.of(state).size, historyReads.of(state).size]).toEqual([0, 0])
 
   // One that is on its way by then is not kept.
   read()
   const loaded = load(...tailNeeds(state, channel_id))
-  state.historyReads.delete(channel_id)
+  historyReads.of(state).delete(channel_id)
   reads.pop()!([messageAt(begin)])
   await loaded
-  expect(state.tails.get(channel_id)).toBeNull()
+  expect(tailFacts.of(state).get(channel_id)).toBeNull()
   read()
-  expect(state.tails.size).toBe(0)
+  expect(tailFacts.of(state).size).toBe(0)
 })
 
 test("a channel of long messages is not read into memory again and again", async () => {
@@ -233,15 +240,15 @@ test("a channel of long messages is not read into memory again and again", async
   )
   read()
   await tail(long)
-  expect(state.tails.bytes).toBe(0)
+  expect(bytesIn(tailFacts.of(state))).toBe(0)
   for (let i = 0; i < 5; i++) {
     expect(page()).toBeUndefined()
     read()
-    expect(tailNeeds(state, channel_id).every(({ key }) => state.tails.has(key))).toBe(true)
+    expect(tailNeeds(state, channel_id).every(({ key }) => tailFacts.of(state).has(key))).toBe(true)
     keep(state, messageAt(begin + 1 + i))
     pass(11_000)
   }
   pass(6_000)
   read()
-  expect(state.tails.size).toBe(0)
+  expect(tailFacts.of(state).size).toBe(0)
 })

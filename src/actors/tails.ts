@@ -15,7 +15,10 @@ import {
 } from "../domain/tails.ts"
 import { messageKey } from "../storage/messages.ts"
 import { noteRename, readMessages } from "./renames.ts"
-import { needOf, type Moment, type NeedKind, type Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import { type Moment } from "./runtime/actor.ts"
+import { messageFacts } from "./messages/message-facts.ts"
+import { defineFact, defineMemory } from "./runtime/facts.ts"
 
 /**
  * The newest messages of channels that are being read, in their home's memory. They keep:
@@ -32,19 +35,25 @@ const rests = 60_000
 
 type Server = Readonlied<ServerState>
 
-export const tailFacts: NeedKind<ServerState, Tail> = {
-  name: "tail",
+/** By channel whose tail is being read: what was decided about its messages meanwhile, by id. */
+export const tailsUnderWay = defineMemory<ServerState, Map<Snowflake, Map<Snowflake, MessageState | null>>>(
+  () => new Map(),
+)
+
+/** When the history of a channel was last read, in Unix milliseconds; the latest last. */
+export const historyReads = defineMemory<ServerState, Map<Snowflake, number>>(() => new Map())
+
+export const tailFacts = defineFact<ServerState, Tail>({
   keep: 20,
   keepBytes: 2 * 1024 * 1024,
-  map: home => home.tails,
-  bytes: home => home.tails.bytes,
+  sizeOf: ({ bytes }) => bytes,
   async load(storage, _server, channels, home, now) {
     for (const channel of channels) {
       // What the home has decided by now may not be committed, and what it decides meanwhile is not in the answer.
       const decided = new Map<Snowflake, MessageState | null>()
-      for (const [key, message] of home.messages)
+      for (const [key, message] of messageFacts.of(home))
         if (key.startsWith(`${channel}:`)) decided.set(key.slice(channel.length + 1), message)
-      home.tailsOnTheWay.set(channel, decided)
+      tailsUnderWay.of(home).set(channel, decided)
       try {
         const read = () => storage.messages.page(channel, { limit: tailLength })
         await readMessages(home, read, (newest, renames) => {
@@ -56,29 +65,29 @@ export const tailFacts: NeedKind<ServerState, Tail> = {
             renameInTail(tail, user, author_username, author_badges)
           renameAsIn(tail, home)
           // Meanwhile its readers may have gone, or the channel.
-          if (home.historyReads.has(channel)) home.tails.set(channel, tail)
+          if (historyReads.of(home).has(channel)) tailFacts.of(home).set(channel, tail)
         })
       } finally {
-        home.tailsOnTheWay.delete(channel)
+        tailsUnderWay.of(home).delete(channel)
       }
     }
     return new Map()
   },
-}
+})
 
 /** What is remembered may be older than the tail, into which it comes when it changes. */
 function renameAsIn({ messages }: Readonly<Tail>, home: ServerState): void {
   for (const { channel_id, id, author_username, author_badges, author_bot = false } of messages) {
     const key = messageKey(channel_id, id)
-    const known = home.messages.get(key)
+    const known = messageFacts.of(home).get(key)
     if (known && known.author_username !== author_username)
-      home.messages.set(key, { ...known, author_username, author_badges, author_bot })
+      messageFacts.of(home).set(key, { ...known, author_username, author_badges, author_bot })
   }
 }
 
 /** What a reader's page needs: a channel that was read just now is worth its place in memory. */
 export const tailNeeds = (home: Server, channel: Snowflake) =>
-  home.historyReads.has(channel) ? [needOf(tailFacts)(channel)] : []
+  historyReads.of(home).has(channel) ? [tailFacts.need(channel)] : []
 
 export interface HotPage {
   readonly version: string
@@ -92,7 +101,7 @@ export function hotPage(
   place: PagePlace,
   { now, newId }: Moment,
 ): (HotPage & { readonly name: Snowflake }) | undefined {
-  const tail = home.tails.get(channel) as Readonly<Tail> | null | undefined
+  const tail = tailFacts.of(home).get(channel) as Readonly<Tail> | null | undefined
   if (!tail || !isFresh(tail, now)) return undefined
   const messages = pageOfTail(tail, place)
   if (!messages) return undefined
@@ -102,16 +111,16 @@ export function hotPage(
 
 /** Somebody reads a channel. What nobody reads any more makes room. */
 export function noteRead(draft: ServerState, channel: Snowflake, now: number, name: Snowflake | undefined): void {
-  draft.historyReads.delete(channel)
-  draft.historyReads.set(channel, now)
+  historyReads.of(draft).delete(channel)
+  historyReads.of(draft).set(channel, now)
   dropUnread(draft, now)
-  const tail = draft.tails.get(channel)
-  if (!tail || !isFresh(tail, now)) draft.tails.delete(channel)
+  const tail = tailFacts.of(draft).get(channel)
+  if (!tail || !isFresh(tail, now)) tailFacts.of(draft).delete(channel)
   else if (name !== undefined) tail.name = name
 }
 
 function dropUnread(draft: ServerState, now: number): void {
-  for (const [channel, at] of draft.historyReads) {
+  for (const [channel, at] of historyReads.of(draft)) {
     if (now - at < readFor) break
     forgetHistory(draft, channel)
   }
@@ -119,8 +128,8 @@ function dropUnread(draft: ServerState, now: number): void {
 
 /** Nobody reads the channel, or it is gone. */
 export function forgetHistory(draft: ServerState, channel: Snowflake): void {
-  draft.historyReads.delete(channel)
-  draft.tails.delete(channel)
+  historyReads.of(draft).delete(channel)
+  tailFacts.of(draft).delete(channel)
 }
 
 const isFresh = ({ since, isTooLong }: Pick<Tail, "since" | "isTooLong">, now: number) =>
@@ -128,24 +137,24 @@ const isFresh = ({ since, isTooLong }: Pick<Tail, "since" | "isTooLong">, now: n
 
 /** A message was sent or has changed; null: it is gone. */
 export function noteInTail(draft: ServerState, channel: Snowflake, id: Snowflake, message: MessageState | null): void {
-  draft.tailsOnTheWay.get(channel)?.set(id, message)
+  tailsUnderWay.of(draft).get(channel)?.set(id, message)
   // That of a new message tells the time; an older one drops nothing.
   dropUnread(draft, msOf(id))
-  const tail = draft.tails.get(channel)
+  const tail = tailFacts.of(draft).get(channel)
   if (!tail) return
   if (message) putInTail(tail, message)
   else if (!dropFromTail(tail, id)) {
-    draft.tails.delete(channel)
+    tailFacts.of(draft).delete(channel)
     return
   }
-  draft.tails.set(channel, tail) // it weighs something else
+  tailFacts.of(draft).set(channel, tail) // it weighs something else
 }
 
 /** A member is called something else from now on. */
 export function renameInTails(draft: ServerState, user: Snowflake, name: string, badges: readonly string[]): void {
   noteRename(draft, user, name, badges)
-  for (const [key, message] of draft.messages)
+  for (const [key, message] of messageFacts.of(draft))
     if (message?.author_id === user)
-      draft.messages.set(key, { ...message, author_username: name, author_badges: badges })
-  for (const tail of draft.tails.values()) if (tail) renameInTail(tail, user, name, badges)
+      messageFacts.of(draft).set(key, { ...message, author_username: name, author_badges: badges })
+  for (const tail of tailFacts.of(draft).values()) if (tail) renameInTail(tail, user, name, badges)
 }

@@ -4,10 +4,12 @@ import { holdsMessages } from "../domain/channels.ts"
 import type { Actor, ChannelState, ServerState } from "../domain/states.ts"
 import { requireFreeIn, requireViewer } from "./access.ts"
 import { isShut, pair } from "./direct-privacy.ts"
-import { member } from "./needs.ts"
-import type { ActorKind, Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
 import { setNewest } from "../std/bounded-map.ts"
+import { defineMemory } from "./runtime/facts.ts"
 
 /** Who types in a channel, among its commands. */
 export interface TypingCommands {
@@ -16,6 +18,9 @@ export interface TypingCommands {
   /** Takes back what was said no longer than `timeout` milliseconds ago. */
   stopTyping(input: { user: Snowflake; timeout: number }): { told: boolean }
 }
+
+/** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. */
+const typing = defineMemory<ServerState, Map<string, number>>(() => new Map())
 
 export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands>["commands"] = {
   startTyping: {
@@ -27,7 +32,7 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
       if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
       return {
         remember: draft => {
-          setNewest(draft.typing, typingKey(channel.id, user.id), now, mostTyping)
+          setNewest(typing.of(draft), typingKey(channel.id, user.id), now, mostTyping)
         },
         publish: toViewers(
           server,
@@ -48,7 +53,7 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
       if (isShut(server) || msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
       return {
         remember: draft => {
-          draft.typing.delete(typingKey(channel.id, user))
+          typing.of(draft).delete(typingKey(channel.id, user))
         },
         publish: toViewers(
           server,
@@ -67,10 +72,16 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
 const typingPause = 1_000
 const mostTyping = 1_000
 
+/** Nobody types in a channel that is gone. */
+export function forgetTyping(draft: ServerState, channel: Snowflake): void {
+  const known = typing.of(draft)
+  for (const key of known.keys()) if (key.startsWith(typingKey(channel, ""))) known.delete(key)
+}
+
 const typingKey = (channel: Snowflake, user: Snowflake) => `${channel} ${user}`
 
 /** Since a member last said that he types; a clock that fell says nothing. */
 function msSinceTyped(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number): number {
-  const at = server.typing.get(typingKey(channel, user))
+  const at = typing.of(server).get(typingKey(channel, user))
   return at === undefined || at > now ? Infinity : now - at
 }

@@ -5,26 +5,21 @@ import { insertSession } from "../storage/sessions.ts"
 import { insertUser, newUserState, type UserRow } from "../storage/users.ts"
 import { accountCommands, type AccountCommands } from "./account.ts"
 import { deletionCommands, type DeletionCommands } from "./deletion.ts"
-import { exportCommands, exportFacts, type ExportCommands } from "./exports.ts"
+import { exportCommands, type ExportCommands } from "./exports.ts"
 import { mailedCommands, type MailedCommands } from "./mailed.ts"
 import { membershipsCommands, type MembershipsCommands } from "./memberships.ts"
-import {
-  notificationChoiceFacts,
-  notificationLevelCommands,
-  type NotificationLevelCommands,
-} from "./notification-levels.ts"
-import { noticeFacts, notificationCommands, notificationFacts, type NotificationCommands } from "./notifications.ts"
-import { tokenFacts } from "./one-time-tokens.ts"
+import { notificationLevelCommands, type NotificationLevelCommands } from "./notification-levels.ts"
+import { notificationCommands, type NotificationCommands } from "./notifications.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./oauth.ts"
 import { placeCommands, type PlaceCommands } from "./places.ts"
 import { presenceCommands, type PresenceCommands } from "./presence.ts"
 import { unlessPurged } from "./purged.ts"
-import { mentionFacts, readMentionCommands, type ReadMentionCommands } from "./read-state.ts"
+import { readMentionCommands, type ReadMentionCommands } from "./read-state.ts"
 import { relayCommands, type RelayCommands } from "./relay.ts"
 import { renewing } from "./renewing.ts"
-import { directFacts, pairFacts, relationshipCommands, type RelationshipCommands } from "./relationships.ts"
+import { relationshipCommands, type RelationshipCommands } from "./relationships.ts"
 import { expiry, newSession, signInCommands, type NewSession, type SignInCommands } from "./sign-in.ts"
-import { messagingFacts, settingFacts, settingsCommands, type SettingsCommands } from "./settings.ts"
+import { settingsCommands, type SettingsCommands } from "./settings.ts"
 import { standingCommands, type StandingCommands } from "./standing.ts"
 import { voiceUserCommands, type VoiceUserCommands } from "./voice.ts"
 import { defineActor, type HomeKind } from "./runtime/actor.ts"
@@ -70,18 +65,6 @@ export interface UserCommands
 export const userHome: HomeKind<UserState> = {
   name: "user",
   load: (id, storage) => storage.users.load(id),
-  facts: [
-    pairFacts,
-    directFacts,
-    tokenFacts,
-    messagingFacts,
-    settingFacts,
-    notificationFacts,
-    noticeFacts,
-    mentionFacts,
-    notificationChoiceFacts,
-    exportFacts,
-  ],
 }
 
 export const userActor = defineActor<UserState, UserState, UserCommands>({

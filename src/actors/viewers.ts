@@ -4,7 +4,8 @@ import type { EventDefinition } from "../contract/registry.ts"
 import { viewersOf } from "../domain/audience.ts"
 import type { ServerState } from "../domain/states.ts"
 import { toUser } from "./relay.ts"
-import type { Publication, Readonlied } from "./runtime/actor.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { Publication } from "./runtime/actor.ts"
 
 /**
  * An event for everybody who may view a channel. In a server they listen to its home; the participants of a conversation

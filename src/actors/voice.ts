@@ -24,8 +24,9 @@ import {
 } from "../domain/voice.ts"
 import { addVoiceUsage, deleteVoiceCall, deleteVoiceState, putVoiceCall, putVoiceState } from "../storage/voice.ts"
 import { mayIn, mayView, requirePermissionIn, requireViewer } from "./access.ts"
-import { member } from "./needs.ts"
-import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
+import { member, memberFacts } from "./communities/member-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind, Publication } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
 
 /**
@@ -119,7 +120,7 @@ const stint = ({ voice_session_id, joined_at }: Voice, now: number): Stint => ({
 export function voiceEnding(server: Server, state: Voice, now: number) {
   const { user_id, channel_id } = state
   const absent = absentObject(user_id, server.id)
-  const caller = server.members.get(user_id)
+  const caller = memberFacts.of(server).get(user_id)
   const seesItself = caller && mayView(server, channel_id, caller)
   return {
     apply: (draft: ServerState) => {
@@ -314,7 +315,9 @@ export const voiceServerCommands: ActorKind<ServerState, ServerState, VoiceServe
     turn({ state: server, now }, { users }) {
       const endings = users.flatMap(user => {
         const state = server.voice.get(user)
-        return state && !mayStay(server, state, server.members.get(user), now) ? [voiceEnding(server, state, now)] : []
+        return state && !mayStay(server, state, memberFacts.of(server).get(user), now)
+          ? [voiceEnding(server, state, now)]
+          : []
       })
       return {
         apply: draft => {

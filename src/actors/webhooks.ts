@@ -16,8 +16,11 @@ import { deleteWebhook, insertWebhook, updateWebhook } from "../storage/webhooks
 import { mayIn, mayView, requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { posting } from "./messages.ts"
-import { allWebhooks, allWebhooksKey, member, nonce } from "./needs.ts"
-import type { ActorKind, Publication, Readonlied } from "./runtime/actor.ts"
+import { member } from "./communities/member-facts.ts"
+import { nonce, nonceFacts } from "./messages/message-facts.ts"
+import type { Readonlied } from "../domain/core/readonlied.ts"
+import type { ActorKind, Publication } from "./runtime/actor.ts"
+import { defineFact } from "./runtime/facts.ts"
 
 /**
  * Webhooks: made where their messages go, kept by their server. They keep:
@@ -63,6 +66,14 @@ export interface WebhookServerCommands {
 type Server = Readonlied<ServerState>
 type Known = Readonlied<WebhookState>
 const managing = "webhooks.manage"
+
+/** A server has few: they are loaded all at once, under one key. */
+const webhookFacts = defineFact<ServerState, readonly WebhookState[]>({
+  keep: 1,
+  load: async (storage, server) => new Map([[allWebhooksKey, await storage.webhooks.ofServer(server)]]),
+})
+export const allWebhooksKey = "all"
+export const allWebhooks = webhookFacts.need(allWebhooksKey)
 
 export const webhookChannelCommands: ActorKind<ServerState, ChannelState, WebhookChannelCommands>["commands"] = {
   createWebhook: {
@@ -220,7 +231,7 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
       const webhook = webhookIn(server, webhook_id)
       if (!sameHash(webhook.token_hash, token_hash)) throw fail("invalid_webhook_token") // HOOK2
       if (webhook.channel_id !== channel_id) throw unavailable("the webhook has just moved")
-      const repeated = sent === undefined ? null : server.nonces.get(nonceKey(channel_id, webhook_id, sent))
+      const repeated = sent === undefined ? null : nonceFacts.of(server).get(nonceKey(channel_id, webhook_id, sent))
       if (repeated) return { reply: executionObject(repeated) } // HOOK3
       const { username = "", avatar_url = "", embeds = [] } = shown
       if (!holdsMessages(server.channels.get(channel_id)!)) throw fail("not_a_text_channel")
@@ -261,7 +272,7 @@ export const webhooksChanged = (server: Snowflake, ...channels: readonly Snowfla
 
 /** All webhooks of a server; the command needs `allWebhooks`. Those of a channel that is gone went with it. */
 export const webhooksOf = (server: Server): readonly Known[] =>
-  (server.webhooks.get(allWebhooksKey) ?? []).filter(({ channel_id }) => server.channels.has(channel_id))
+  (webhookFacts.of(server).get(allWebhooksKey) ?? []).filter(({ channel_id }) => server.channels.has(channel_id))
 
 const webhooksIn = (server: Server, channel: Snowflake): readonly Known[] =>
   webhooksOf(server).filter(({ channel_id }) => channel_id === channel)
@@ -295,7 +306,7 @@ const replaced = (server: Server, edited: WebhookState): readonly Known[] =>
   webhooksOf(server).map(webhook => (webhook.id === edited.id ? edited : webhook))
 
 function keep(draft: ServerState, webhooks: readonly Known[]): void {
-  draft.webhooks.set(allWebhooksKey, webhooks)
+  webhookFacts.of(draft).set(allWebhooksKey, webhooks)
 }
 
 const targetOf = ({ id, name }: Known) => ({ type: "webhook", id, name }) as const

@@ -1,24 +1,14 @@
 import type { ChannelType } from "../contract/channels.ts"
 import type { AutomodRule } from "../contract/automod.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import type { MessagingChoice } from "../contract/messaging-settings.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Account } from "./accounts.ts"
-import type { Refusal } from "./automod.ts"
-import type { RecentPost } from "./automod-spam.ts"
-import type { ExportState } from "./exports.ts"
-import type { NotificationChoice } from "./notification-levels.ts"
-import type { KeptSetting } from "./settings.ts"
-import type { OneTimeToken } from "./one-time-tokens.ts"
 import type { Override } from "./permissions.ts"
-import type { AckRange, Readers, ReadState } from "./read-state.ts"
-import type { Pair } from "./relationships.ts"
 import type { Shown } from "./presences.ts"
-import type { Tail } from "./tails.ts"
-import type { WeighedMap } from "./weighed-map.ts"
+import type { Facts } from "./core/facts.ts"
 
 /**
- * What the home of channels keeps in memory: settings, roles, channels; members and the like only as far as commands needed them.
+ * What every turn in the home of channels needs: settings, roles, channels.
  * A DM or notes channel is a home of its own: one that holds nothing but itself, and whose members are its participants.
  */
 export interface ServerState {
@@ -39,63 +29,13 @@ export interface ServerState {
   channels: Map<Snowflake, ChannelState>
   /** What channels allow or deny roles and members; absent: nothing. */
   overrides: Map<Snowflake, readonly Override[]>
-  /** Of a DM: what the two are to one another, once a command has asked; null: strangers. See actors/direct-privacy.ts. */
-  pairs: Map<string, Pair | null>
-  /** Facts that commands asked for; null: known not to be there. */
-  members: Map<Snowflake, MemberState | null>
-  /** Time-outs of people who left while they were on. */
-  leftTimeouts: Map<Snowflake, TimeoutState | null>
-  bans: Map<Snowflake, BanState | null>
-  invites: Map<string, InviteState | null>
-  /** How many there are, under one key, once a command has asked. */
-  inviteCount: Map<string, number | null>
-  messages: WeighedMap<MessageState>
-  /** The newest messages of channels that are being read, see actors/tails.ts. */
-  tails: WeighedMap<Tail>
-  /** By channel whose tail is being read: what was decided about its messages meanwhile, by id. */
-  tailsOnTheWay: Map<Snowflake, Map<Snowflake, MessageState | null>>
-  /** By reading of messages that is on its way: who is called something else since it began. See actors/renames.ts. */
-  renames: Set<Map<Snowflake, Pick<MessageState, "author_username" | "author_badges">>>
-  /** When the history of a channel was last read, in Unix milliseconds; the latest last. Nothing else remembers it. */
-  historyReads: Map<Snowflake, number>
-  /** Whether somebody reacted to a message with an emoji, see `reactorKey`; null: no. */
-  reactors: Map<string, true | null>
-  /** By channel, once a command has asked. */
-  pins: Map<Snowflake, PinsState | null>
-  nonces: WeighedMap<SentState>
-  /** What somebody voted for in a poll. */
-  pollVotes: Map<string, readonly Snowflake[] | null>
-  /** When an author last posted in a channel, in Unix milliseconds; asked for where slow mode is on. */
-  lastPosts: Map<string, number | null>
-  /** All of them under one key, once a command has asked. */
-  webhooks: Map<string, readonly WebhookState[] | null>
-  /** All of them under one key, once a command has asked. */
-  emojis: Map<string, readonly EmojiState[] | null>
-  /** The server's own under one key, once a command has asked. */
-  icons: Map<string, FileState | null>
-  /** All of them under one key, once a command has asked. */
-  stickerPacks: Map<string, readonly StickerPackState[] | null>
   /** The rules of its auto-moderation, in the order in which they are looked at. Each is replaced, never changed. */
   automod: readonly AutomodRule[]
-  /** An author's latest in a channel, the oldest first; asked for where a rule counts them. */
-  recentPosts: Map<string, readonly RecentPost[] | null>
-  /** What was refused, by nonce: repeated, it is refused again and counted once. The latest last; nothing else remembers it. */
-  refusedNonces: Map<string, Refusal>
-  /** When moderators were last told of a user by a rule, in Unix milliseconds. The latest last; nothing else remembers it. */
-  alerts: Map<string, number>
-  /** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. Nothing else remembers it. */
-  typing: Map<string, number>
-  /** By channel and user, see `readStateKey`; null: he never said how far he has read. */
-  readStates: Map<string, ReadState | null>
-  /** What acknowledgements that are about to happen mark, see `ackRangeKey`. */
-  ackRanges: Map<string, AckRange | null>
-  /** By channel, once a command has asked. */
-  readers: WeighedMap<Readers>
-  /** When others were last told how far somebody has read, by `readStateKey`, and what they are not told yet. The latest last; nothing else remembers it. */
-  toldAcks: Map<string, { readonly at: number; readonly waiting?: Snowflake }>
   /** Who is in a voice channel, whole. */
   voice: Map<Snowflake, VoiceState>
   deleted: boolean
+  /** What subjects remember: members, messages and the like, only as far as commands needed them. */
+  readonly facts: Facts
 }
 
 /** What its owner or whoever manages it decides about a server. */
@@ -344,28 +284,8 @@ export interface UserState extends Account {
   call: CallState | null
   /** Seconds in voice by day, of calls that are over. */
   voiceSeconds: Map<number, number>
-  /** By the other's id, which is the higher one: what commands asked for; null: strangers. */
-  pairs: Map<Snowflake, Pair | null>
-  /** The DM with another, by his id, which is the higher one: what commands asked for; null: none. */
-  directs: Map<Snowflake, Snowflake | null>
-  /** All of them under one key, once a command has asked; see actors/one-time-tokens.ts. */
-  oneTimeTokens: Map<string, readonly OneTimeToken[] | null>
-  /** The latest under one key, once a command has asked; see actors/exports.ts. */
-  exports: Map<string, ExportState | null>
-  /** What he decided about his messages, under one key, once a command has asked; null: nothing. See actors/settings.ts. */
-  messaging: Map<string, MessagingChoice | null>
-  /** When each of his settings was written, all of them under one key, once a command has asked. */
-  settings: Map<string, ReadonlyMap<string, KeptSetting> | null>
-  /** Places in servers that he is about to take, by token, in the order of asking; see actors/places.ts. */
-  places: Map<string, Place>
-  /** Those that commands asked for. */
-  notifications: Map<Snowflake, { readonly read: boolean } | null>
-  /** Messages of which he was notified, as far as it had to be known. */
-  notified: Map<string, true | null>
-  /** Unread mentions that he is about to have read, see actors/read-state.ts. */
-  mentions: Map<string, readonly Snowflake[] | null>
-  /** What he wants to be told of, all of it under one key, once a command has asked; see actors/notification-levels.ts. */
-  notificationChoices: Map<string, ReadonlyMap<string, NotificationChoice> | null>
+  /** What subjects remember, only as far as commands needed it. */
+  readonly facts: Facts
 }
 
 export interface Place {

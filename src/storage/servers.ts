@@ -3,12 +3,10 @@ import type { Channel } from "../contract/channels.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
 import { channelObject } from "../domain/channels.ts"
-import { bytesOf } from "../domain/message-sizes.ts"
 import { grantsOf, type Override } from "../domain/permissions.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, RoleState, ServerSettings, ServerState } from "../domain/states.ts"
-import { bytesOfReader } from "../domain/read-state.ts"
-import { WeighedMap } from "../domain/weighed-map.ts"
+import { Facts } from "../domain/core/facts.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
@@ -321,7 +319,6 @@ export function newServerState(parts: {
   return {
     id: server.id,
     participants: null,
-    pairs: new Map(),
     name: server.name,
     description: server.description,
     icon_url: server.icon_url,
@@ -335,35 +332,9 @@ export function newServerState(parts: {
     roles,
     channels,
     overrides,
-    members: new Map(),
-    bans: new Map(),
-    invites: new Map(),
-    inviteCount: new Map(),
-    leftTimeouts: new Map(),
-    messages: new WeighedMap(bytesOf),
-    tails: new WeighedMap(tail => tail.bytes),
-    tailsOnTheWay: new Map(),
-    renames: new Set(),
-    historyReads: new Map(),
-    reactors: new Map(),
-    pins: new Map(),
-    nonces: new WeighedMap(bytesOf),
-    pollVotes: new Map(),
-    lastPosts: new Map(),
-    webhooks: new Map(),
-    emojis: new Map(),
-    icons: new Map(),
-    stickerPacks: new Map(),
     automod,
-    recentPosts: new Map(),
-    refusedNonces: new Map(),
-    alerts: new Map(),
-    typing: new Map(),
-    readStates: new Map(),
-    ackRanges: new Map(),
-    readers: new WeighedMap(({ ordered }) => ordered.length * bytesOfReader),
-    toldAcks: new Map(),
     voice,
     deleted: false,
+    facts: new Facts(),
   }
 }

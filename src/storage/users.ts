@@ -9,6 +9,7 @@ import type { Sql, Statements } from "./database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "./voice.ts"
 import { defineWrite, lastOf, type Write } from "./write.ts"
+import { Facts } from "../domain/core/facts.ts"
 
 const account = [
   "id",
@@ -243,16 +244,6 @@ export function newUserState(parts: {
     presence,
     call,
     voiceSeconds,
-    pairs: new Map(),
-    directs: new Map(),
-    oneTimeTokens: new Map(),
-    exports: new Map(),
-    messaging: new Map(),
-    settings: new Map(),
-    notifications: new Map(),
-    notified: new Map(),
-    mentions: new Map(),
-    notificationChoices: new Map(),
-    places: new Map(),
+    facts: new Facts(),
   }
 }

@@ -17,6 +17,7 @@ import type { Membership } from "../../src/storage/users.ts"
 import type { HeldCall } from "../../src/storage/voice.ts"
 import { groupWrites, type Write } from "../../src/storage/write.ts"
 import { applyGroup, pair, picked, Tables, tellKey } from "./tables.ts"
+import { Facts } from "../../src/domain/core/facts.ts"
 
 /**
  * The way from one worker to the store. It decides when a statement is executed, and when its answer comes or whether
@@ -436,17 +437,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           ...user,
           sessions: kept,
           presence: presence ?? defaultPresence,
-          pairs: new Map(),
-          directs: new Map(),
-          oneTimeTokens: new Map(),
-          messaging: new Map(),
-          settings: new Map(),
-          notifications: new Map(),
-          notified: new Map(),
-          mentions: new Map(),
-          notificationChoices: new Map(),
-          places: new Map(),
-          exports: new Map(),
+          facts: new Facts(),
           ...voice,
         }
       },

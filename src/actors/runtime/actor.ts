@@ -4,59 +4,17 @@ import type { Dispatch, JobRequest } from "../../contract/registry.ts"
 import type { Audience } from "../../domain/audience.ts"
 import type { LinkTo } from "../../domain/attachments.ts"
 import type { Control } from "../../domain/control.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { Regard } from "../../domain/presences.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
-
-/** State as a turn sees it: to be read only. Changes go through `apply`. */
-export type Readonlied<T> = T extends (...args: never[]) => unknown
-  ? T
-  : T extends ReadonlyMap<infer K, infer V>
-    ? ReadonlyMap<K, Readonlied<V>>
-    : T extends ReadonlySet<infer V>
-      ? ReadonlySet<V>
-      : T extends object
-        ? { readonly [K in keyof T]: Readonlied<T[K]> }
-        : T
+import type { Need } from "./facts.ts"
 
 /** The unit of placement, order and failure: a server with its channels, or a user. */
 export interface HomeKind<Home> {
   readonly name: string
   readonly load: (id: Snowflake, storage: Storage) => Promise<Home | undefined>
-  /** Every kind of fact that its turns ask for or make known. */
-  readonly facts?: readonly NeedKind<Home, unknown>[]
 }
-
-/**
- * A fact that a command looks at and that is too large a table to keep whole: a member, an invite, a nonce. The host loads
- * it before the turn, once; from then on turns keep it current in the home's map, where `null` means "known not to be".
- */
-export interface NeedKind<Home, Value> {
-  readonly name: string
-  /** How many the home keeps; at twice as many the oldest are forgotten. */
-  readonly keep: number
-  /** The same of bytes, where one may be large. */
-  readonly keepBytes?: number
-  readonly map: (home: Home) => Map<string, Value | null>
-  /** How many bytes they take together; for `keepBytes`. */
-  readonly bytes?: (home: Home) => number
-  /** `home`: for what has to be put together with what turns decide meanwhile. `now`: when it was asked for. */
-  readonly load: (
-    storage: Storage,
-    homeId: Snowflake,
-    keys: readonly string[],
-    home: Home,
-    now: number,
-  ) => Promise<ReadonlyMap<string, Value>>
-}
-export interface Need<Home> {
-  readonly kind: NeedKind<Home, unknown>
-  readonly key: string
-}
-/** The fact of a kind under a key, as a command names it. */
-export const needOf =
-  <Home, Value>(kind: NeedKind<Home, Value>) =>
-  (key: string): Need<Home> => ({ kind, key })
 
 /** Tells cross homes: at least once on the wire, once in effect. Nothing is answered. */
 export interface Tell {

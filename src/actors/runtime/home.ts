@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Storage } from "../../storage/storage.ts"
-import type { HomeKind, Need, NeedKind } from "./actor.ts"
+import type { Facts } from "../../domain/core/facts.ts"
+import type { Fact, Need } from "./facts.ts"
 import type { Shard } from "./shard.ts"
 
 /** The home was dropped while somebody waited for it: whoever waited starts again, from PostgreSQL. */
@@ -13,7 +14,9 @@ export class Again extends Error {
   }
 }
 
-const loadName = ({ name }: NeedKind<unknown, unknown>, key: string) => `${name} ${key}`
+type AnyFact = Fact<unknown, unknown>
+
+const loadName = ({ index }: AnyFact, key: string) => `${index} ${key}`
 
 interface CleanWaiter {
   readonly after: number
@@ -34,14 +37,15 @@ export class Home {
   #applied = 0
   #committed = 0
   readonly #cleanWaiters: CleanWaiter[] = []
+  /** Of state that holds any. */
+  readonly #facts: Facts | undefined
   readonly #loads = new Map<string, Promise<void>>()
-  readonly #facts: readonly NeedKind<unknown, unknown>[]
 
-  constructor(id: Snowflake, shard: Shard, kind: HomeKind<unknown>, state: unknown, now: number) {
+  constructor(id: Snowflake, shard: Shard, state: unknown, now: number) {
     this.id = id
     this.shard = shard
     this.state = state
-    this.#facts = kind.facts ?? []
+    this.#facts = (state as { readonly facts?: Facts }).facts
     this.usedAt = now
   }
 
@@ -76,60 +80,49 @@ export class Home {
     return new Promise((resolve, reject) => this.#cleanWaiters.push({ after: this.#applied, resolve, reject }))
   }
 
-  /** Loads what is not in memory yet, of each kind together; undefined when all is there. */
+  /** Loads what is not in memory yet, of each fact together; undefined when all is there. */
   loadMissing(needs: readonly Need<never>[], storage: Storage, now: number): Promise<unknown> | undefined {
     let loads: Set<Promise<void>> | undefined
-    let missing: Map<NeedKind<unknown, unknown>, Set<string>> | undefined
-    for (const { kind, key } of needs as readonly Need<unknown>[]) {
-      if (kind.map(this.state).has(key)) continue
+    let missing: Map<AnyFact, Set<string>> | undefined
+    for (const { fact, key } of needs as readonly Need<unknown>[]) {
+      if (fact.of(this.state).has(key)) continue
       loads ??= new Set()
-      const underWay = this.#loads.get(loadName(kind, key))
+      const underWay = this.#loads.get(loadName(fact, key))
       if (underWay) {
         loads.add(underWay)
         continue
       }
       missing ??= new Map()
-      const keys = missing.get(kind)
+      const keys = missing.get(fact)
       if (keys) keys.add(key)
-      else missing.set(kind, new Set([key]))
+      else missing.set(fact, new Set([key]))
     }
-    for (const [kind, keys] of missing ?? []) loads!.add(this.#load(kind, [...keys], storage, now))
+    for (const [fact, keys] of missing ?? []) loads!.add(this.#load(fact, [...keys], storage, now))
     return loads && Promise.all(loads)
   }
 
-  #load(kind: NeedKind<unknown, unknown>, keys: readonly string[], storage: Storage, now: number): Promise<void> {
-    const load = kind
+  #load(fact: AnyFact, keys: readonly string[], storage: Storage, now: number): Promise<void> {
+    const load = fact
       .load(storage, this.id, keys, this.state, now)
       .then(found => {
-        const map = kind.map(this.state)
+        const map = fact.of(this.state)
         // A turn may have made one known meanwhile; the turn is right.
         for (const key of keys) if (!map.has(key)) map.set(key, found.get(key) ?? null)
       })
       .finally(() => {
-        for (const key of keys) this.#loads.delete(loadName(kind, key))
+        for (const key of keys) this.#loads.delete(loadName(fact, key))
       })
-    for (const key of keys) this.#loads.set(loadName(kind, key), load)
+    for (const key of keys) this.#loads.set(loadName(fact, key), load)
     return load
   }
 
   /** Whether it holds more facts than it should; then turns wait until it is clean, and the oldest are forgotten. */
   get overfull(): boolean {
-    return this.#facts.some(kind => this.#holdsTooMany(kind, 2))
-  }
-
-  #holdsTooMany({ keep, keepBytes = Infinity, map, bytes }: NeedKind<unknown, unknown>, times: number): boolean {
-    return map(this.state).size > times * keep || (bytes?.(this.state) ?? 0) > times * keepBytes
+    return this.#facts?.overfull ?? false
   }
 
   /** Only while clean: what is forgotten is loaded again from PostgreSQL, which must know all of it. */
   forgetOldFacts(): void {
-    for (const kind of this.#facts) {
-      if (!this.#holdsTooMany(kind, 2)) continue
-      const map = kind.map(this.state)
-      for (const key of map.keys()) {
-        if (!this.#holdsTooMany(kind, 1)) break
-        map.delete(key)
-      }
-    }
+    this.#facts?.forgetOldest()
   }
 }

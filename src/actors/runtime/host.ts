@@ -166,21 +166,16 @@ export class Host {
     if (!command) return Promise.reject(new Error(`no command ${commission.actor}.${commission.command}`))
     this.#options.metrics.homes.turns.of(commission.actor, commission.command).inc()
     return "create" in command
-      ? this.#create(shard, actor.home, command, commission)
+      ? this.#create(shard, command, commission)
       : this.#find(shard, actor, command, commission)
   }
 
-  #create(
-    shard: Shard,
-    kind: HomeKind<unknown>,
-    command: Creation<unknown, unknown, unknown>,
-    commission: Commission,
-  ): Promise<unknown> {
+  #create(shard: Shard, command: Creation<unknown, unknown, unknown>, commission: Commission): Promise<unknown> {
     const { clock, mints } = this.#options
     const now = clock.now()
     const id = shard.newId(mints.moment(now))
     const effects = command.create({ id, now, newId: () => shard.newId(mints.moment(now)) }, commission.input)
-    const home = new Home(id, shard, kind, effects.home, clock.monotonic())
+    const home = new Home(id, shard, effects.home, clock.monotonic())
     this.#homes.set(id, home)
     this.#options.metrics.homes.activations.inc()
     return this.#decide(home, effects, commission, now)
@@ -437,7 +432,7 @@ export class Host {
     if (state === undefined) return undefined
     if (this.#options.lane().unsettled) throw new Again()
     if (this.#shards.get(shard.number) !== shard) throw new Moved()
-    const home = new Home(id, shard, kind, state, clock.monotonic())
+    const home = new Home(id, shard, state, clock.monotonic())
     this.#homes.set(id, home)
     metrics.homes.activations.inc()
     return home

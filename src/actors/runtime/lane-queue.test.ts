@@ -38,7 +38,7 @@ function laneOf(publisher: Publisher) {
   })
   const insertThing = defineWrite<{ thing: string }>("insertThing", sql => sql``, { things_pkey: "done" })
   const keep = (thing: string) => {
-    const home = new Home("1", shard, { name: "thing", load: () => Promise.resolve(undefined) }, {}, 0)
+    const home = new Home("1", shard, {}, 0)
     const writes = [insertThing({ thing })]
     return new Promise((resolve, reject) =>
       queue.add({ shard, home, writes, items: [], requestId: undefined, reply: "mine", resolve, reject }),
