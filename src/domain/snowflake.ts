@@ -29,6 +29,13 @@ export const idOf = (shard: number, mark: IdMark): Snowflake =>
 
 export const markOf = (id: Snowflake): IdMark => ({ ms: msOf(id), sequence: Number(BigInt(id) & 4095n) })
 
+const idShape = /^(0|[1-9]\d{0,18})$/
+/** The highest id that PostgreSQL can keep. */
+export const highestId: Snowflake = "9223372036854775807"
+
+/** Whether a text is a number of 64 bits, signed and not negative, in decimal digits. */
+export const isId = (text: string): boolean => idShape.test(text) && (text.length < 19 || text <= highestId)
+
 /** Order of two ids without building numbers. */
 export const compareIds = (a: Snowflake, b: Snowflake): number =>
   a.length !== b.length ? a.length - b.length : a < b ? -1 : a > b ? 1 : 0

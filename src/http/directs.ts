@@ -8,7 +8,7 @@ import { directObject, notesObject, type DirectRow } from "../domain/directs.ts"
 import { publicUser } from "../storage/users.ts"
 import type { Handlers } from "./server/handlers.ts"
 import { own } from "./sign-in.ts"
-import { isId } from "./server/validation.ts"
+import { isId } from "../domain/snowflake.ts"
 import type { Creates, Http } from "./http.ts"
 
 export const directs = (

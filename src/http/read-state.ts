@@ -7,7 +7,7 @@ import type { Caller } from "../cluster/admission.ts"
 import type { Handlers } from "./server/handlers.ts"
 import { oneAtATime } from "./one-at-a-time.ts"
 import { uncounted } from "./uncounted.ts"
-import { isId } from "./server/validation.ts"
+import { isId } from "../domain/snowflake.ts"
 import type { Http, Jobs } from "./http.ts"
 
 type ReadStateNeeds = Http<"readState" | "messagingSettings"> & { readonly jobs: Pick<Jobs, "later"> }

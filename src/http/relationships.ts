@@ -8,7 +8,7 @@ import type { routes, SeenPresence } from "../contract/relationships.ts"
 import { lowerOf, type Room } from "../domain/relationships.ts"
 import { publicUser, shownUser } from "../storage/users.ts"
 import type { Handlers } from "./server/handlers.ts"
-import { isId } from "./server/validation.ts"
+import { isId } from "../domain/snowflake.ts"
 import type { Http, Live } from "./http.ts"
 
 export const relationships = ({

@@ -4,7 +4,8 @@ import { Failure } from "../../contract/errors.ts"
 import { getInvite } from "../../contract/invites.ts"
 import { getMessage, PageQuery } from "../../contract/messages.ts"
 import { failureReply } from "./failures.ts"
-import { isId, pathParameters, readBody, readParams, readQuery } from "./validation.ts"
+import { isId } from "../../domain/snowflake.ts"
+import { pathParameters, readBody, readParams, readQuery } from "./validation.ts"
 
 function refusal(work: () => unknown) {
   try {

@@ -1,3 +1,4 @@
+import { isId } from "../../domain/snowflake.ts"
 import { hash } from "node:crypto"
 import type { z } from "zod"
 import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../../contract/errors.ts"
