@@ -16,6 +16,22 @@ const indexed = (shared: SharedCluster) =>
     return row!["done"] === true
   })
 
+/** All that a channel's search finds, page by page. */
+async function pagesOf(person: Person, place: Place, channel: string, content: string, limit: number) {
+  const pages: string[][] = []
+  let cursor: string | null = null
+  do {
+    const query = new URLSearchParams({ content, limit: String(limit), ...(cursor !== null && { cursor }) })
+    const answer = await fetch(`${place.url}/api/v1/channels/${channel}/messages/search?${query.toString()}`, {
+      headers: { authorization: `Bearer ${person.token}` },
+    })
+    expect(answer.status).toBe(200)
+    pages.push(((await answer.json()) as { id: string }[]).map(({ id }) => id))
+    cursor = answer.headers.get("x-next-cursor")
+  } while (cursor !== null)
+  return pages
+}
+
 const finder = (person: Person, shared: SharedCluster) => {
   const on = person.on(shared.west)
   return async (query: string, more: object = {}) =>
@@ -459,10 +475,24 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
       content,
       holding(content, limit).map(({ id }) => id),
     ])
-  // Not whole, and no better the next time.
-  for (const content of ["yp", "yp", "%%", "q"])
-    expect(await refusal(holds(pieces, content, 100))).toBe("search_too_short")
+  // What is too much for one page goes on with the next: nothing is refused, missed or told twice.
+  for (const [place, content, limit] of [
+    [pieces, "yp", 100],
+    [pieces, "%%", 100],
+    [pieces, "q", 7],
+    [pieces, "ypq", 7],
+    [whole, "y", 7],
+  ] as const) {
+    const pages = await pagesOf(lin, place!, channel.id, content, limit)
+    expect([content, pages.flat()]).toEqual([content, holding(content, everything).map(({ id }) => id)])
+    for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit)
+    if (place === pieces && content.length < 3) expect(pages.length).toBeGreaterThan(1)
+  }
   expect(await lin.on(pieces!).searchChannel({ channel_id: ajar.id, content: "zz" })).toEqual([])
+  for (const cursor of ["x", "", Buffer.from("0").toString("base64url")])
+    expect(await refusal(lin.on(pieces!).searchChannel({ channel_id: ajar.id, content: "zz", cursor }))).toBe(
+      "invalid_cursor",
+    )
 })
 
 test("who searches more than he may keeps only himself waiting", async ({ shared }) => {
@@ -486,13 +516,25 @@ test("who searches more than he may keeps only himself waiting", async ({ shared
       outcomes.push(await search.then(({ results }) => results.length).catch(() => refusal(search)))
     })
     await until("the first one hangs, and two are refused", async () => outcomes.length === 2 && (await stuck()) === 1)
-    expect(outcomes).toEqual(["unavailable", "unavailable"])
+    expect(outcomes).toEqual(["search_busy", "search_busy"])
+    const busy = ada.on(shared.west)
+    for (const search of [
+      () => busy.searchChannel({ channel_id: channel.id, content: "b" }),
+      () => busy.searchUsers({ query: lin.username }),
+      () => busy.searchServers({ query: "server" }),
+    ])
+      expect(await refusal(search())).toBe("search_busy")
+    const { status, headers } = await fetch(`${shared.west.url}/api/v1/search/messages?query=loganberry`, {
+      headers: { authorization: `Bearer ${ada.token}` },
+    })
+    expect([status, Number(headers.get("retry-after"))]).toEqual([429, expect.any(Number)])
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
     const { results } = await lin.on(shared.west).searchUsers({ query: ada.username })
     expect(results.map(({ user_id }) => user_id)).toEqual([ada.id])
     expect(await stuck()).toBe(1)
   })
   await Promise.all(asked)
-  expect(outcomes).toEqual(["unavailable", "unavailable", 1, 1, 1, 1])
+  expect(outcomes).toEqual(["search_busy", "search_busy", 1, 1, 1, 1])
 })
 
 test("what was edited is found as it is now, what was deleted not at all, and what the index lost a rebuild brings back", async ({

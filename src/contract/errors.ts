@@ -229,7 +229,7 @@ export const errors = {
   invalid_emoji: { status: 400, message: "Invalid emoji", retry: false },
   reaction_limit: { status: 400, message: "Reaction limit", retry: false },
   pin_limit: { status: 400, message: "Pin limit", retry: false },
-  search_too_short: { status: 400, message: "Search for at least three letters in a row here", retry: false },
+  search_busy: { status: 429, message: "Search is busy", retry: true },
 
   message_blocked: { status: 400, message: "Message blocked by auto-moderation", retry: false },
 

@@ -141,6 +141,10 @@ const headers = {
   },
   "Retry-After": { description: "Seconds to wait, as an integer", schema: { type: "integer" } },
   "Content-Range": { description: "`bytes <first>-<last>/<size of all>`", schema: { type: "string" } },
+  "X-Next-Cursor": {
+    description: "The `cursor` of the next page. The last page has none",
+    schema: { type: "string" },
+  },
   ETag: { description: "Identifies the version of the content", schema: { type: "string" } },
   "Accept-Ranges": { description: "Range requests are supported", schema: { type: "string", const: "bytes" } },
   "Content-Disposition": {
@@ -427,8 +431,12 @@ function operation(components: Components, operationId: string, route: Route, li
         "200",
         {
           description: "Done",
-          ...((counted || route.takesRanges) && {
-            headers: { ...(counted && countedHeaders), ...(route.takesRanges && headerRefs(contentHeaders)) },
+          ...((counted || route.takesRanges || route.hasNextCursor) && {
+            headers: {
+              ...(counted && countedHeaders),
+              ...(route.takesRanges && headerRefs(contentHeaders)),
+              ...(route.hasNextCursor && headerRefs(["X-Next-Cursor"])),
+            },
           }),
           content: route.produces
             ? Object.fromEntries(route.produces.map(type => [type, {}]))

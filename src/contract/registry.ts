@@ -67,6 +67,8 @@ export interface Route<
   readonly produces: readonly string[] | undefined
   /** Some of it is answered with 206, and what is known already with 304. */
   readonly takesRanges: boolean
+  /** The header `X-Next-Cursor` says how to go on, where there is more. */
+  readonly hasNextCursor: boolean
   /** Pages of every origin may read the answer, without credentials: images. */
   readonly isForAnyOrigin: boolean
   readonly reply: R
@@ -148,6 +150,7 @@ export function defineRoute<
   failsWithoutToken?: ErrorCode
   produces?: readonly string[]
   takesRanges?: boolean
+  hasNextCursor?: boolean
   isForAnyOrigin?: boolean
   reply: R
   fails: readonly ErrorCode[]
@@ -168,6 +171,7 @@ export function defineRoute<
     isForRenaming: route.isForRenaming ?? false,
     produces: route.produces,
     takesRanges: route.takesRanges ?? false,
+    hasNextCursor: route.hasNextCursor ?? false,
     isForAnyOrigin: route.isForAnyOrigin ?? false,
   }
 }

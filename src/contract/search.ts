@@ -20,9 +20,26 @@ export const searchChannel = defineRoute({
   auth: "user",
   permission: ["messages.read"],
   params: z.object({ channel_id: Snowflake }),
-  query: z.object({ content: text(1, limits.searchQuery), limit }),
+  query: z.object({
+    content: text(1, limits.searchQuery),
+    limit,
+    cursor: z
+      .string()
+      .optional()
+      .describe(
+        "The `X-Next-Cursor` header of the previous page, with everything else unchanged. A page may hold fewer than `limit` messages, or none, while there are more",
+      ),
+  }),
+  hasNextCursor: true,
   reply: z.array(Message),
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "search_too_short"],
+  fails: [
+    "invalid_channel_id",
+    "channel_not_found",
+    "access_denied",
+    "permission_denied",
+    "invalid_cursor",
+    "search_busy",
+  ],
 })
 
 export const searchMessages = defineRoute({
@@ -52,6 +69,7 @@ export const searchMessages = defineRoute({
     "channel_not_found",
     "access_denied",
     "permission_denied",
+    "search_busy",
   ],
 })
 
@@ -80,7 +98,7 @@ export const searchUsers = defineRoute({
     cursor,
   }),
   reply: z.object({ results: z.array(FoundUser), next_cursor }).meta({ id: "UserSearchResponse" }),
-  fails: ["invalid_server_id", "invalid_cursor", "server_not_found", "access_denied"],
+  fails: ["invalid_server_id", "invalid_cursor", "server_not_found", "access_denied", "search_busy"],
 })
 
 export const FoundServer = z
@@ -111,7 +129,7 @@ export const searchServers = defineRoute({
     cursor,
   }),
   reply: z.object({ results: z.array(FoundServer), next_cursor }).meta({ id: "ServerSearchResponse" }),
-  fails: ["invalid_cursor"],
+  fails: ["invalid_cursor", "search_busy"],
 })
 
 export const routes = { searchChannel, searchMessages, searchUsers, searchServers }

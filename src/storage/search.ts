@@ -329,10 +329,14 @@ export const searchStorage = (sql: Sql) => ({
       LEFT JOIN users u ON u.id = m.author_id WHERE NOT m.deleted ORDER BY m.id DESC`
   },
 
-  /** The newest texts of a channel, indexed or not. */
-  async tail(channel: Snowflake, limit: number): Promise<{ id: Snowflake; content: string | null }[]> {
+  /** The newest texts of a channel below an id, indexed or not. */
+  async tail(
+    channel: Snowflake,
+    below: Snowflake,
+    limit: number,
+  ): Promise<{ id: Snowflake; content: string | null }[]> {
     return sql<{ id: Snowflake; content: string | null }[]>`
-      SELECT id, content FROM messages WHERE channel_id = ${channel} AND NOT deleted ORDER BY id DESC LIMIT ${limit}`
+      SELECT id, content FROM messages WHERE channel_id = ${channel} AND id < ${below} AND NOT deleted ORDER BY id DESC LIMIT ${limit}`
   },
 
   /** Which of so many texts of a channel below an id hold a pattern. @returns `edge`: the last that was looked at; "0": there are no more */

@@ -4,6 +4,7 @@ import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import { compareIds } from "../domain/snowflake.ts"
+import { byChannel } from "./by-channel.ts"
 import type { ViewSources } from "./sources.ts"
 
 /** Who has read a message, as one of its readers sees it. */
@@ -24,14 +25,8 @@ export async function receiptsOf(
   user: Snowflake,
   messages: readonly Asked[],
 ): Promise<ReadonlyMap<Snowflake, Receipt>> {
-  const byChannel = new Map<Snowflake, Asked[]>()
-  for (const message of messages) {
-    const others = byChannel.get(message.channel_id)
-    if (others) others.push(message)
-    else byChannel.set(message.channel_id, [message])
-  }
   const marked = await Promise.all(
-    [...byChannel].map(async ([channel, asked]) => {
+    [...byChannel(messages)].map(async ([channel, asked]) => {
       const about = asked.map(({ id, author_id }) => ({ id, author_id }))
       try {
         const { marks } = await ask(channelActor, channel, { type: "requireRead", user, messages: about })

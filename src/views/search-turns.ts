@@ -1,12 +1,12 @@
-import { unavailable } from "../contract/errors.ts"
+import { fail } from "../contract/errors.ts"
 
 export interface SearchBounds {
   /** Searches under way. */
   readonly atOnce: number
-  /** Of one user that wait while one of his is under way. */
+  /** Of one user that wait while one of theirs is under way. */
   readonly waitingOfOne: number
   readonly waiting: number
-  /** Who has waited for so many milliseconds is told to come back: his search would be for nobody. */
+  /** A search that has waited for so many milliseconds is refused: nobody would wait for its end. */
   readonly within: number
 }
 
@@ -17,11 +17,11 @@ interface Waiting {
   refuse(): void
 }
 
-const busy = () => unavailable("search is busy", 1)
+const busy = () => fail("search_busy", { retry_after: 1 })
 
 /**
- * Whose search is next: whoever asks for many at once waits for his own and keeps nobody else waiting, and what nobody waits
- * for any longer is not begun.
+ * Whose search is next. A user who asks for many at once waits for their own searches and keeps
+ * nobody else waiting; what nobody waits for any longer is not begun.
  * @param now Milliseconds
  */
 export function searchTurns({ atOnce, waitingOfOne, waiting: most, within }: SearchBounds, now: () => number) {

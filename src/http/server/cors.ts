@@ -19,6 +19,7 @@ const exposed = [
   "Content-Length",
   "ETag",
   "Retry-After",
+  "X-Next-Cursor",
   "X-Request-Id",
   ...rateLimitHeaderNames,
 ]

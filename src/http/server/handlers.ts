@@ -28,12 +28,14 @@ export interface Call<R extends Route = Route> {
 /** Undefined: the link was signed. */
 type CallerOf<A extends Auth> = A extends "public" ? undefined : A extends "signed" ? Caller | undefined : Caller
 
-/** An answer that is JSON already: text, or its UTF-8. */
+/** An answer that is JSON already: text, or its UTF-8. `nextCursor`: how to go on, where the route has that in a header. */
 export class Encoded<Reply> {
   declare readonly reply: Reply
   readonly json: string | Uint8Array
-  constructor(json: string | Uint8Array) {
+  readonly nextCursor: string | null
+  constructor(json: string | Uint8Array, nextCursor: string | null = null) {
     this.json = json
+    this.nextCursor = nextCursor
   }
 }
 

@@ -111,7 +111,10 @@ export function createHttpServer({ handlers, pages, access: rules, limits, ...op
       ifRange: exchange.ifRange,
     } as Call
     const reply = await prepared.handler(call)
-    if (reply instanceof Encoded) return exchange.reply(200, json, reply.json)
+    if (reply instanceof Encoded) {
+      if (reply.nextCursor !== null) exchange.headers += `\r\nX-Next-Cursor: ${reply.nextCursor}`
+      return exchange.reply(200, json, reply.json)
+    }
     if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
     return sendContent(exchange, reply as Content)
   }

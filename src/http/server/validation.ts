@@ -24,11 +24,6 @@ const idErrors: Record<string, ErrorCode> = {
 /** In longer text the place of a mistake is not looked for: it would take milliseconds that others wait. */
 const maxSearchedCharacters = 16_384
 
-const idShape = /^(0|[1-9]\d{0,18})$/
-
-/** A number of 64 bits, signed and not negative, in decimal digits. */
-export const isId = (text: string): boolean => idShape.test(text) && (text.length < 19 || text <= "9223372036854775807")
-
 /** A parameter of a path, with the refusal of a value that is no snowflake; absent where its schema asks for none. */
 export interface PathParameter {
   readonly name: string
