@@ -11,7 +11,7 @@ import { insertFullMessage, insertMessage, messageKey, nonceKey } from "../stora
 import { insertUploadUse } from "../storage/uploads.ts"
 import type { Write } from "../storage/write.ts"
 import { mayIn, requireFreeIn, requireViewer } from "./access.ts"
-import { countPost, judgingNeeds, moderating, remember, type Classified, type Held } from "./automod.ts"
+import { countPost, judgingNeeds, moderating, remember, type Classified, type Held } from "./automod-judging.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { mentioning } from "./mentions.ts"

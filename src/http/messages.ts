@@ -1,4 +1,4 @@
-import { blocked, type Classified, type Held } from "../actors/automod.ts"
+import { blocked, type Classified, type Held } from "../actors/automod-judging.ts"
 import { channelActor } from "../actors/channel.ts"
 import type { CreatedMessage } from "../actors/messages.ts"
 import { fail } from "../contract/errors.ts"
