@@ -1,5 +1,6 @@
 import { type Channel, channelDelete, type ChannelPatch, channelUpdate } from "../contract/channels.ts"
 import { purgeMessages } from "../contract/jobs.ts"
+import type { Snowflake } from "../contract/fields.ts"
 import { changesOf } from "../domain/audit.ts"
 import { membersOf, viewersOf } from "../domain/audience.ts"
 import { channelObject } from "../domain/channels.ts"
@@ -12,13 +13,12 @@ import { withoutTarget } from "./automod.ts"
 import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
 import { member } from "./communities/member-facts.ts"
 import { forgetInvitesTo } from "./invites.ts"
-import { allWebhooks, webhooksChanged, webhooksOf } from "./webhooks.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
+import { together, type Parts } from "./parts.ts"
+import type { Need } from "./runtime/facts.ts"
 import { control, type ActorKind, type Moment, type Publication } from "./runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
-import { forgetHistory } from "./tails.ts"
 import { voiceEnding } from "./voice.ts"
-import { forgetTyping } from "./typing.ts"
 
 /** What becomes of one channel, among its commands; CHAN1 and CHAN2 of channel-list.ts hold here, too. */
 export interface ChannelSettingsCommands {
@@ -26,7 +26,16 @@ export interface ChannelSettingsCommands {
   deleteChannel(input: Deed): { deleted: true }
 }
 
-export const channelSettingsCommands: ActorKind<ServerState, ChannelState, ChannelSettingsCommands>["commands"] = {
+/** What another subject does in the turn in which a channel is deleted. */
+export interface ChannelDeletion {
+  readonly needs?: readonly Need<ServerState>[]
+  /** Its publications precede the end of the channel: until then those who view it know of it. */
+  readonly parts: (server: Readonlied<ServerState>, channel: Snowflake) => Partial<Parts>
+}
+
+export const channelSettingsCommands = (
+  deletions: readonly ChannelDeletion[],
+): ActorKind<ServerState, ChannelState, ChannelSettingsCommands>["commands"] => ({
   editChannel: {
     needs: ({ user }) => [member(user)],
     turn({ state: channel, home: server, now, newId }, { user, reason, patch }) {
@@ -56,7 +65,7 @@ export const channelSettingsCommands: ActorKind<ServerState, ChannelState, Chann
   },
 
   deleteChannel: {
-    needs: ({ user }) => [member(user), allWebhooks],
+    needs: ({ user }) => [member(user), ...deletions.flatMap(({ needs = [] }) => needs)],
     turn({ state: channel, home: server, now, newId }, { user, reason }) {
       const caller = requireViewer(server, channel.id, user)
       requirePermissionIn(server, channel.id, caller, "channels.manage", now)
@@ -69,7 +78,7 @@ export const channelSettingsCommands: ActorKind<ServerState, ChannelState, Chann
           each.category_id === id ? [{ ...each, category_id: null }] : [],
         ),
       )
-      const hadWebhooks = webhooksOf(server).some(({ channel_id }) => channel_id === id)
+      const others = together(...deletions.map(({ parts }) => parts(server, id)))
       const undefaulted =
         id === server.default_channel_id ? withoutDefault(server, { user, reason }, { now, newId }) : undefined
       const moderated = withoutTarget(server, id, { user, reason }, { now, newId })
@@ -80,6 +89,7 @@ export const channelSettingsCommands: ActorKind<ServerState, ChannelState, Chann
           undefaulted?.apply(draft)
           moderated.apply(draft)
           forget(draft, channel)
+          others.apply(draft)
         },
         write: [
           ...endings.flatMap(ending => ending.write),
@@ -96,11 +106,12 @@ export const channelSettingsCommands: ActorKind<ServerState, ChannelState, Chann
           ),
           ...(undefaulted?.write ?? []),
           ...moderated.write,
+          ...others.write,
         ],
         publish: [
           ...endings.flatMap(ending => ending.publish),
-          // Before the entry: whoever may view it knows of it until then, and nobody else hears of its end.
-          ...(hadWebhooks ? webhooksChanged(server.id, id) : []),
+          ...others.publish,
+          // Before the entry: until then those who may view it know of it, and nobody else is told of its end.
           channelDelete.to(viewersOf(server.id, id), { id, server_id: server.id, guild_id: server.id }),
           control(membersOf(server.id), {
             type: "channel",
@@ -118,7 +129,7 @@ export const channelSettingsCommands: ActorKind<ServerState, ChannelState, Chann
       }
     },
   },
-}
+})
 
 /** What decides who sees what knows of it before anybody is told. */
 const changed = (before: Readonlied<ChannelState>, after: Channel): Publication[] => [
@@ -158,7 +169,5 @@ function withoutDefault(server: Readonlied<ServerState>, deed: Deed, moment: Mom
 function forget(draft: ServerState, { id }: Readonlied<ChannelState>): void {
   draft.channels.delete(id)
   draft.overrides.delete(id)
-  forgetHistory(draft, id)
   forgetInvitesTo(draft, id)
-  forgetTyping(draft, id)
 }

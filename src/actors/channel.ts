@@ -21,13 +21,13 @@ import {
   type Unmarked,
 } from "./read-state.ts"
 import { pollCommands, type PollCommands } from "./polls.ts"
-import { webhookChannelCommands, type WebhookChannelCommands } from "./webhooks.ts"
+import { webhookChannelCommands, webhooksDeletion, type WebhookChannelCommands } from "./webhooks.ts"
 import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./notification-levels.ts"
 import { overrideCommands, type OverrideCommands } from "./overrides.ts"
 import { defineActor } from "./runtime/actor.ts"
 import { serverHome } from "./server.ts"
-import { hotPage, noteRead, tailNeeds, type HotPage, tailFacts } from "./tails.ts"
-import { typingCommands, type TypingCommands } from "./typing.ts"
+import { historyDeletion, hotPage, noteRead, tailNeeds, type HotPage, tailFacts } from "./tails.ts"
+import { typingCommands, typingDeletion, type TypingCommands } from "./typing.ts"
 import { voiceChannelCommands, type VoiceChannelCommands } from "./voice.ts"
 
 /** One channel: its settings and the order of its messages (MSG1 to MSG3 in messages.ts). */
@@ -113,7 +113,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
       },
     },
 
-    ...channelSettingsCommands,
+    ...channelSettingsCommands([webhooksDeletion, historyDeletion, typingDeletion]),
     ...messageCommands,
     ...messageEditCommands,
     ...messageDeletionCommands,

@@ -21,7 +21,16 @@ import type { Need } from "./runtime/facts.ts"
 import type { Command } from "./runtime/actor.ts"
 import { Home } from "./runtime/home.ts"
 import { Shard } from "./runtime/shard.ts"
-import { hotPage, noteRead, renameInTails, tailNeeds, historyReads, tailFacts, tailsUnderWay } from "./tails.ts"
+import {
+  historyDeletion,
+  hotPage,
+  noteRead,
+  renameInTails,
+  tailNeeds,
+  historyReads,
+  tailFacts,
+  tailsUnderWay,
+} from "./tails.ts"
 import { renamesUnderWay } from "./renames.ts"
 import type { SizedMap } from "../domain/core/sized-map.ts"
 
@@ -214,7 +223,12 @@ test("a tail is gone with its readers, at the next message, and with its channel
 
   read()
   await tail([messageAt(begin)])
-  const { turn } = channelSettingsCommands.deleteChannel as Command<ServerState, ChannelState, Deed, unknown>
+  const { turn } = channelSettingsCommands([historyDeletion]).deleteChannel as Command<
+    ServerState,
+    ChannelState,
+    Deed,
+    unknown
+  >
   const { apply } = turn(
     { ...moment(), state: state.channels.get(channel_id)!, home: state, linkTo: () => "" },
     { user: ada },

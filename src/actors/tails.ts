@@ -14,6 +14,7 @@ import {
   type Tail,
 } from "../domain/tails.ts"
 import { messageKey } from "../storage/messages.ts"
+import type { ChannelDeletion } from "./channel-settings.ts"
 import { noteRename, readMessages } from "./renames.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { type Moment } from "./runtime/actor.ts"
@@ -126,8 +127,13 @@ function dropUnread(draft: ServerState, now: number): void {
   }
 }
 
+/** The history of a channel ends with it. */
+export const historyDeletion: ChannelDeletion = {
+  parts: (_, channel) => ({ apply: draft => forgetHistory(draft, channel) }),
+}
+
 /** Nobody reads the channel, or it is gone. */
-export function forgetHistory(draft: ServerState, channel: Snowflake): void {
+function forgetHistory(draft: ServerState, channel: Snowflake): void {
   historyReads.of(draft).delete(channel)
   tailFacts.of(draft).delete(channel)
 }

@@ -3,6 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import type { Actor, ChannelState, ServerState } from "../domain/states.ts"
 import { requireFreeIn, requireViewer } from "./access.ts"
+import type { ChannelDeletion } from "./channel-settings.ts"
 import { isShut, pair } from "./direct-privacy.ts"
 import { member } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -72,10 +73,14 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
 const typingPause = 1_000
 const mostTyping = 1_000
 
-/** Nobody types in a channel that is gone. */
-export function forgetTyping(draft: ServerState, channel: Snowflake): void {
-  const known = typing.of(draft)
-  for (const key of known.keys()) if (key.startsWith(typingKey(channel, ""))) known.delete(key)
+/** Nobody types in a channel that is deleted. */
+export const typingDeletion: ChannelDeletion = {
+  parts: (_, channel) => ({
+    apply(draft) {
+      const known = typing.of(draft)
+      for (const key of known.keys()) if (key.startsWith(typingKey(channel, ""))) known.delete(key)
+    },
+  }),
 }
 
 const typingKey = (channel: Snowflake, user: Snowflake) => `${channel} ${user}`

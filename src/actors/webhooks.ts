@@ -15,6 +15,7 @@ import { nonceKey } from "../storage/messages.ts"
 import { deleteWebhook, insertWebhook, updateWebhook } from "../storage/webhooks.ts"
 import { mayIn, mayView, requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
+import type { ChannelDeletion } from "./channel-settings.ts"
 import { posting } from "./messages.ts"
 import { member } from "./communities/member-facts.ts"
 import { nonce, nonceFacts } from "./messages/message-facts.ts"
@@ -73,7 +74,7 @@ const webhookFacts = defineFact<ServerState, readonly WebhookState[]>({
   load: async (storage, server) => new Map([[allWebhooksKey, await storage.webhooks.ofServer(server)]]),
 })
 export const allWebhooksKey = "all"
-export const allWebhooks = webhookFacts.need(allWebhooksKey)
+const allWebhooks = webhookFacts.need(allWebhooksKey)
 
 export const webhookChannelCommands: ActorKind<ServerState, ChannelState, WebhookChannelCommands>["commands"] = {
   createWebhook: {
@@ -261,7 +262,7 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
 }
 
 /** What those who may manage the webhooks of channels are told when they have changed, or go with their channel: before that goes. */
-export const webhooksChanged = (server: Snowflake, ...channels: readonly Snowflake[]): Publication[] =>
+const webhooksChanged = (server: Snowflake, ...channels: readonly Snowflake[]): Publication[] =>
   [...new Set(channels)].map(channel_id =>
     webhooksUpdate.to(viewersHolding(server, channel_id, managing), {
       guild_id: server,
@@ -270,8 +271,18 @@ export const webhooksChanged = (server: Snowflake, ...channels: readonly Snowfla
     }),
   )
 
+/** The webhooks of a channel end with it. */
+export const webhooksDeletion: ChannelDeletion = {
+  needs: [allWebhooks],
+  parts: (server, channel) => ({
+    publish: webhooksOf(server).some(({ channel_id }) => channel_id === channel)
+      ? webhooksChanged(server.id, channel)
+      : [],
+  }),
+}
+
 /** All webhooks of a server; the command needs `allWebhooks`. Those of a channel that is gone went with it. */
-export const webhooksOf = (server: Server): readonly Known[] =>
+const webhooksOf = (server: Server): readonly Known[] =>
   (webhookFacts.of(server).get(allWebhooksKey) ?? []).filter(({ channel_id }) => server.channels.has(channel_id))
 
 const webhooksIn = (server: Server, channel: Snowflake): readonly Known[] =>
