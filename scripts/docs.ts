@@ -41,7 +41,7 @@ function errorsPage(): string {
     "# Errors, close codes, opcodes, intents",
     generated("`src/contract/errors.ts`, `gateway-codes.ts` and `intents.ts`"),
     "## Errors",
-    'A refusal answers its status with `{"error": {"code": <status>, "message": <text>}}`; with versions and auto-moderation `code` is a word of its own. Where more can be said than the table does, the message says it: which permission is missing, for one. The names below occur in the code and in `/openapi.json`, not on the wire. "Retry" says whether the same request can succeed later although the caller changed nothing.',
+    'An error response has the HTTP status and the body `{"error": {"code": <status>, "message": <text>}}`. For version errors and auto-moderation `code` is a string. A message may have more detail than the table, for example the missing permission. The names below are used in the code and in `/openapi.json`; they are not sent. "Retry" tells whether the same request can succeed later without a change by the caller.',
     table(
       ["Name", "Status", "Message", "Retry"],
       Object.entries(errors).map(([name, { status, message, retry }]) => [
@@ -52,7 +52,7 @@ function errorsPage(): string {
       ]),
     ),
     "## Gateway close codes",
-    'After a code with "resume" a client connects again and sends RESUME; after the others it sends IDENTIFY, once it knows what was wrong.',
+    'After a code with "resume" the client connects again and sends RESUME. After any other code it solves the problem and sends IDENTIFY.',
     table(
       ["Code", "Name", "Reason on the wire", "Resume", "Why"],
       Object.entries(closeCodes).map(([name, { code: number, reason, resume, summary }]) => [
@@ -63,12 +63,12 @@ function errorsPage(): string {
         summary,
       ]),
     ),
-    `Codes that clients of this protocol know and that this server never sends: ${Object.entries(unusedCloseCodes)
+    `Codes of this protocol that this server never sends: ${Object.entries(unusedCloseCodes)
       .map(([number, reason]) => `${number} (${reason})`)
       .join(", ")}.`,
     "## Gateway opcodes",
     table(
-      ["Opcode", "Name", "Sent by", "Before IDENTIFY", "What it is for"],
+      ["Opcode", "Name", "Sent by", "Before IDENTIFY", "Purpose"],
       Object.entries(opcodes).map(([name, { op, from, beforeIdentify, summary }]) => [
         String(op),
         code(name),
@@ -78,7 +78,7 @@ function errorsPage(): string {
       ]),
     ),
     "## Intents",
-    `A sum of the values of what a client wants to receive. Left out, it is ${defaultIntents}: ${intentsIn(defaultIntents)}. All of them are ${allIntents}; above ${largestIntents} the connection closes with ${closeCodes.invalid_intents.code}.`,
+    `The sum of the values of the intents that a client wants. The default is ${defaultIntents}: ${intentsIn(defaultIntents)}. All intents together are ${allIntents}. With a value above ${largestIntents} the connection closes with ${closeCodes.invalid_intents.code}.`,
     table(
       ["Intent", "Bit", "Value", "Events"],
       (Object.keys(intents) as Intent[]).map(intent => [
@@ -113,16 +113,16 @@ function needed(permission: Needed | undefined): string {
 
 /** Rules of a route beside, or in place of, what it names. */
 const ownRules: Partial<Record<keyof typeof routes, string>> = {
-  createServer: "anybody signed in, up to what his tier allows",
-  getInvite: "anybody who is signed in",
-  joinByInvite: "anybody signed in who is not banned",
-  joinServer: "anybody signed in who is not banned, if the server is public",
-  deleteInvite: "who created it, or a member with `invites.manage` or `server.manage`",
-  editMessage: "`messages.send`, and to be its author",
+  createServer: "any signed-in user, up to the limit of their tier",
+  getInvite: "any signed-in user",
+  joinByInvite: "any signed-in user who is not banned",
+  joinServer: "any signed-in user who is not banned, if the server is public",
+  deleteInvite: "its creator, or a member with `invites.manage` or `server.manage`",
+  editMessage: "its author, with `messages.send`",
   deleteMessage: "its author, or `messages.manage`",
   leaveServer: "any member but the owner",
   editMember:
-    "any member, of his own nickname; `members.manage_nicknames` of another's; `members.kick` to time somebody out",
+    "any member for their own nickname; `members.manage_nicknames` for the nickname of others; `members.kick` for time-outs",
 }
 
 function permissionsPage(): string {
@@ -138,26 +138,26 @@ function permissionsPage(): string {
   return page(
     "# Permissions",
     generated("`src/contract`"),
-    "What somebody may do in a server follows from his roles there. Who asks for what he may not do is answered 403.",
+    "The roles of a member decide what they may do in a server. A request without the required permission is refused with 403.",
     "## Rules",
     [
-      "A role grants permissions; what it does not grant it does not take away. A member holds what `@everyone` and his own roles grant together.",
-      "The owner holds everything. So does whoever has a role that grants `administrator`.",
-      `\`@everyone\` is a role of the server, with the server's id and position 0. It keeps its name and place; nobody is without it. In a new server it grants ${listed(permissionNames.filter(name => permissions[name].granted))}.`,
-      "Roles have ranks: the higher the `position`, the more authority. A member ranks as high as his highest role, the owner above everything. A role may be changed, moved, deleted, given or taken by who ranks above it, and to places below him; a member may be removed, banned, timed out or renamed by who ranks above him. So nobody does that to himself, and nobody to the owner. To give or take a role its own rank counts, not that of the member. Somebody's new role stands right below his own highest, the owner's above all.",
-      "Nobody grants what he does not hold: not by creating a role and not by changing one, `@everyone` among them. What a role granted before may stay in it. What ranks below him he gives, takes and deletes, whatever it grants.",
-      "A channel may allow or deny a role or a member something. From the first to the last, and the last that says something decides: what the server's roles grant; what the channel says to `@everyone`; what it says to the member's other roles together, of which one that allows wins over those that deny; what it says to the member himself. Where both are named at once, `allow` wins. Nothing is denied to the owner and to administrators, and `administrator` is no matter of a channel. It is said with `roles.manage`, which a channel may itself allow or deny.",
-      "Nobody lets others do in a channel what he may not do there: neither by allowing it nor by taking back that it is denied. Whom he does it for ranks lower than he does.",
-      "Without `channels.view` a channel is not there: it is in no list, its events do not come, and whoever names it is answered 403.",
-      `Who is timed out loses ${listed(lostInTimeout)} for that time, whatever he is granted, unless he is the owner or an administrator.`,
-      `Other names for some, in what roles grant and in what \`GET /servers/{server_id}/permissions\` answers: ${[...aliases].map(([alias, name]) => `${code(alias)} for ${code(name)}`).join(", ")}, and ${code("server.view")} for being a member. Names that mean nothing here are left out; there are no wildcards.`,
-      "Refusals come in this order: what is not there 404, what is not there for the caller 403 `Access denied`, a permission that he lacks 403, a rank that is too low 403, and then what is wrong with the request.",
+      "A role grants permissions. It never denies one. A member has the permissions of `@everyone` and of all their roles together.",
+      "The owner has all permissions. So has any member with a role that grants `administrator`.",
+      `\`@everyone\` is a role with the id of the server and position 0. It cannot be renamed, moved or removed. In a new server it grants ${listed(permissionNames.filter(name => permissions[name].granted))}.`,
+      "Roles are ranked: a higher `position` means more authority. A member has the rank of their highest role; the owner ranks above all. Members may change, move, delete, assign and remove roles below their own rank, and move them only to positions below it. They may remove, ban, time out and rename members below their own rank. So nobody can do this to themselves or to the owner. To assign or remove a role, the rank of the role counts, not that of the member. A new role is placed right below its creator's highest role; the owner's new role is the highest.",
+      "Members can grant only permissions that they have, in new and in changed roles, `@everyone` included. Permissions that a role already grants may stay in it. Roles below one's own rank may be assigned, removed and deleted regardless of what they grant.",
+      "A channel can allow or deny permissions to a role or a member (overrides). They are applied in this order, and the last one that mentions a permission decides: the roles of the server; the channel's override for `@everyone`; its overrides for the member's other roles, where allow wins over deny; its override for the member. If one override has a permission in both lists, `allow` wins. Overrides do not affect the owner and administrators, and cannot contain `administrator`. Changing overrides requires `roles.manage`, which an override may itself allow or deny.",
+      "Nobody can allow others something in a channel that they may not do there themselves, and nobody can remove a deny of it either. The role or member of the override must rank below the caller.",
+      "Without `channels.view` a channel is hidden: it is in no list, its events are not sent, and requests for it are refused with 403.",
+      `During a time-out a member loses ${listed(lostInTimeout)}, regardless of their roles. This does not apply to the owner and administrators.`,
+      `Aliases, in the permissions of roles and in the response of \`GET /servers/{server_id}/permissions\`: ${[...aliases].map(([alias, name]) => `${code(alias)} for ${code(name)}`).join(", ")}, and ${code("server.view")} for being a member. Unknown names are ignored. There are no wildcards.`,
+      "Errors are checked in this order: not found (404), no access (403 `Access denied`), missing permission (403), insufficient rank (403), then errors in the request.",
       `A server has at most ${limits.rolesPerServer} roles, a channel at most ${limits.overridesPerChannel} overrides.`,
     ]
       .map(rule => `- ${rule}`)
       .join("\n"),
-    "## Permissions and the routes that ask for them",
-    'Of several named by one route any will do. "New" says whether `@everyone` has it in a new server.',
+    "## Permissions and the routes that require them",
+    'If a route lists several permissions, one of them is enough. "New" tells whether `@everyone` has it in a new server.',
     table(
       ["Permission", "New", "Allows", "Routes"],
       permissionNames.map(name => [
@@ -167,8 +167,8 @@ function permissionsPage(): string {
         routesOf(name).join(", "),
       ]),
     ),
-    "## Routes and what they ask for",
-    "In a server; what they need beside it stands in `/openapi.json`. Routes of a channel ask for `channels.view` first.",
+    "## Routes and the permissions that they require",
+    "These are the requirements in the server; `/openapi.json` has the others. Routes of a channel also require `channels.view`.",
     table(
       ["Route", "Name", "Open to"],
       ofServers.map(([name, route]) => [
@@ -186,20 +186,20 @@ function configurationPage(): string {
   return page(
     "# Configuration",
     generated("`src/config.ts` and `cluster.config.ts`"),
-    "The environment beats the file named by `CONFIG_FILE`, the file beats the defaults. An empty variable counts as not set; a bad value and an unknown variable that begins with `STARLING_` keep the server from starting.",
+    "Environment variables override the file named by `CONFIG_FILE`, which overrides the defaults. An empty variable counts as not set. The server does not start with an invalid value or with an unknown variable that begins with `STARLING_`.",
     "## Environment",
     table(
-      ["Variable", "Default", "What it says"],
+      ["Variable", "Default", "Meaning"],
       environment.map(({ name, default: fallback, sentence }) => [code(name), shown(fallback), sentence]),
     ),
     "## Policy",
-    "Each is a variable or a key in the file.",
+    "Set each of these as an environment variable or as a key in the file.",
     table(
-      ["Variable", "Key", "Default", "What it says"],
+      ["Variable", "Key", "Default", "Meaning"],
       policy.map(({ name, key, default: fallback, sentence }) => [code(name), code(key!), shown(fallback), sentence]),
     ),
     "## Topology",
-    "`cluster.config.ts` holds how many shards, processes and connections there are, who waits how long for whom, and every bound; it says of each what it does. Durations are milliseconds, sizes are bytes. All hosts of a cluster run with the same values.",
+    "`cluster.config.ts` has the number of shards, processes and connections, all time-outs and all bounds, each with an explanation. Durations are in milliseconds, sizes in bytes. All hosts of a cluster must use the same values.",
     table(
       ["Setting", "Value"],
       leaves(clusterConfig).map(([path, value]) => [code(path), shown(value)]),
@@ -241,7 +241,7 @@ function eventSection({ name, intent, delivery, summary, data }: EventDefinition
   const { $defs = {}, ...schema } = jsonSchema(data, "output") as Schema
   for (const [name, definition] of Object.entries($defs)) types.set(name, definition)
 
-  const of = (one: Intent | null) => (one === null ? "none, it is always sent" : code(one))
+  const of = (one: Intent | null) => (one === null ? "none; it is always sent" : code(one))
   const behind =
     intent === null || intent.server === intent.dm
       ? of(intent?.server ?? null)
@@ -260,7 +260,7 @@ function eventsPage(): string {
   return page(
     "# Gateway events",
     generated("`src/contract`"),
-    "Every event arrives as `{op: 0, t: <name>, s: <sequence>, d: <data>}`. A *stored* event was committed together with its cause and is sent again after a RESUME that names an earlier `s`; an *ephemeral* one is sent at most once. The data is the same for every recipient. Further fields may be added.",
+    "Every event is sent as `{op: 0, t: <name>, s: <sequence>, d: <data>}`. A *stored* event is committed together with the change that causes it, and is sent again after a RESUME with a lower `s`. An *ephemeral* event is sent at most once. The data is the same for all recipients. Fields may be added later.",
     table(
       ["Event", "Delivery", "When"],
       Object.values<EventDefinition>(events).map(({ name, delivery, summary }) => [
