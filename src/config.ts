@@ -82,7 +82,7 @@ const fromProvider = <Name extends OAuthProvider>(provider: Name, title: string)
       `Client id that ${title} gave this server; with it people can sign in through ${title}.`,
     ),
     [`oauth_${provider}_client_secret`]: {
-      ...setting(z.string().min(1).optional(), undefined, "Secret that goes with it."),
+      ...setting(z.string().min(1).optional(), undefined, "The client secret for it."),
       secret: true as const,
     },
   }) as Record<`oauth_${Name}_client_${"id" | "secret"}`, Setting<z.ZodOptional<z.ZodString>>>
@@ -162,39 +162,43 @@ const classifierAt = <Name extends string>(name: Name, backend: string, manner: 
       secret: true as const,
     },
     [`${name}_TOKEN`]: {
-      ...setting(z.string().min(1).optional(), undefined, "Secret that is sent along."),
+      ...setting(z.string().min(1).optional(), undefined, "Secret that is sent with each request."),
       secret: true as const,
     },
   }) as Record<`${Name}_${"URL" | "TOKEN"}`, Setting<z.ZodOptional<z.ZodString>>>
 
 /** Where the program runs and what it is connected to. Each is the environment variable of its name. */
 const environment = {
-  HOST: setting(z.string(), "0.0.0.0", "Address that REST and the gateway listen on."),
-  PORT: setting(integer(0, 65_535), 8000, "Port of REST and the gateway; 0 takes any free one."),
+  HOST: setting(z.string(), "0.0.0.0", "Address on which REST and the gateway listen."),
+  PORT: setting(integer(0, 65_535), 8000, "Port of REST and the gateway. 0 takes any free port."),
   PUBLIC_URL: setting(
     url(/^https?:$/, "expected an http:// or https:// URL")
       .transform(text => text.replace(/\/+$/, ""))
       .optional(),
     undefined,
-    "What clients call this server from outside; links are made with it. Left out, `http://localhost:PORT`.",
+    "URL of this server for clients, used in links. Default: `http://localhost:PORT`.",
   ),
-  METRICS_HOST: setting(z.string(), "127.0.0.1", "Address that /metrics listens on. It tells a lot: keep it private."),
-  METRICS_PORT: setting(integer(0, 65_535), 9464, "Port of /metrics; 0 takes any free one."),
+  METRICS_HOST: setting(
+    z.string(),
+    "127.0.0.1",
+    "Address on which /metrics listens. Metrics are confidential: keep it private.",
+  ),
+  METRICS_PORT: setting(integer(0, 65_535), 9464, "Port of /metrics. 0 takes any free port."),
   WORKERS: setting(
     integer(1, 1024).optional(),
     undefined,
-    "Web workers on this host. Left out, `cluster.config.ts` decides: one per core, at least two.",
+    "Web workers on this host. Default: as in `cluster.config.ts`, one per core, at least two.",
   ),
   DATA_DIR: setting(
     z.string().transform(path => resolve(path)),
     ".data",
-    "Folder of the embedded PostgreSQL and Redis, and of uploaded files (`files`), which several hosts have to share.",
+    "Directory of the embedded PostgreSQL and Redis, and of uploaded files (`files`), which all hosts must share.",
   ),
   DATABASE_URL: {
     ...setting(
       url(/^postgres(ql)?:$/, "expected a postgres:// URL").optional(),
       undefined,
-      "PostgreSQL to use. Left out, an embedded one is started.",
+      "PostgreSQL to use. Default: an embedded one is started.",
     ),
     secret: true as const,
   },
@@ -202,7 +206,7 @@ const environment = {
     ...setting(
       urls(/^rediss?:$/, "expected a redis:// or rediss:// URL").optional(),
       undefined,
-      "Redis to use: one server, or nodes of a Redis Cluster with commas; one node is enough to find the others. Left out, `redis-server` or `valkey-server` of this machine is started.",
+      "Redis to use: one server, or nodes of a Redis Cluster separated by commas (one is enough to find the others). Default: `redis-server` or `valkey-server` of this machine is started.",
     ),
     secret: true as const,
   },
@@ -210,110 +214,110 @@ const environment = {
     ...setting(
       z.string().min(32, "expected at least 32 characters").optional(),
       undefined,
-      "Protects what the database must not give away by itself, such as secrets of second factors. Left out, one is made and kept in DATA_DIR; several hosts need the same. No server starts with another one than the database knows; where it is lost, an operator makes room for another, without the second factors of before.",
+      "Encrypts what the database alone must not reveal, such as secrets of second factors. Default: one is generated and stored in DATA_DIR. All hosts need the same key. The server does not start with a key that the database does not know. If the key is lost, an operator can reset it, which removes all second factors.",
     ),
     secret: true as const,
   },
   LOG_LEVEL: setting(
     z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
     "info",
-    "Least severe log line that is written: fatal, error, warn, info, debug, trace or silent.",
+    "Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.",
   ),
-  RATE_LIMITS: setting(flag, "on", "`off` lifts every limiter, the gateway's too. For load tests only."),
+  RATE_LIMITS: setting(flag, "on", "`off` disables all rate limits, also those of the gateway. For load tests only."),
   TRUSTED_PROXIES: setting(
     list(address),
     "",
-    "Addresses and CIDR ranges, with commas, of proxies whose word about a client's address is believed.",
+    "Proxies whose `X-Forwarded-For` is trusted: addresses and CIDR ranges, separated by commas.",
   ),
   SMTP_URL: {
     ...setting(
       url(/^smtps?:$/, "expected an smtp:// or smtps:// URL").optional(),
       undefined,
-      "Server that takes the mails, such as `smtps://user:password@mail.example:465`. Left out, no mail goes out: the log shows their links.",
+      "Mail server, such as `smtps://user:password@mail.example:465`. Default: no mail is sent, and the log has the links.",
     ),
     secret: true as const,
   },
   ...classifierAt("AUTOMOD_CLASSIFIER", "`custom`", "takes `{content}` and answers `{scores: {category: 0 to 1}}`"),
   ...classifierAt("AUTOMOD_OPENAI", "`openai`", "speaks as OpenAI's moderation endpoint does"),
   ...classifierAt("AUTOMOD_PERSPECTIVE", "`perspective`", "speaks as Perspective's `comments:analyze` does"),
-  CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy entries, see below."),
+  CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy settings, see below."),
 }
 
 /** What the operator decides. `min_length` is the key in the file, `STARLING_MIN_LENGTH` the variable. */
 const policy = {
-  server_name: setting(z.string().min(1).max(100), "Starling", "Name of this server, as clients show it."),
-  min_client_version: setting(version, "a.1.0-49", "Oldest client version that is still welcome."),
-  password_min_length: setting(integer(1, 128), 12, "Fewest characters of a password."),
-  password_max_length: setting(integer(1, 1024), 128, "Most characters of a password."),
-  password_require_uppercase: setting(flag, true, "A password needs an upper-case letter."),
-  password_require_lowercase: setting(flag, true, "A password needs a lower-case letter."),
-  password_require_digit: setting(flag, true, "A password needs a digit."),
+  server_name: setting(z.string().min(1).max(100), "Starling", "Name of this service, as clients show it."),
+  min_client_version: setting(version, "a.1.0-49", "Minimum supported client version."),
+  password_min_length: setting(integer(1, 128), 12, "Minimum length of a password in characters."),
+  password_max_length: setting(integer(1, 1024), 128, "Maximum length of a password in characters."),
+  password_require_uppercase: setting(flag, true, "A password must contain an upper-case letter."),
+  password_require_lowercase: setting(flag, true, "A password must contain a lower-case letter."),
+  password_require_digit: setting(flag, true, "A password must contain a digit."),
   password_hash_memory: setting(
     integer(8, 4_194_304),
     19_456,
-    "Kibibytes that hashing a password takes (argon2id). Raised, passwords are hashed anew as their owners sign in.",
+    "Memory in kibibytes for hashing a password (argon2id). After an increase, each password is rehashed when its user signs in.",
   ),
-  password_hash_passes: setting(integer(1, 100), 2, "Passes over that memory."),
-  password_require_special: setting(flag, true, "A password needs a character that is no letter, digit or space."),
-  age_gate_enabled: setting(flag, false, "Registration asks for the age."),
+  password_hash_passes: setting(integer(1, 100), 2, "Number of passes over that memory."),
+  password_require_special: setting(
+    flag,
+    true,
+    "A password must contain a character that is not a letter, digit or space.",
+  ),
+  age_gate_enabled: setting(flag, false, "Whether registration requires the age."),
   age_verification_type: setting(
     z.enum(["boolean", "dob"]),
     "boolean",
-    "How the age is given: `boolean`, a number or a yes; `dob`, the date of birth.",
+    "How users give their age: `boolean`, a number or a yes; `dob`, the date of birth.",
   ),
-  minimum_age: setting(integer(1, 150), 13, "Years that the age gate asks for."),
+  minimum_age: setting(integer(1, 150), 13, "Minimum age in years."),
   search_enabled: setting(
     flag,
     true,
-    "Messages are indexed and everything can be searched. After a time without, the index is made anew with `npm run operator -- search rebuild`.",
+    "Whether messages are indexed and search is available. After a time without it, rebuild the index with `npm run operator -- search rebuild`.",
   ),
   search_languages: setting(
     list(z.enum(stemmedLanguages)),
     ["english"],
-    "Languages in whose forms a word is found by another: `running` by `run`. After a change the index is made anew with `npm run operator -- search rebuild`.",
+    "Languages whose word forms search recognizes: `running` by `run`. After a change, rebuild the index with `npm run operator -- search rebuild`.",
   ),
   reserved_usernames: setting(
     list(z.string().transform(name => name.toLowerCase())),
     ["admin", "administrator", "system", "bot", "api", "root", "null", "undefined"],
-    "Names nobody can register, in any case of letters.",
+    "Usernames that cannot be registered, in any case.",
   ),
   blocked_usernames: setting(
     list(pattern).pipe(z.array(z.string()).max(100, "expected at most 100 patterns")),
     [],
-    "Regular expressions (RE2) that no new username may hold a match of, in any case of letters. One with a comma goes into the file.",
+    "Regular expressions (RE2) that must not match a new username, in any case. An expression with a comma must be set in the file.",
   ),
   email_allowed_domains: setting(
     list(z.string().transform(domain => domain.toLowerCase().replace(/^[@.]+/, ""))),
     [],
-    "Domains, or their ends such as `edu`, whose e-mail addresses may register. Left out, all.",
+    "Email domains, or suffixes such as `edu`, that may register. Default: all.",
   ),
   alpha_registration: setting(flag, false, "New users get the tier `alpha` and its badge."),
   email_verification_required: setting(
     flag,
     false,
-    "Nobody signs in with a password before he has answered the mail to his address.",
+    "Users must verify their email address before they can sign in with a password.",
   ),
   mail_from: setting(
     z.string().refine(isEmailAddress, "expected an e-mail address").optional(),
     undefined,
-    "Address that mails come from; needed with `SMTP_URL`.",
+    "Sender address of emails; required with `SMTP_URL`.",
   ),
-  mails_per_hour: setting(integer(1, 1000), 3, "Mails of one kind that one account is sent in an hour."),
+  mails_per_hour: setting(integer(1, 1000), 3, "Maximum number of emails of one kind to an account per hour."),
   login_failures_allowed: setting(
     integer(1, 100),
     5,
-    "Wrong passwords and codes in a row after which an account is locked for a while.",
+    "Consecutive wrong passwords and codes after which an account is locked.",
   ),
-  login_lockout_minutes: setting(integer(1, 10_080), 15, "Minutes that such a lock lasts."),
-  two_factor_challenge_seconds: setting(
-    integer(30, 3600),
-    300,
-    "Seconds that somebody who signs in has for his second factor.",
-  ),
+  login_lockout_minutes: setting(integer(1, 10_080), 15, "Duration of that lock in minutes."),
+  two_factor_challenge_seconds: setting(integer(30, 3600), 300, "Seconds to enter the second factor during a sign-in."),
   two_factor_issuer: setting(
     z.string().min(1).max(100).optional(),
     undefined,
-    "What authenticator apps show beside the username. Left out, `server_name`.",
+    "Name that authenticator apps show with the username. Default: `server_name`.",
   ),
   oauth_redirect_uris: setting(
     list(
@@ -325,7 +329,7 @@ const policy = {
         ),
     ),
     [],
-    "Where a person may come back to after signing in at a provider, to the letter: https, this machine, or the scheme of an app. None: nobody can.",
+    "Exact redirect URIs allowed after a sign-in with a provider: https, this machine, or the URL scheme of an app. Empty: nobody can sign in with a provider.",
   ),
   ...fromProvider("google", "Google"),
   oauth_google_issuer: setting(providerUrl, "https://accounts.google.com", "Google's OpenID issuer."),
@@ -333,14 +337,14 @@ const policy = {
   oauth_github_authorize_url: setting(
     providerUrl,
     "https://github.com/login/oauth/authorize",
-    "Where a person signs in at GitHub.",
+    "GitHub's authorization endpoint.",
   ),
   oauth_github_token_url: setting(
     providerUrl,
     "https://github.com/login/oauth/access_token",
-    "Where GitHub gives a token for a code.",
+    "GitHub's token endpoint.",
   ),
-  oauth_github_api_url: setting(providerUrl, "https://api.github.com", "Where GitHub tells who somebody is."),
+  oauth_github_api_url: setting(providerUrl, "https://api.github.com", "GitHub's API, which identifies the user."),
   ...fromProvider("microsoft", "Microsoft"),
   oauth_microsoft_issuer: setting(
     providerUrl,
@@ -348,43 +352,47 @@ const policy = {
     "Microsoft's OpenID issuer: `common`, or one tenant in its place.",
   ),
   ...fromProvider("gitlab", "GitLab"),
-  oauth_gitlab_issuer: setting(providerUrl, "https://gitlab.com", "OpenID issuer of GitLab: its address."),
+  oauth_gitlab_issuer: setting(providerUrl, "https://gitlab.com", "GitLab's OpenID issuer: its URL."),
   account_deletion_days: setting(
     integer(0, 365),
     30,
-    "Days for which a deleted account is kept, so that an operator can take the deletion back; then it is erased.",
+    "Days before a deleted account is erased. Until then an operator can cancel the deletion.",
   ),
-  export_interval_hours: setting(integer(0, 8760), 24, "Hours between two exports of what is held about one user."),
-  session_lifetime_hours: setting(integer(1, 8760), 168, "Hours until a session that is not used expires."),
-  sessions_per_user: setting(integer(1, 1000), 10, "Sessions of one user; one more ends the least recently used."),
+  export_interval_hours: setting(integer(0, 8760), 24, "Minimum hours between two exports of a user's data."),
+  session_lifetime_hours: setting(integer(1, 8760), 168, "Hours after which an unused session expires."),
+  sessions_per_user: setting(
+    integer(1, 1000),
+    10,
+    "Maximum number of sessions per user. A new session above it ends the least recently used one.",
+  ),
   docs_enabled: setting(flag, true, "`/docs` and the pages below it show the interface."),
   redoc_enabled: setting(flag, true, "`/redoc` shows the interface."),
-  cors_allowed_origins: setting(list(origin), [], "Origins whose pages may call the REST API from a browser."),
+  cors_allowed_origins: setting(list(origin), [], "Origins of web pages that may call the REST API."),
   gateway_allowed_origins: setting(
     list(origin),
     [],
-    "Origins whose pages may open the gateway from a browser. Clients that send no Origin are not asked.",
+    "Origins of web pages that may connect to the gateway. Clients that send no Origin are not restricted.",
   ),
   rate_limits: setting(
     rateLimits,
     {},
-    "Limits that are to be other than those of [rate-limits.md](rate-limits.md), by bucket: `global`, `user`, `ip` or a route such as `POST /auth/login`. A JSON object in the variable as in the file.",
+    "Rate limits that differ from those in [rate-limits.md](../api/rate-limits.md), by bucket: `global`, `user`, `ip` or a route such as `POST /auth/login`. A JSON object in the variable as in the file.",
   ),
   rate_limit_bypass_secret: {
     ...setting(
       z.string().min(32, "expected at least 32 characters").optional(),
       undefined,
-      "Requests with this in the header `X-RateLimit-Bypass` are not limited. Left out, nobody has such a header.",
+      "Requests with this value in the header `X-RateLimit-Bypass` are not rate limited. Default: no such header exists.",
     ),
     secret: true as const,
   },
   token_binding: setting(
     flag,
     false,
-    "A token is good only for the address and the user agent that signed in. Addresses of mobile clients change: they sign in again.",
+    "A token is valid only for the address and the user agent that signed in. Mobile clients change addresses and must sign in again.",
   ),
-  gateway_compression_enabled: setting(flag, true, "Gateway clients that ask for compressed frames get them."),
-  voice_enabled: setting(flag, true, "Voice channels can be joined."),
+  gateway_compression_enabled: setting(flag, true, "Whether gateway clients can request compressed frames."),
+  voice_enabled: setting(flag, true, "Whether voice channels can be joined."),
   voice_stun_urls: setting(
     list(iceUrl(/^stuns?:/)),
     [
@@ -393,21 +401,21 @@ const policy = {
       "stun:stun2.l.google.com:19302",
       "stun:stun.cloudflare.com:3478",
     ],
-    "STUN servers that clients in voice channels are told of.",
+    "STUN servers for clients in voice channels.",
   ),
-  voice_turn_urls: setting(list(iceUrl(/^turns?:/)), [], "TURN servers that clients in voice channels are told of."),
+  voice_turn_urls: setting(list(iceUrl(/^turns?:/)), [], "TURN servers for clients in voice channels."),
   voice_turn_secret: {
     ...setting(
       z.string().min(1).optional(),
       undefined,
-      "Secret shared with the TURN servers (coturn: `static-auth-secret`): every user gets credentials of his own that end.",
+      "Secret shared with the TURN servers (coturn: `static-auth-secret`): each user gets their own temporary credentials.",
     ),
     secret: true as const,
   },
   voice_turn_username: setting(
     z.string().min(1).optional(),
     undefined,
-    "Name for the TURN servers, the same for everybody; without `voice_turn_secret` only.",
+    "Username for the TURN servers, the same for all users; only without `voice_turn_secret`.",
   ),
   voice_turn_credential: {
     ...setting(z.string().min(1).optional(), undefined, "Password that goes with `voice_turn_username`."),
@@ -417,7 +425,7 @@ const policy = {
   voice_media_url: setting(
     url(/^(https?|wss?):$/, "expected an http, https, ws or wss URL").optional(),
     undefined,
-    "Media server that clients in voice channels connect to. Left out, they connect to one another.",
+    "Media server for clients in voice channels. Default: clients connect to each other.",
   ),
 }
 

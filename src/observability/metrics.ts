@@ -24,33 +24,33 @@ export function createMetrics() {
     homes: {
       loaded: declare.gauge("starling_homes_loaded", "Homes in memory"),
       activations: declare.counter("starling_homes_activations_total", "Homes loaded from PostgreSQL"),
-      sleeps: declare.counter("starling_homes_sleeps_total", "Homes dropped from memory, idle or after a failed write"),
+      sleeps: declare.counter(
+        "starling_homes_sleeps_total",
+        "Homes removed from memory, because idle or after a failed write",
+      ),
       /** Keep `turns.of(actor, command)` beside the command. */
       turns: declare.counterFamily<[actor: string, command: string]>(
         "starling_homes_turns_total",
-        "Turns that decided something, by actor and command",
+        "Turns of commands, by actor and command",
         ["actor", "command"],
         { most: 200 },
       ),
       turnSeconds: declare.histogram(
         "starling_homes_turn_duration_seconds",
-        "Time of one synchronous turn",
+        "Duration of one synchronous turn",
         [0.000_02, 0.000_1, 0.000_5, 0.002, 0.01, 0.05],
       ),
       refusals: declare.counterFamily<[code: ErrorCode]>(
         "starling_homes_refusals_total",
-        "Commands refused by a rule, by error code",
+        "Commands refused, by error code",
         ["code"],
         { most: 220 },
       ),
-      mailboxFull: declare.counter(
-        "starling_homes_mailbox_full_total",
-        "Commands turned away because a bound was reached",
-      ),
+      mailboxFull: declare.counter("starling_homes_mailbox_full_total", "Commands refused because a bound was reached"),
     },
 
     lanes: {
-      batches: declare.counter("starling_lanes_batches_total", "Group commits that succeeded"),
+      batches: declare.counter("starling_lanes_batches_total", "Successful group commits"),
       batchTurns: declare.histogram(
         "starling_lanes_batch_turns",
         "Turns in one group commit",
@@ -63,12 +63,12 @@ export function createMetrics() {
       ),
       refusedWrites: declare.counter(
         "starling_lanes_refused_writes_total",
-        "Batches refused by the fence: this worker's generation was over",
+        "Batches refused by the fence, because this worker's generation had ended",
       ),
-      guiltyTurns: declare.counter("starling_lanes_guilty_turns_total", "Turns whose rows made a batch fail"),
+      guiltyTurns: declare.counter("starling_lanes_guilty_turns_total", "Turns that made their batch fail"),
       unknownOutcomes: declare.counter(
         "starling_lanes_unknown_outcomes_total",
-        "Batches whose connection was lost in the commit",
+        "Batches whose connection was lost during the commit",
       ),
     },
 
@@ -76,29 +76,26 @@ export function createMetrics() {
       written: declare.counter("starling_outbox_written_rows_total", "Outbox rows committed"),
       republished: declare.counter(
         "starling_outbox_republished_rows_total",
-        "Outbox rows published again after a take-over",
+        "Outbox rows republished after a take-over",
       ),
-      confirmed: declare.counter(
-        "starling_outbox_confirmed_rows_total",
-        "Outbox rows of which everything is published",
-      ),
+      confirmed: declare.counter("starling_outbox_confirmed_rows_total", "Outbox rows that are completely published"),
       deleted: declare.counter("starling_outbox_deleted_rows_total", "Outbox rows deleted"),
       comparisons: declare.counter(
         "starling_outbox_comparisons_total",
-        "Times that logs were compared with what was sent to them, after a fail-over of Redis",
+        "Comparisons of delivery logs with the outbox after a fail-over of Redis",
       ),
       unconfirmed: declare.gauge("starling_outbox_unconfirmed_rows", "Outbox rows committed and not yet confirmed"),
     },
 
     bus: {
-      asks: declare.counters("starling_bus_asks_total", "Asks to other workers, by how they ended", "outcome", [
+      asks: declare.counters("starling_bus_asks_total", "Asks to other workers, by outcome", "outcome", [
         "answered",
         "refused",
         "moved",
         "timed_out",
         "failed",
       ]),
-      localAsks: declare.counter("starling_bus_local_asks_total", "Asks answered on the worker that asked"),
+      localAsks: declare.counter("starling_bus_local_asks_total", "Asks answered on the same worker"),
       askSeconds: declare.histogram(
         "starling_bus_ask_duration_seconds",
         "Time from asking another worker to its answer",
@@ -106,15 +103,18 @@ export function createMetrics() {
       ),
       tells: declare.counter("starling_bus_tells_total", "Tells appended to another worker's inbox"),
       pending: declare.gauge("starling_bus_pending_asks", "Asks waiting for an answer"),
-      inboxLag: declare.gauge("starling_bus_inbox_lag_seconds", "Age of the inbox entry read last, when it was read"),
+      inboxLag: declare.gauge("starling_bus_inbox_lag_seconds", "Age of the latest inbox entry when it was read"),
     },
 
     shards: {
       owned: declare.gauge("starling_shards_owned", "Shards this worker owns"),
-      takeOvers: declare.counter("starling_shards_take_overs_total", "Shards taken that had no living owner"),
+      takeOvers: declare.counter(
+        "starling_shards_take_overs_total",
+        "Shards taken over because they had no living owner",
+      ),
       handOvers: declare.counters(
         "starling_shards_hand_overs_total",
-        "Shards handed between living workers",
+        "Shards handed over between living workers",
         "direction",
         ["in", "out"],
       ),
@@ -127,41 +127,38 @@ export function createMetrics() {
       /** Per shard of a call. `stale` is an append under an epoch that is over. */
       answers: declare.counters(
         "starling_log_append_answers_total",
-        "Answers of the append script, one per shard",
+        "Results of the append script, per shard",
         "answer",
         ["ok", "dup", "link", "stale", "nolog"],
       ),
-      readEvents: declare.counter("starling_log_read_events_total", "Events read from the own delivery log"),
-      memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of the own delivery log kept in memory"),
-      lag: declare.gauge("starling_log_position_lag_seconds", "How far the reader is behind the head of its log"),
+      readEvents: declare.counter("starling_log_read_events_total", "Events read from this worker's delivery log"),
+      memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of this worker's delivery log in memory"),
+      lag: declare.gauge("starling_log_position_lag_seconds", "Delay of the reader behind the head of its log"),
     },
 
     presence: {
-      due: declare.gauge("starling_presence_due_users", "Users whose presence is to be looked at"),
-      told: declare.counter("starling_presence_changes_total", "Changes of presence that others were told of"),
-      shed: declare.counter(
-        "starling_presence_shed_total",
-        "Changes of presence that were not passed on, because too many waited",
-      ),
+      due: declare.gauge("starling_presence_due_users", "Users whose presence waits to be evaluated"),
+      told: declare.counter("starling_presence_changes_total", "Presence changes sent to other users"),
+      shed: declare.counter("starling_presence_shed_total", "Presence changes dropped because too many waited"),
     },
 
     processes: {
       stuck: declare.counter(
         "starling_processes_stuck_total",
-        "Workers that showed no sign of life and were killed by their primary",
+        "Workers killed by their primary because they did not respond",
       ),
     },
 
     pools: {
       queries: declare.counters(
         "starling_postgres_queries_total",
-        "Queries sent to PostgreSQL, by pool; a batch of a lane is one",
+        "Queries sent to PostgreSQL, by pool. A batch of a lane counts as one",
         "pool",
         pools,
       ),
       inFlight: declare.gauges(
         "starling_postgres_queries_in_flight",
-        "Queries sent and not yet answered, by pool",
+        "Queries without an answer yet, by pool",
         "pool",
         pools,
       ),
@@ -177,7 +174,7 @@ export function createMetrics() {
     automod: {
       questions: declare.counters(
         "starling_automod_classifier_questions_total",
-        "Texts that a classifier was asked about, by what came of it; but for `answered` the message passed the rule",
+        "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule",
         "outcome",
         ["answered", "late", "failed", "busy"],
       ),
@@ -186,18 +183,18 @@ export function createMetrics() {
     jobs: {
       done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "deferred" | "failed"]>(
         "starling_jobs_total",
-        "Job runs, by how they ended",
+        "Job runs, by outcome",
         ["job", "outcome"],
         { most: 90 },
       ),
       seconds: declare.histogramFamily<[job: string]>(
         "starling_jobs_duration_seconds",
-        "Time of one job run",
+        "Duration of one job run",
         ["job"],
         [0.01, 0.1, 1, 10],
         { most: 20 },
       ),
-      waiting: declare.gauge("starling_jobs_waiting", "Jobs that could run and wait for a worker"),
+      waiting: declare.gauge("starling_jobs_waiting", "Runnable jobs that wait for a worker"),
     },
 
     /** Releases the event-loop monitor. */
@@ -226,13 +223,13 @@ const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const
 function httpMetrics(declare: Declare) {
   const requests = declare.counterFamily<[route: string, method: string, status: string]>(
     "starling_http_requests_total",
-    "Requests answered, by route template, method and class of status",
+    "Answered requests, by route template, method and status class",
     ["route", "method", "status"],
     { most: 400 },
   )
   const durations = declare.histogramFamily<[route: string, method: string]>(
     "starling_http_request_duration_seconds",
-    "Time from a request's first byte to its reply",
+    "Time from the first byte of a request to its response",
     ["route", "method"],
     [0.005, 0.02, 0.1, 0.5, 2.5],
     { most: 90 },
@@ -253,11 +250,11 @@ function httpMetrics(declare: Declare) {
         },
       }
     },
-    inFlight: declare.gauge("starling_http_requests_in_flight", "Requests read and not yet answered"),
+    inFlight: declare.gauge("starling_http_requests_in_flight", "Requests without a response yet"),
     /** Scope is the bucket that was empty: global, ip, user, route, … */
     refused: declare.counterFamily<[scope: string]>(
       "starling_http_refused_total",
-      "Requests refused by a rate limit, by the limit's scope",
+      "Requests refused by a rate limit, by scope of the limit",
       ["scope"],
       { most: 12 },
     ),
@@ -269,12 +266,11 @@ function gatewayMetrics(declare: Declare) {
   const endings = [1005, 1006, ...Object.values(closeCodes).map(({ code }) => code)]
   return {
     connections: declare.gauge("starling_gateway_connections", "Open WebSocket connections"),
-    sessions: declare.gauges(
-      "starling_gateway_sessions",
-      "Identified sessions, by how they get their events",
-      "state",
-      ["live", "reading", "detached"],
-    ),
+    sessions: declare.gauges("starling_gateway_sessions", "Identified sessions, by state", "state", [
+      "live",
+      "reading",
+      "detached",
+    ]),
     framesIn: declare.counterFamily<[op: number]>(
       "starling_gateway_frames_in_total",
       "Frames received, by op",
@@ -284,18 +280,18 @@ function gatewayMetrics(declare: Declare) {
         only: frameCodes,
       },
     ),
-    framesSent: declare.counter("starling_gateway_frames_sent_total", "Frames sent to one socket each"),
+    framesSent: declare.counter("starling_gateway_frames_sent_total", "Frames sent to a single socket"),
     publishes: declare.counter(
       "starling_gateway_publishes_total",
-      "Calls of publish(), one per event and class of listeners",
+      "Calls of publish(), one per event and group of subscribers",
     ),
     deliveries: declare.counter(
       "starling_gateway_deliveries_total",
-      "Events handed to a session's socket, published or sent",
+      "Events written to the sockets of sessions, published or sent",
     ),
-    sentBytes: declare.counter("starling_gateway_sent_bytes_total", "Payload bytes handed to sockets"),
-    identifies: declare.counter("starling_gateway_identifies_total", "Sessions begun with IDENTIFY"),
-    resumes: declare.counters("starling_gateway_resumes_total", "RESUMEs, by where the session had lived", "outcome", [
+    sentBytes: declare.counter("starling_gateway_sent_bytes_total", "Payload bytes written to sockets"),
+    identifies: declare.counter("starling_gateway_identifies_total", "Sessions created with IDENTIFY"),
+    resumes: declare.counters("starling_gateway_resumes_total", "RESUMEs, by where the session was before", "outcome", [
       "same_worker",
       "other_worker_alive",
       "dead_worker",
@@ -303,16 +299,19 @@ function gatewayMetrics(declare: Declare) {
     ]),
     replayReads: declare.counter(
       "starling_gateway_replay_reads_total",
-      "Reads of other workers' logs, a chunk each, for sessions that come from there",
+      "Reads of other workers' logs for resumed sessions, one per chunk",
     ),
-    joins: declare.counter("starling_gateway_joins_total", "Ranges of positions reserved for other workers' logs"),
+    joins: declare.counter(
+      "starling_gateway_joins_total",
+      "Ranges of positions reserved for segments of other workers' logs",
+    ),
     registrations: declare.counter(
       "starling_gateway_registrations_total",
-      "Requests to owners of shards for the events of homes",
+      "Requests to shard owners to receive the events of homes",
     ),
     membershipQueries: declare.counter(
       "starling_gateway_membership_queries_total",
-      "Queries of where resumed users are members",
+      "Queries of the memberships of resumed users",
     ),
     invalidSessions: declare.counter("starling_gateway_invalid_sessions_total", "INVALID_SESSION frames sent"),
     closes: declare.counterFamily<[code: number]>(
@@ -324,18 +323,18 @@ function gatewayMetrics(declare: Declare) {
         only: endings,
       },
     ),
-    gaps: declare.counter("starling_gateway_gaps_total", "Broken links in the own delivery log"),
+    gaps: declare.counter("starling_gateway_gaps_total", "Gaps found in this worker's delivery log"),
     cursorsMoved: declare.counter(
       "starling_gateway_cursors_moved_total",
-      "Users whose delivery cursors were written, as their clients had named a later position",
+      "Users whose delivery cursors were written because their clients acknowledged a later position",
     ),
     fallenToReading: declare.counter(
       "starling_gateway_fallen_to_reading_total",
-      "Live sessions that went over their socket budget",
+      "Live sessions that exceeded their socket budget and went back to reading the log",
     ),
     publishSeconds: declare.histogram(
       "starling_gateway_publish_duration_seconds",
-      "Time of one slice of publishing, within one turn of the event loop",
+      "Duration of one slice of publishing within a turn of the event loop",
       [0.000_1, 0.000_5, 0.002, 0.005, 0.02, 0.1],
     ),
   }
@@ -355,7 +354,7 @@ function processMetrics(declare: Declare, loop: ReturnType<typeof watchEventLoop
   const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolution / 1e3) || 0
   const loopDelay = declare.gauges(
     "starling_event_loop_delay_seconds",
-    "How late the event loop was since the last scrape",
+    "Delay of the event loop since the last scrape",
     "statistic",
     ["p50", "p99", "max"],
   )
