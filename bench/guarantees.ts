@@ -27,7 +27,7 @@ interface Variant {
 }
 
 const lanes = "src/storage/lanes.ts"
-const node = "src/actors/runtime/node.ts"
+const node = "src/actors/runtime/host-shards.ts"
 
 const posting: readonly Variant[] = [
   { name: "everything", changes: [] },

@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import type { ClusterConfig } from "../cluster.config.ts"
-import { openNode } from "./actors/runtime/node.ts"
+import { joinCluster } from "./actors/runtime/join-cluster.ts"
+import { PresenceLookup } from "./actors/social/presence-lookup.ts"
 import { openJobConnection, openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
@@ -56,30 +57,19 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   await Promise.all([adding.connect(), taking.connect()])
   const queue = openJobQueue(adding, redisPrefix, clock.now)
 
-  const node = await openNode({
+  const cluster = await joinCluster({
     self,
     predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
     keys: redisKeys(redisPrefix, await originOf(adding, storage.placement.redisOrigin)),
     storage,
-    jobs: queue,
-    signedPath: () => {
-      throw new Error("a job worker owns no shard")
-    },
-    // Only turns revoke, and turns happen where shards are.
-    revoke: () => Promise.reject(new Error("a job worker owns no shard")),
-    renew: () => Promise.reject(new Error("a job worker owns no shard")),
-    index: () => Promise.reject(new Error("a job worker owns no shard")),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
-    onItems: () => {},
-    onPresences: () => {},
-    onDeath: () => {},
-    onOver: options.onOver,
     clock,
     log,
     metrics,
   })
-  await node.start()
+  cluster.signals.on("over", options.onOver)
+  await cluster.start()
 
   const ending = new AbortController()
   const mailer = createMailer({
@@ -91,9 +81,9 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   })
   const blobs = openLocalBlobs(join(config.dataDir, "files"))
   const tools = {
-    ask: node.ask,
+    ask: cluster.ask,
     storage,
-    presences: node.presences,
+    presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
     crowds: new Set<string>(),
     blobs,
     mailer,
@@ -114,7 +104,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     clearInterval(counting)
     await finish()
     await sweeping.stop()
-    await node.stop()
+    await cluster.stop()
     await queue.close().catch(trouble)
     adding.disconnect()
     taking.disconnect()
@@ -125,9 +115,9 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     id: self.id,
     noteDeath(id) {
       // No primary of another host saw this; a notice spares them the wait for a sign of life.
-      for (const member of node.membership.members())
-        if (member.host !== self.host) node.bus.notify(member.id, "death", id)
-      node.membership.noteDeath(id)
+      for (const member of cluster.membership.members())
+        if (member.host !== self.host) cluster.bus.notify(member.id, "death", id)
+      cluster.membership.noteDeath(id)
     },
     drain: () => close(() => consumer.close()),
     stop: () => close(() => consumer.abandon()),

@@ -3,7 +3,10 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import uWebSockets, { type us_listen_socket } from "uWebSockets.js"
 import type { ClusterConfig } from "../cluster.config.ts"
-import { openNode, type ClusterNode } from "./actors/runtime/node.ts"
+import { hostActors } from "./actors/host-actors.ts"
+import type { ShardHost } from "./actors/runtime/host-shards.ts"
+import { joinCluster, type Cluster } from "./actors/runtime/join-cluster.ts"
+import { PresenceLookup } from "./actors/social/presence-lookup.ts"
 import { SearchIndex } from "./actors/messages/search-index.ts"
 import { createAdmission } from "./cluster/admission.ts"
 import { inTurns } from "./cluster/batches.ts"
@@ -65,7 +68,7 @@ export interface WebWorkerOptions {
 export interface WebWorker {
   readonly port: number
   readonly id: string
-  readonly node: ClusterNode
+  readonly node: Cluster & ShardHost & { readonly presences: PresenceLookup }
   readonly gateway: Gateway
   noteDeath(id: string): void
   /**
@@ -128,39 +131,24 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   app.filter((_, change) => {
     accepted += Math.sign(Number(change))
   })
-  const doors: { gateway?: Gateway } = {}
   let listening: us_listen_socket | undefined
-  let over = false
-  const node = await openNode({
+  const cluster = await joinCluster({
     self,
     predecessor: options.predecessor,
     connect: connector(options.redisUrl, self.id),
     keys,
     storage,
-    jobs,
-    signedPath,
-    revoke: sessions => tokens.revoke(sessions),
-    renew: sessions => tokens.invalidate(sessions),
-    index: messages => searchIndex.add(messages),
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
-    servedHomes: shards => doors.gateway?.homeSubscriptions(shards) ?? [],
-    onItems: items => doors.gateway?.takeItems(items),
-    onPresences: changes => doors.gateway?.takePresences(changes),
-    onDeath: () => doors.gateway?.noteDeath(),
-    onOver: why => {
-      if (over) return
-      over = true
-      options.onOver(why)
-    },
     clock,
     log,
     metrics,
   })
+  const presences = new PresenceLookup({ ...cluster, timing: topology.presence, clock })
 
   const { lookEvery } = topology.service
   const requests = new OperatorRequests({
-    ask: node.ask,
-    create: node.create,
+    ask: cluster.ask,
+    create: cluster.create,
     storage,
     self: self.id,
     lookEvery,
@@ -188,7 +176,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   })
   const gateway = new Gateway({
     app,
-    node,
+    node: { ...cluster, presences },
     records,
     storage,
     tokens,
@@ -210,12 +198,29 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     log,
     metrics,
   })
-  doors.gateway = gateway
+  cluster.signals.on("logItems", items => gateway.takeItems(items))
+  const host = hostActors(cluster, {
+    jobs,
+    signedPath,
+    revoke: sessions => tokens.revoke(sessions),
+    renew: sessions => tokens.invalidate(sessions),
+    subscribers: [searchIndex.subscriber],
+    servedHomes: shards => gateway.homeSubscriptions(shards),
+    onPresences: changes => gateway.takePresences(changes),
+    presence: topology.presence,
+  })
+  cluster.signals.on("death", () => gateway.noteDeath())
+  let isOver = false
+  cluster.signals.on("over", why => {
+    if (isOver) return
+    isOver = true
+    options.onOver(why)
+  })
   const health = createHealth(
     {
       postgres: () => storage.placement.ping(),
       redis: () => admitting.ping().then(() => {}),
-      membership: () => node.check(),
+      membership: () => cluster.check(),
     },
     { timeoutMs: 1_000, cacheMs: 500 },
   )
@@ -223,8 +228,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const due = new Set<Timer>()
   const rest = createRestServer(
     {
-      ask: node.ask,
-      create: node.create,
+      ask: cluster.ask,
+      create: cluster.create,
       storage,
       policy: config.policy,
       tokens,
@@ -241,8 +246,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
         },
       },
       live: {
-        presences: node.presences,
-        workersOf: user => node.router.workersOf(user),
+        presences,
+        workersOf: user => cluster.router.workersOf(user),
         noteTyping: (user, channel) => gateway.noteTyping(user, channel),
       },
       integrations: {
@@ -266,7 +271,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
         hasDocs: config.policy.docs_enabled,
       },
       views: {
-        ask: node.ask,
+        ask: cluster.ask,
         storage,
         clock: () => clock.now(),
         linkTo: file => signedPath(file, clock.now()),
@@ -313,9 +318,9 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   )
   rest.register(app)
 
-  await node.start()
+  await host.start()
   searchIndex.start()
-  gateway.begin(node.streams.position)
+  gateway.begin(cluster.streams.position)
   const port = await new Promise<number>((resolve, reject) => {
     app.listen(options.host, options.port, socket => {
       if (!socket) return reject(new Error(`port ${options.port} cannot be listened on`))
@@ -328,7 +333,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     for (const timer of due) timer.stop()
     service.stop()
     requests.stop()
-    await node.stop()
+    await host.stop()
     await jobs.close().catch(() => {})
     for (const connection of connections) connection.disconnect()
     searchIndex.stop()
@@ -343,9 +348,9 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   return {
     port,
     id: self.id,
-    node,
+    node: { ...cluster, ...host, presences },
     gateway,
-    noteDeath: id => node.membership.noteDeath(id),
+    noteDeath: id => cluster.membership.noteDeath(id),
     async drain(replaced = false) {
       // Closing the socket resets what waits to be accepted: it is done right after a turn that has accepted everything.
       await new Promise(resolve => setImmediate(resolve))
@@ -354,7 +359,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       rest.beginDrain()
       const lastAt = clock.monotonic() + (replaced ? idleConnections : 0)
       await gateway.drain()
-      await node.leave().catch((error: unknown) => log.warn({ err: error }, "not everything was handed over"))
+      await host.leave().catch((error: unknown) => log.warn({ err: error }, "not everything was handed over"))
       while (accepted > gateway.upgrades && clock.monotonic() < lastAt) await clock.sleep(20)
       await rest.close()
       gateway.stop()

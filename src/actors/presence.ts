@@ -4,6 +4,7 @@ import { looksSame, type Shown } from "../domain/presences.ts"
 import type { UserState } from "../domain/states.ts"
 import { putPresence } from "../storage/presences.ts"
 import type { ActorKind } from "./runtime/actor.ts"
+import { presenceChanged } from "./social/presence-changed.ts"
 
 /** What somebody shows of himself, among the commands of a user's home. */
 export interface PresenceCommands {
@@ -37,7 +38,7 @@ export const presenceCommands: ActorKind<UserState, UserState, PresenceCommands>
         },
         write: [putPresence({ user_id: user.id, ...presence, activities })],
         publish,
-        presence: true,
+        after: [presenceChanged()],
         reply: presence,
       }
     },

@@ -29,6 +29,7 @@ import { deleteRelationship, putRelationship } from "../storage/relationships.ts
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { defineFact } from "./runtime/facts.ts"
 import { type ActorKind, type Publication } from "./runtime/actor.ts"
+import { presenceChanged } from "./social/presence-changed.ts"
 import { tellsOf } from "./tells.ts"
 
 /** What the DM of two people is told. */
@@ -146,7 +147,7 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
     }),
   },
 
-  regard: { turn: (_, regard) => ({ presence: regard, reply: undefined }) },
+  regard: { turn: (_, regard) => ({ after: [presenceChanged(regard)], reply: undefined }) },
 }
 
 /** A change that leaves something on the side of whoever asked: it is the answer. */
@@ -190,7 +191,7 @@ function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: 
         ...(isChanged.higher ? [rowOf(higher.id, lower.id, next.higher)] : []),
       ],
       publish,
-      ...(as && { presence: regardOn(lower, higher, as) }),
+      ...(as && { after: [presenceChanged(regardOn(lower, higher, as))] }),
     },
   }
 }

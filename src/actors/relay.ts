@@ -32,5 +32,6 @@ export const toUser = <D extends z.ZodType>(
   data: z.output<D>,
 ): Tell => ({
   ...tellUser(user, { type: "hear", event: event.name, data }),
+  isRelay: true,
   ...(event.delivery === "ephemeral" && { isEphemeral: true }),
 })

@@ -131,6 +131,13 @@ export class Bus {
     })
   }
 
+  /** The same of this worker, without a message. */
+  async here<Reply>(kind: string, body: unknown): Promise<Reply> {
+    const handler = this.#handlers.get(kind)
+    if (!handler) throw new NotHandled({})
+    return (await handler(body as never, this.#options.self, this.newId(), answerPatience)) as Reply
+  }
+
   /** Tells another worker something that it can do without. `unsent` is called when it is known not to have gone out. */
   notify(worker: string, kind: string, body: unknown, unsent?: () => void): void {
     this.#send(worker, ["notice", this.#options.self, kind, body], { unsent })

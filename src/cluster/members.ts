@@ -130,7 +130,7 @@ export class Membership {
   }
 
   /** Members that shards may be given to: web workers that are not on their way out. */
-  places(): readonly Member[] {
+  candidates(): readonly Member[] {
     const others = [...this.#seen.values()].filter(seen => !seen.leaving).map(seen => seen.member)
     return (this.#leaving ? others : [this.#options.self, ...others]).filter(member => member.role === "web")
   }

@@ -2,7 +2,8 @@ import { isPassing } from "../actors/runtime/passing.ts"
 import { hash } from "node:crypto"
 import { isIP } from "node:net"
 import type { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t, WebSocket } from "uWebSockets.js"
-import type { ClusterNode } from "../actors/runtime/node.ts"
+import type { Cluster } from "../actors/runtime/join-cluster.ts"
+import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { inTurns } from "../cluster/batches.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
@@ -63,7 +64,7 @@ export interface GatewayTopology extends DrainTopology {
 
 export interface GatewayOptions {
   readonly app: TemplatedApp
-  readonly node: ClusterNode
+  readonly node: Cluster & { readonly presences: PresenceLookup }
   readonly records: GatewaySessions
   readonly storage: Storage
   readonly tokens: Pick<Tokens, "verify" | "known">

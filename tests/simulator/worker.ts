@@ -1,4 +1,8 @@
-import { openNode, type ClusterNode, type NodeTopology } from "../../src/actors/runtime/node.ts"
+import { hostActors } from "../../src/actors/host-actors.ts"
+import type { ShardHost } from "../../src/actors/runtime/host-shards.ts"
+import { joinCluster, type Cluster, type RuntimeTopology } from "../../src/actors/runtime/join-cluster.ts"
+import { PresenceLookup } from "../../src/actors/social/presence-lookup.ts"
+import type { PresenceTiming } from "../../src/actors/social/presences.ts"
 import { attachmentPath } from "../../src/domain/attachments.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
@@ -26,7 +30,10 @@ export interface SimulatedWorkerOptions {
   readonly addJob: (key: string) => Promise<void>
   readonly revoke: (sessions: readonly Snowflake[]) => Promise<void>
   readonly verify: (token: string) => Promise<AccessSession | string>
-  readonly topology: NodeTopology & { readonly gateway: GatewayTopology; readonly presence: GatewayOptions["presence"] }
+  readonly topology: RuntimeTopology & {
+    readonly gateway: GatewayTopology
+    readonly presence: PresenceTiming & GatewayOptions["presence"]
+  }
   readonly newShard: () => number
   readonly log: Log
   readonly metrics: Metrics
@@ -34,10 +41,8 @@ export interface SimulatedWorkerOptions {
   readonly ended: (why: string) => void
 }
 
-/**
- * A web worker's process: the program's own node and gateway, without HTTP. Its code runs in steps of its own; between any
- * two of them it can be killed, and nothing of it happens any more.
- */
+type SimulatedNode = Cluster & ShardHost & { readonly presences: PresenceLookup }
+
 /** No operator says anything. */
 const undisturbed: ServiceView = {
   facts: {
@@ -57,6 +62,10 @@ const undisturbed: ServiceView = {
   onChange() {},
 }
 
+/**
+ * A web worker's process: the program's own node and gateway, without HTTP. Its code runs in steps of its own; between any
+ * two of them it can be killed, and nothing of it happens any more.
+ */
 export class SimulatedWorker implements Actor {
   readonly name: string
   readonly id: string
@@ -67,7 +76,7 @@ export class SimulatedWorker implements Actor {
   skew = 0
   readonly sockets: SimulatedApp
   readonly #options: SimulatedWorkerOptions
-  #node: ClusterNode | undefined
+  #node: SimulatedNode | undefined
   #gateway: Gateway | undefined
   isReady = false
   isDraining = false
@@ -80,7 +89,7 @@ export class SimulatedWorker implements Actor {
     this.sockets = new SimulatedApp(options.timeline, this)
   }
 
-  get node(): ClusterNode {
+  get node(): SimulatedNode {
     return this.#node!
   }
 
@@ -88,41 +97,24 @@ export class SimulatedWorker implements Actor {
     const { self, timeline, topology, log, metrics } = this.#options
     const storage = this.#options.openStorage()
     const clock = timeline.clockOf(this, () => this.skew)
-    const doors: { gateway?: Gateway } = {}
     const remembering = this.#options.openRecords()
     await remembering.connect()
     const keys = redisKeys("", await originOf(remembering, storage.placement.redisOrigin))
-    const node = await openNode({
+    const cluster = await joinCluster({
       self,
       connect: this.#options.connect,
       keys,
       storage,
-      jobs: {
-        add: job => this.#options.addJob(job.key),
-        waiting: () => Promise.resolve(0),
-        close: () => Promise.resolve(),
-      },
-      signedPath: attachmentPath,
-      revoke: this.#options.revoke,
-      // What the simulated clients know of a token never changes.
-      renew: async () => {},
-      // Nobody searches here.
-      index: async () => {},
       topology,
-      onItems: items => doors.gateway?.takeItems(items),
-      onPresences: changes => doors.gateway?.takePresences(changes),
-      servedHomes: shards => doors.gateway?.homeSubscriptions(shards) ?? [],
-      onDeath: () => doors.gateway?.noteDeath(),
-      onOver: why => this.end(why),
       newShard: this.#options.newShard,
       clock,
       log,
       metrics,
     })
-    this.#node = node
-    this.#gateway = doors.gateway = new Gateway({
+    const presences = new PresenceLookup({ ...cluster, timing: topology.presence, clock })
+    const gateway = new Gateway({
       app: this.sockets.app,
-      node,
+      node: { ...cluster, presences },
       records: new GatewaySessions(remembering, keys),
       storage,
       // Simulated clients do not type, so nobody asks what is known of a token later on.
@@ -144,8 +136,23 @@ export class SimulatedWorker implements Actor {
       log,
       metrics,
     })
-    await node.start()
-    this.#gateway.begin(node.streams.position)
+    this.#gateway = gateway
+    cluster.signals.on("logItems", items => gateway.takeItems(items))
+    const host = hostActors(cluster, {
+      jobs: { add: job => this.#options.addJob(job.key) },
+      signedPath: attachmentPath,
+      revoke: this.#options.revoke,
+      // What the simulated clients know of a token never changes.
+      renew: async () => {},
+      servedHomes: shards => gateway.homeSubscriptions(shards),
+      onPresences: changes => gateway.takePresences(changes),
+      presence: topology.presence,
+    })
+    cluster.signals.on("death", () => gateway.noteDeath())
+    cluster.signals.on("over", why => this.end(why))
+    this.#node = { ...cluster, ...host, presences }
+    await host.start()
+    gateway.begin(cluster.streams.position)
     this.sockets.isListening = true
     this.isReady = true
   }

@@ -4,6 +4,7 @@ import type { Log } from "../../observability/log.ts"
 import { isDataError } from "../../storage/database.ts"
 import type { IndexedMessage, MessagePlace } from "../../storage/search.ts"
 import type { SearchIndexStorage } from "../../storage/storage.ts"
+import type { RowSubscriber } from "../runtime/plugs.ts"
 import type { RowItem } from "../runtime/row.ts"
 
 export interface SearchIndexBounds {
@@ -84,6 +85,12 @@ export class SearchIndex {
 
   get waiting(): number {
     return this.#waiting.size
+  }
+
+  /** What is published is read as it is now. */
+  readonly subscriber: RowSubscriber = items => {
+    const messages = messagesIn(items)
+    return messages.length === 0 ? undefined : this.add(messages)
   }
 
   /** Reads these messages anew; resolves when they can be found as they are now. */

@@ -2,10 +2,8 @@ import type { ErrorCode } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Dispatch, JobRequest } from "../../contract/registry.ts"
 import type { Audience } from "../../domain/audience.ts"
-import type { LinkTo } from "../../domain/attachments.ts"
 import type { Control } from "../../domain/control.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import type { Regard } from "../../domain/presences.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
 import type { Need } from "./facts.ts"
@@ -25,6 +23,8 @@ export interface Tell {
   readonly input: unknown
   /** Of what passes: it is told at most once, without a row. */
   readonly isEphemeral?: true
+  /** It passes on an event: until it has arrived, no id of this moment counts as arrived. */
+  readonly isRelay?: true
 }
 
 /** A control entry for the workers interested in this home and, beside them, for those named in `also`. */
@@ -55,6 +55,12 @@ export const renew = (...sessions: Snowflake[]): Renewal => ({ kind: "renew", se
 
 export type Publication = Dispatch<Audience> | ControlEntry | Tell | JobRequest | Revocation | Renewal
 
+/** For an extension of the runtime, named here: see `EffectExtension`. */
+export interface AfterCommit {
+  readonly extension: string
+  readonly value: unknown
+}
+
 /** What a turn decides. The keys stand in the order in which things happen. */
 export interface Effects<Home, Reply> {
   /** Changes what only memory holds and may be lost with the home, like who is typing. */
@@ -65,8 +71,8 @@ export interface Effects<Home, Reply> {
   readonly write?: readonly Write[]
   /** Events, control entries, tells and jobs: in the same commit, sent after it. */
   readonly publish?: readonly Publication[]
-  /** What others see of the user whose home it is may have changed, or what one of them may see; looked at once that is committed. */
-  readonly presence?: true | Regard
+  /** What extensions of the runtime do once that is committed. */
+  readonly after?: readonly AfterCommit[]
   /** Asked by a door: the answer waits until whatever this home has told these before has arrived, and stands in the logs of their listeners. */
   readonly settled?: readonly Snowflake[]
   /** Workers that take this home's events from this turn on. */
@@ -88,7 +94,7 @@ export interface TurnContext<Home, State> extends Moment {
   readonly state: Readonlied<State>
   readonly home: Readonlied<Home>
   /** Where anybody who is told may read a file of a message, for a day from now. */
-  readonly linkTo: LinkTo
+  readonly linkTo: (file: string) => string
 }
 
 /** A command: loads what it `needs`, then decides in one synchronous turn that awaits nothing. */

@@ -24,6 +24,14 @@ interface CleanWaiter {
   readonly reject: (error: Error) => void
 }
 
+/** The homes that are in memory, by their ids. */
+export class Homes extends Map<Snowflake, Home> {
+  drop(home: Home): void {
+    if (this.get(home.id) === home) this.delete(home.id)
+    home.drop()
+  }
+}
+
 /** A server with its channels, or a user, while it is in memory. */
 export class Home {
   readonly id: Snowflake

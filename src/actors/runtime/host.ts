@@ -2,7 +2,6 @@ import { Failure, fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { Moved } from "../../cluster/bus.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
-import type { Regard } from "../../domain/presences.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
 import type { Log } from "../../observability/log.ts"
@@ -11,13 +10,16 @@ import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
 import { markTell } from "../../storage/tells.ts"
 import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
-import { Again, Home } from "./home.ts"
+import { Again, Home, type Homes } from "./home.ts"
 import type { LaneQueue } from "./lane-queue.ts"
 import type { Mints } from "./mints.ts"
 import type { Outbox, SentTell } from "./outbox.ts"
+import type { EffectExtension } from "./plugs.ts"
 import { toItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 
+/** Any actor: what its homes and commands are made of is its own affair. */
+export type HostedActor = Pick<ActorKind<never, never, object>, "kind" | "missing">
 // Inside the host the kinds of actors, homes and commands have lost their types; the doors' `ask` has checked them.
 type AnyActor = ActorKind<unknown, unknown, Record<string, never>>
 type AnyCommand = Command<unknown, unknown, unknown, unknown> | Creation<unknown, unknown, unknown>
@@ -38,17 +40,20 @@ export interface Commission {
 }
 
 export interface HostOptions {
-  readonly actors: readonly AnyActor[]
+  readonly actors: readonly HostedActor[]
   readonly storage: Storage
-  readonly lane: () => LaneQueue
-  readonly outbox: () => Outbox
+  readonly homes: Homes
+  /** The shards of this worker, by number. */
+  readonly shards: Map<number, Shard>
+  readonly queue: LaneQueue
+  readonly outbox: Outbox
   readonly mints: Mints
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
   /** The same to another home: what comes of it nobody waits for. */
   readonly tellOnce: (tell: Tell) => void
-  /** What a user shows has changed, or to whom, and that is committed. */
-  readonly presenceChanged: (user: Snowflake, regard: Regard | undefined) => void
+  /** By the names that turns call them. */
+  readonly extensions: Readonly<Record<string, EffectExtension>>
   /** Where a file of a message may be read by whoever is told, for a day from `now`. */
   readonly signedPath: (file: string, now: number) => string
   /** Whether this worker's last renewal is young enough to decide anything. */
@@ -74,8 +79,8 @@ export interface HostOptions {
 export class Host {
   readonly #options: HostOptions
   readonly #actors: ReadonlyMap<string, AnyActor>
-  readonly #shards = new Map<number, Shard>()
-  readonly #homes = new Map<string, Home>()
+  readonly #shards: Map<number, Shard>
+  readonly #homes: Homes
   readonly #loading = new Map<string, Promise<Home | undefined>>()
   /** Homes of actors that are not homes themselves. An actor never moves to another home. */
   readonly #homeIds = new Map<string, Snowflake>()
@@ -84,7 +89,9 @@ export class Host {
 
   constructor(options: HostOptions) {
     this.#options = options
-    this.#actors = new Map(options.actors.map(actor => [actor.kind, actor]))
+    this.#shards = options.shards
+    this.#homes = options.homes
+    this.#actors = new Map((options.actors as readonly AnyActor[]).map(actor => [actor.kind, actor]))
     this.#sweeper = options.clock.every(1_000, () => this.#sweep())
     options.metrics.homes.loaded.from(() => this.#homes.size)
     options.metrics.shards.owned.from(() => this.#shards.size)
@@ -106,7 +113,7 @@ export class Host {
   removeShard(shard: Shard): void {
     if (this.#shards.get(shard.number) === shard) this.#shards.delete(shard.number)
     shard.closing = true
-    for (const home of this.#homes.values()) if (home.shard === shard) this.drop(home)
+    for (const home of this.#homes.values()) if (home.shard === shard) this.#homes.drop(home)
   }
 
   stop(): void {
@@ -139,12 +146,7 @@ export class Host {
 
   /** Resolves when all that the host has decided by now is committed and stands in the logs. */
   barrier(committed: () => void = () => {}): Promise<void> {
-    return new Promise((resolve, reject) => this.#options.lane().add({ committed, barrier: resolve, reject }))
-  }
-
-  drop(home: Home): void {
-    if (this.#homes.get(home.id) === home) this.#homes.delete(home.id)
-    home.drop()
+    return new Promise((resolve, reject) => this.#options.queue.add({ committed, barrier: resolve, reject }))
   }
 
   /** Repeats of another worker's request share one answer. */
@@ -269,7 +271,7 @@ export class Host {
 
   async #settled<T>(home: Home, targets: readonly Snowflake[], reply: T): Promise<T> {
     await this.barrier()
-    await this.#options.outbox().told(home.shard.number, targets)
+    await this.#options.outbox.told(home.shard.number, targets)
     return reply
   }
 
@@ -302,18 +304,18 @@ export class Host {
       sendEphemeral()
       return this.#afterCommit(home, () => effects.reply) // HOST2
     }
-    const { presence } = effects
-    const lookAtPresence = () => {
-      if (presence) this.#options.presenceChanged(home.id, presence === true ? undefined : presence)
+    const extend = () => {
+      for (const { extension, value } of effects.after ?? [])
+        this.#options.extensions[extension]!.committed(home.id, value as never)
     }
     effects.apply?.(home.state)
     home.applied()
-    const hearers = stored.flatMap(publication =>
-      publication.kind === "tell" && publication.command === "hear" ? [publication.id] : [],
+    const relayed = stored.flatMap(publication =>
+      publication.kind === "tell" && publication.isRelay ? [publication.id] : [],
     )
-    const hold = mints.hold(now, hearers.length > 0)
+    const hold = mints.hold(now, relayed.length > 0)
     return new Promise((resolve, reject) =>
-      this.#options.lane().add({
+      this.#options.queue.add({
         home,
         shard: home.shard,
         writes,
@@ -322,16 +324,16 @@ export class Host {
         reply: effects.reply,
         resolve: reply => {
           mints.appended(hold)
-          if (hearers.length > 0) this.#options.outbox().whenTold(home.shard.number, hearers, () => mints.arrived(hold))
+          if (relayed.length > 0) this.#options.outbox.whenTold(home.shard.number, relayed, () => mints.arrived(hold))
           sendEphemeral()
-          lookAtPresence()
+          extend()
           resolve(reply)
         },
         reject: error => {
           mints.appended(hold)
           mints.arrived(hold)
           // Nobody knows whether it was committed: looking costs little.
-          lookAtPresence()
+          extend()
           reject(error)
         },
       }),
@@ -341,7 +343,7 @@ export class Host {
   /** From now on a worker's log takes a home's events; saved with the next flush. */
   #addInterest(shard: Shard, home: Snowflake, worker: string): void {
     shard.addInterest(home, worker)
-    this.#options.outbox().touch(shard)
+    this.#options.outbox.touch(shard)
   }
 
   /**
@@ -377,7 +379,7 @@ export class Host {
   release(worker: string, number: number, homes: readonly Snowflake[]): boolean {
     const shard = this.#shards.get(number)
     if (!shard || shard.closing) return false
-    this.#options.outbox().dropInterest(shard, worker, homes)
+    this.#options.outbox.dropInterest(shard, worker, homes)
     return true
   }
 
@@ -427,10 +429,10 @@ export class Host {
     const { bounds, clock, metrics, storage } = this.#options
     if (this.#homes.size >= bounds.homes) this.#sleep(0)
     if (this.#homes.size >= bounds.homes) throw unavailable("too many homes")
-    while (this.#options.lane().unsettled) await this.#options.lane().unsettled
+    while (this.#options.queue.unsettled) await this.#options.queue.unsettled
     const state = await kind.load(id, storage)
     if (state === undefined) return undefined
-    if (this.#options.lane().unsettled) throw new Again()
+    if (this.#options.queue.unsettled) throw new Again()
     if (this.#shards.get(shard.number) !== shard) throw new Moved()
     const home = new Home(id, shard, state, clock.monotonic())
     this.#homes.set(id, home)
@@ -454,7 +456,7 @@ export class Host {
     const before = this.#options.clock.monotonic() - unusedFor
     for (const home of this.#homes.values())
       if (home.idle && home.usedAt <= before) {
-        this.drop(home)
+        this.#homes.drop(home)
         this.#options.metrics.homes.sleeps.inc()
       }
   }

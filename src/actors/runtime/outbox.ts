@@ -8,10 +8,10 @@ import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { OutboxRow } from "../../storage/lanes.ts"
-import type { MessagePlace } from "../../storage/search.ts"
+import type { ClusterView } from "./cluster-view.ts"
 import type { Publisher } from "./lane-queue.ts"
+import type { RowSubscriber } from "./plugs.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
-import { messagesIn } from "../messages/search-index.ts"
 import type { Shard } from "./shard.ts"
 
 /** Shards whose interests are written at once. */
@@ -44,32 +44,23 @@ export interface OutboxOptions {
   ) => Promise<void>
   /** All of a shard's interests, whatever was saved before. */
   readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
-  /** The shards of this worker. */
-  readonly shards: () => Iterable<Shard>
+  /** Those of this worker, by number. */
+  readonly shards: ReadonlyMap<number, Shard>
+  readonly view: Pick<ClusterView, "isDead" | "wellForMs">
   /** Whether a worker is known to be dead and its log not wanted by anybody. */
   readonly isForgotten: (worker: string) => boolean
-  /** Whether a worker is dead, so that it makes no log any more. */
-  readonly isDead: (worker: string) => boolean
   /** Has PostgreSQL say whether a worker that nobody sees is dead; then `isDead` knows. */
   readonly learnDeath: (worker: string) => Promise<void>
   /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
   readonly tell: (tell: SentTell) => Promise<void>
   readonly addJob: (job: JobRequest) => Promise<void>
-  /** Has the search index read these messages; resolves when it has. */
-  readonly index: (messages: readonly MessagePlace[]) => Promise<void>
+  readonly subscribers: readonly RowSubscriber[]
   readonly revoke: (sessions: readonly string[]) => Promise<void>
   /** Makes every worker look at these sessions anew. */
   readonly renew: (sessions: readonly string[]) => Promise<void>
   /** Rows that memory no longer holds. */
   readonly readRows: (shards: readonly number[]) => Promise<OutboxRow[]>
   readonly sweep: (rows: readonly { shard: number; number: number }[]) => Promise<void>
-  /** Whether a shard is another's by now. */
-  readonly isOver: (shard: Shard) => boolean
-  /** Another worker has appended under a higher epoch: this one is not the owner any more. */
-  readonly onStale: (shard: Shard) => void
-  readonly onProgress: () => void
-  /** Milliseconds in which Redis was seen to be the same. */
-  readonly wellFor: () => number
   readonly timing: { readonly keep: number; readonly sweepEvery: number }
   readonly clock: Clock
   readonly log: Log
@@ -98,6 +89,8 @@ export class Outbox implements Publisher {
   /** Interest is to be saved though nothing is published. */
   #isSaveDue = false
   #stopped = false
+  #stale: (shard: Shard) => void = () => {}
+  #progressed = () => {}
   #unconfirmed = 0
   /** With when that was by the clock, and by the time in which Redis was well. */
   readonly #confirmed: { row: Row; at: number; wellAt: number }[] = []
@@ -112,6 +105,16 @@ export class Outbox implements Publisher {
     this.#sweeper = options.clock.every(options.timing.sweepEvery, () => {
       this.#sweep().catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
     })
+  }
+
+  /** Has a function called when another worker has appended under a higher epoch: this one does not own the shard any more. */
+  onStale(listener: (shard: Shard) => void): void {
+    this.#stale = listener
+  }
+
+  /** Has a function called when a part of what waited has been published. */
+  onProgress(listener: () => void): void {
+    this.#progressed = listener
   }
 
   get behind(): number {
@@ -179,7 +182,7 @@ export class Outbox implements Publisher {
         const rows = flushes.flatMap(flush => flush.rows)
         await this.#flush(rows)
         for (const flush of flushes) flush.published()
-        this.#options.onProgress()
+        this.#progressed()
         for (const row of rows) this.#sendElsewhere(row)
       }
     } finally {
@@ -189,8 +192,8 @@ export class Outbox implements Publisher {
 
   /** OUT4. What is lost once more meanwhile is found by the next comparison. */
   async #sendAgain(): Promise<void> {
-    const { shards, replaceInterests, addJob, revoke, wellFor, metrics, log } = this.#options
-    const owned = [...shards()]
+    const { shards, replaceInterests, addJob, revoke, view, metrics, log } = this.#options
+    const owned = [...shards.values()]
     await this.#forMany(owned, shard => {
       shard.takeUnsaved()
       shard.takeRemoved()
@@ -206,7 +209,7 @@ export class Outbox implements Publisher {
     for (const row of recent)
       for (const item of row.items)
         if (item[0] === "j") await this.#untilDone("adding a job", () => addJob(jobOf(item)))
-    const now = wellFor()
+    const now = view.wellForMs
     for (const entry of this.#confirmed) entry.wellAt = now
     metrics.outbox.comparisons.inc()
     log.info({ shards: owned.length, workers: workers.size, rows: recent.length }, "Redis compared after a fail-over")
@@ -232,10 +235,10 @@ export class Outbox implements Publisher {
 
   /** A living worker's log is waited for; undefined for one that makes none any more. */
   async #positionsOf(worker: string): Promise<ReadonlyMap<number, number> | undefined> {
-    const { logs, isDead, clock } = this.#options
+    const { logs, view, clock } = this.#options
     for (;;) {
       const positions = await this.#untilDone("reading positions", () => logs.positions(worker))
-      if (positions || isDead(worker) || this.#stopped) return positions
+      if (positions || view.isDead(worker) || this.#stopped) return positions
       await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
       await clock.sleep(20)
     }
@@ -334,12 +337,12 @@ export class Outbox implements Publisher {
 
   /** OUT1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
   async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
-    const { logs, metrics, clock, isForgotten, isDead, onStale } = this.#options
+    const { logs, metrics, clock, isForgotten, view } = this.#options
     let left = parts
     for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
       if (isForgotten(worker)) return
       // Known before the attempt: one that died may have made its log just before.
-      const wasDead = isDead(worker)
+      const wasDead = view.isDead(worker)
       let answers: AppendAnswer[]
       try {
         answers = await logs.append(
@@ -362,7 +365,7 @@ export class Outbox implements Publisher {
           // A living worker makes it anew, or ends.
           if (wasDead) this.dropInterest(shard, worker)
           else again.push(left[i]!)
-        } else if (answer.is === "stale") onStale(shard)
+        } else if (answer.is === "stale") this.#stale(shard)
         else if (answer.is === "link") {
           if (!broken.has(shard)) broken.set(shard, answer.position)
           again.push(left[i]!)
@@ -437,7 +440,7 @@ export class Outbox implements Publisher {
     return (from !== undefined && number > from && logFields({ shard, number }, item)) || []
   }
 
-  /** Tells and jobs go out beside the stream, and messages to the search index; the row is confirmed when all have arrived. */
+  /** Tells and jobs go out beside the stream, and subscribers are shown the row; it is confirmed when all have arrived. */
   #sendElsewhere(row: Row): void {
     const errands = row.items.flatMap((item, i) =>
       item[0] === "t"
@@ -446,8 +449,10 @@ export class Outbox implements Publisher {
           ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]
           : [],
     )
-    const messages = messagesIn(row.items)
-    if (messages.length > 0) errands.push(this.#options.index(messages))
+    for (const subscriber of this.#options.subscribers) {
+      const taken = subscriber(row.items)
+      if (taken) errands.push(taken)
+    }
     Promise.all(errands).then(
       () => this.#confirm(row),
       (error: unknown) =>
@@ -519,19 +524,19 @@ export class Outbox implements Publisher {
   #confirm(row: Row): void {
     this.#unconfirmed--
     this.#options.metrics.outbox.confirmed.inc()
-    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.wellFor() })
+    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.view.wellForMs })
   }
 
   /** OUT3; the newest row of a shard stays: it names the last id. */
   async #sweep(): Promise<void> {
-    const { clock, timing, wellFor, sweep, metrics } = this.#options
+    const { clock, timing, view, sweep, metrics } = this.#options
     if (this.#isInDoubt) return
     const before = clock.monotonic() - timing.keep
-    const wellBefore = wellFor() - timing.keep
+    const wellBefore = view.wellForMs - timing.keep
     const old: Row[] = []
     const kept: { row: Row; at: number; wellAt: number }[] = []
     for (const entry of this.#confirmed) {
-      if (this.#options.isOver(entry.row.shard)) continue
+      if (this.#options.shards.get(entry.row.shard.number) !== entry.row.shard) continue
       if (entry.at > before || entry.wellAt > wellBefore || entry.row.number >= entry.row.shard.committedRow)
         kept.push(entry)
       else old.push(entry.row)

@@ -6,6 +6,7 @@ import type { Clock, Timer } from "../../domain/clock.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { ActorKind, Ask, AskOptions, Create, Tell } from "./actor.ts"
+import type { ClusterView } from "./cluster-view.ts"
 import type { Host } from "./host.ts"
 import type { SentTell } from "./outbox.ts"
 
@@ -18,19 +19,22 @@ interface AskMessage {
 }
 
 export interface RouterOptions {
-  readonly host: Host
   readonly bus: Bus
   readonly directory: Directory
-  readonly self: string
+  readonly view: Pick<ClusterView, "self" | "isDead">
   readonly askTimeout: number
   /** Where a new home is to live: any shard, at random. */
   readonly newShard: () => number
-  readonly isDead: (worker: string) => boolean
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/** What a worker with shards does itself. */
+export interface LocalShards {
+  readonly host: Host
   /** Somebody asks here for a shard that is not here. */
   readonly onMissing: (shard: number) => void
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
-  readonly clock: Clock
-  readonly metrics: Metrics
 }
 
 /**
@@ -41,11 +45,19 @@ export class Router {
   readonly #options: RouterOptions
   readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
   readonly #sweeper: Timer
+  #local: LocalShards | undefined
   #stopped = false
 
   constructor(options: RouterOptions) {
     this.#options = options
-    const { bus, host, clock } = options
+    this.#sweeper = options.clock.every(100, () => this.#sweep())
+  }
+
+  /** From now on this worker answers for its own shards, too. */
+  serve(local: LocalShards): void {
+    this.#local = local
+    const { host } = local
+    const { bus, clock } = this.#options
     bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeout) =>
       this.#here(message.shard, () =>
         host.perform({ ...message, id: message.id, requestId, deadline: clock.monotonic() + timeout }, message.shard),
@@ -64,7 +76,12 @@ export class Router {
     bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => {
       host.release(from, shard, homes)
     })
-    this.#sweeper = clock.every(100, () => this.#sweep())
+  }
+
+  /** Only asked for where this worker owns a shard. */
+  get #host(): Host {
+    if (!this.#local) throw new Moved()
+    return this.#local.host
   }
 
   stop(): void {
@@ -111,7 +128,7 @@ export class Router {
     const request: [number, Snowflake[]][] = [[shard, [...homes]]]
     return this.#bounded(this.#options.askTimeout, async deadline => {
       const [held] = await this.#atOwner(shard, deadline, {
-        here: () => this.#options.host.register(this.#options.self, request),
+        here: async () => this.#host.register(this.#options.view.self.id, request),
         there: (owner, left) =>
           this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
       })
@@ -121,19 +138,19 @@ export class Router {
 
   /** This worker's log need not take these homes' events any more. Best effort: an owner that does not hear of it sends more than is wanted. */
   release(shard: number, homes: readonly Snowflake[]): void {
-    const { directory, self, host, bus } = this.#options
+    const { directory, view, bus } = this.#options
     const owner = directory.ownerOf(shard)
-    if (owner === self) host.release(self, shard, homes)
+    if (owner === view.self.id) this.#local?.host.release(owner, shard, homes)
     else if (typeof owner === "string") bus.notify(owner, "release", { shard, homes })
   }
 
   /** The same, until the owner is known to have heard of it: of users, whom others see as long as a worker takes their events. */
   releaseSurely(shard: number, homes: readonly Snowflake[]): Promise<void> {
-    const { self, host, bus } = this.#options
+    const { view, bus } = this.#options
     return this.#bounded(this.#options.askTimeout, deadline =>
       this.#atOwner(shard, deadline, {
-        async here() {
-          if (!host.release(self, shard, homes)) throw new Moved()
+        here: async () => {
+          if (!this.#host.release(view.self.id, shard, homes)) throw new Moved()
         },
         async there(owner, left) {
           bus.notify(owner, "release", { shard, homes })
@@ -149,7 +166,7 @@ export class Router {
     if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
     return this.#bounded(timeout, deadline =>
       this.#atOwner(shardOf(home), deadline, {
-        here: async () => this.#options.host.workersOf(home),
+        here: async () => this.#host.workersOf(home),
         there: (owner, left) => this.#options.bus.request<string[]>(owner, "workersOf", { home }, left),
       }),
     )
@@ -160,15 +177,15 @@ export class Router {
     message: AskMessage,
     { requestId, timeout = this.#options.askTimeout }: AskOptions = {},
   ): Promise<unknown> {
-    const { host, bus, metrics } = this.#options
+    const { bus, metrics } = this.#options
     const id = requestId ?? bus.newId()
     // Once it was sent away it may have been done there; if the shard comes here, its outbox knows the answer by this id.
     let named = requestId !== undefined
     return this.#bounded(timeout, deadline =>
       this.#atOwner(shard, deadline, {
-        here: () => {
+        here: async () => {
           metrics.bus.localAsks.inc()
-          return host.perform({ ...message, id: message.id, deadline, requestId: named ? id : undefined }, shard)
+          return this.#host.perform({ ...message, id: message.id, deadline, requestId: named ? id : undefined }, shard)
         },
         there: (owner, left) => {
           named = true
@@ -183,21 +200,21 @@ export class Router {
     deadline: number,
     way: { readonly here: () => Promise<T>; readonly there: (owner: string, left: number) => Promise<T> },
   ): Promise<T> {
-    const { directory, self, clock, metrics } = this.#options
+    const { directory, view, clock, metrics } = this.#options
     for (;;) {
       if (this.#stopped) throw unavailable("worker is ending")
       const left = deadline - clock.monotonic()
       if (left <= 0) throw unavailable("no owner")
       const owner = directory.ownerOf(shard)
       // The inbox of a dead worker still takes what nobody will answer.
-      if (typeof owner !== "string" || this.#options.isDead(owner)) {
+      if (typeof owner !== "string" || view.isDead(owner)) {
         await directory.changed(Math.min(left, 50))
         if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
         continue
       }
       const startedAt = clock.monotonic()
       try {
-        if (owner === self) return await this.#here(shard, way.here)
+        if (owner === view.self.id) return await this.#here(shard, way.here)
         const reply = await way.there(owner, left)
         metrics.bus.asks.answered.inc()
         metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
@@ -216,7 +233,7 @@ export class Router {
     try {
       return await action()
     } catch (error) {
-      if (error instanceof Moved && !this.#options.host.shard(shard)) this.#options.onMissing(shard)
+      if (error instanceof Moved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
       throw error
     }
   }
@@ -252,10 +269,12 @@ export class Router {
 
   /** A tell that may have come before is looked up; one that is new cannot have. */
   async #receive(tell: SentTell): Promise<void> {
-    const { host, clock, askTimeout, wasSeen } = this.#options
+    const { clock, askTimeout } = this.#options
+    const host = this.#host
     const { shard: source, number, item } = tell.source
     // What it made the home publish may still be on its way.
-    if (tell.again && (await wasSeen({ shard: shardOf(tell.id), source, number, item }))) return host.barrier()
+    if (tell.again && (await this.#local!.wasSeen({ shard: shardOf(tell.id), source, number, item })))
+      return host.barrier()
     await host.perform({
       actor: tell.actor,
       id: tell.id,

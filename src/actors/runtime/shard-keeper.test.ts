@@ -66,7 +66,8 @@ function scene(count = 4) {
   const directory = new Directory(shards => store.shards(shards), clock)
   const nothingKnown = <T>(shards: readonly number[], value: T) => new Map(shards.map(shard => [shard, value]))
   const keeper = new ShardKeeper({
-    self,
+    view: { self, candidates: () => places, isLiving: worker => !dead.has(worker) },
+    dead: { note() {}, takeForgotten: () => [] },
     host: host as unknown as Host,
     outbox: { republish() {} } as unknown as Outbox,
     directory,
@@ -74,22 +75,18 @@ function scene(count = 4) {
     loadInterests: async shards => nothingKnown(shards, { list: [], isComplete: true }),
     replaceInterests: async () => {},
     askInterests: async () => [],
-    loadPresences: async shards => nothingKnown(shards, { users: new Map(), isComplete: true }),
-    replacePresences: async () => {},
-    opened: () => {},
+    observers: [],
     logPositions: async () => new Map(),
     doubtfulLogs: async () => [],
     declareGap: async () => {},
     dropLog: async () => {},
     announce: rows => void told.push(...rows),
-    places: () => places,
     announceLeaving: async () => {
       await membership.announceLeaving()
       places = places.filter(({ id }) => id !== self.id)
     },
     served: async () => {},
-    isLiving: worker => !dead.has(worker),
-    timing: { rebalanceEvery: 500, shardsAtATime: 32, resumeWindow: 60_000 },
+    timing: { rebalanceEvery: 500, shardsAtATime: 32 },
     clock,
     log: silentLog,
     metrics,

@@ -1,21 +1,21 @@
 import type { Directory, ShardOwner } from "../../cluster/directory.ts"
 import type { Interest, RecordedInterests } from "../../cluster/interests.ts"
 import type { OwnedShard } from "../../cluster/shard-hash.ts"
-import type { Announced, RecordedPresences } from "../../cluster/presences.ts"
-import type { Member } from "../../cluster/members.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { wantedPlace } from "../../domain/placement.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { OutboxRow } from "../../storage/lanes.ts"
+import type { ClusterView, DeadWorkers } from "./cluster-view.ts"
 import type { Host } from "./host.ts"
 import type { Outbox } from "./outbox.ts"
+import type { InterestObserver } from "./plugs.ts"
 import { readRowBody } from "./row.ts"
 import { Shard } from "./shard.ts"
 
 export interface ShardKeeperOptions {
-  readonly self: Member
+  readonly view: Pick<ClusterView, "self" | "candidates" | "isLiving">
   readonly host: Host
   readonly outbox: Outbox
   readonly directory: Directory
@@ -34,11 +34,7 @@ export interface ShardKeeperOptions {
   readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
   /** What the living workers say themselves. */
   readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
-  /** What the others were told of the shards' users, as far as Redis knows. */
-  readonly loadPresences: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedPresences>>
-  readonly replacePresences: (shard: OwnedShard, users: ReadonlyMap<string, Announced>) => Promise<unknown>
-  /** The shard is open. */
-  readonly opened: (shard: Shard) => void
+  readonly observers: readonly InterestObserver[]
   readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
   /** Dead workers with a log that nobody can say all of: who took what was known to a Redis that is no longer there. */
   readonly doubtfulLogs: () => Promise<readonly string[]>
@@ -47,13 +43,11 @@ export interface ShardKeeperOptions {
   readonly dropLog: (worker: string) => Promise<void>
   /** Tells every other member who owns what now. */
   readonly announce: (rows: readonly ShardOwner[]) => void
-  /** Members that shards may be given to. */
-  readonly places: () => readonly Member[]
   readonly announceLeaving: () => Promise<void>
   /** Resolves when the owner of a shard serves it; rejects when that takes too long. */
   readonly served: (shard: number, timeout: number) => Promise<unknown>
-  readonly isLiving: (worker: string) => boolean
-  readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number; readonly resumeWindow: number }
+  readonly dead: Pick<DeadWorkers, "note" | "takeForgotten">
+  readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -89,9 +83,6 @@ export class ShardKeeper {
   /** Something has changed since the map of owners was last read. */
   #look = true
   #lookedAt = -Infinity
-  readonly #deathNoted = new Map<string, number>()
-  /** Dead workers whose window is over: what a shard that was on its way still knows of them goes at once. */
-  readonly #forgotten = new Set<string>()
 
   constructor(options: ShardKeeperOptions) {
     this.#options = options
@@ -130,7 +121,7 @@ export class ShardKeeper {
 
   /** Gives everything away, to whoever should have it without this worker, and until `stop` whatever it is still given. */
   async leave(): Promise<void> {
-    const { self, host, announceLeaving, places, clock, log } = this.#options
+    const { view, host, announceLeaving, clock, log } = this.#options
     this.#leaving = true
     const until = clock.monotonic() + leavePatience
     await this.#round?.catch(() => {})
@@ -139,7 +130,7 @@ export class ShardKeeper {
         if (!this.#isAnnounced) await announceLeaving()
         this.#isAnnounced = true
         await this.#again()
-        if (this.#stopped || host.shards.size === 0 || places().every(({ id }) => id === self.id)) return
+        if (this.#stopped || host.shards.size === 0 || view.candidates().every(({ id }) => id === view.self.id)) return
       } catch (error) {
         if (clock.monotonic() >= until) throw error
         log.debug({ err: error }, "leaving is tried again")
@@ -151,7 +142,12 @@ export class ShardKeeper {
 
   /** Somebody's notice: shards are ours now, or another's, or nobody's, because whom they were given to is dead. */
   noteOwners(rows: readonly ShardOwner[]): void {
-    const { directory, self, host, log } = this.#options
+    const {
+      directory,
+      view: { self },
+      host,
+      log,
+    } = this.#options
     directory.learn(rows)
     if (rows.some(row => row.owner === null || (row.owner === self.id && !host.shard(row.shard))))
       this.#balanceAnew().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
@@ -171,7 +167,14 @@ export class ShardKeeper {
   }
 
   async #seek(): Promise<void> {
-    const { directory, store, self, host, clock, log } = this.#options
+    const {
+      directory,
+      store,
+      view: { self },
+      host,
+      clock,
+      log,
+    } = this.#options
     while (this.#sought.size > 0 && !this.#stopped) {
       const shards = [...this.#sought].filter(shard => !host.shard(shard))
       this.#sought.clear()
@@ -198,22 +201,6 @@ export class ShardKeeper {
     await this.#balanceAnew()
   }
 
-  /** The interest of a dead worker, and its log, live for the resume window and go together. */
-  noteDeath(worker: string): void {
-    if (!this.#deathNoted.has(worker)) this.#deathNoted.set(worker, this.#options.clock.monotonic())
-  }
-
-  /** Whether nobody can come back for a worker's log any more. */
-  isForgotten(worker: string): boolean {
-    const diedAt = this.#deathNoted.get(worker)
-    return diedAt !== undefined && this.#options.clock.monotonic() - diedAt > this.#options.timing.resumeWindow
-  }
-
-  /** Whether a worker was found to be dead and its log is still kept. */
-  isMourned(worker: string): boolean {
-    return this.#deathNoted.has(worker) && !this.#options.isLiving(worker)
-  }
-
   async #balance(): Promise<void> {
     this.#forgetTheDead()
     if (this.#leaving) return this.#isAnnounced ? this.#depart() : undefined
@@ -229,16 +216,18 @@ export class ShardKeeper {
   }
 
   async #takeAndGive(): Promise<void> {
-    const { directory, self, store, host, isLiving, announce, metrics } = this.#options
+    const { directory, store, host, view, announce, metrics } = this.#options
+    const { self } = view
     const rows = await directory.loadAll()
-    const places = this.#options.places()
+    const places = this.#options.view.candidates()
     const wanted = (shard: number) => wantedPlace(shard, places)?.id
     this.#letGo(rows)
 
     // What PostgreSQL says is ours and is not here yet: handed over by its former owner, or taken before an error.
     const given = rows.filter(row => row.owner === self.id && !host.shard(row.shard))
     const free = rows.filter(
-      row => row.owner !== self.id && (row.owner === null || !isLiving(row.owner)) && wanted(row.shard) === self.id,
+      row =>
+        row.owner !== self.id && (row.owner === null || !view.isLiving(row.owner)) && wanted(row.shard) === self.id,
     )
     const taken = free.length > 0 ? await store.take(free, self.id) : []
     if (given.length + taken.length > 0) {
@@ -253,7 +242,10 @@ export class ShardKeeper {
 
   /** Shards that are here though PostgreSQL names another owner: whatever happened, they are not ours. */
   #letGo(rows: readonly ShardOwner[]): void {
-    const { host, self } = this.#options
+    const {
+      host,
+      view: { self },
+    } = this.#options
     for (const row of rows) {
       const shard = host.shard(row.shard)
       if (shard && row.owner !== self.id && row.epoch > shard.epoch) host.removeShard(shard)
@@ -262,29 +254,25 @@ export class ShardKeeper {
 
   /** BAL2 */
   async #open(owned: readonly ShardOwner[]): Promise<void> {
-    const { store, logPositions, host, outbox, isLiving, opened, clock, log } = this.#options
+    const { store, logPositions, host, outbox, view, dead, observers, clock, log } = this.#options
     const numbers = owned.map(row => row.shard)
-    const [rows, { interests, unknown }, presences] = await Promise.all([
+    const [rows, { interests, unknown }, opened] = await Promise.all([
       store.outbox(numbers),
       this.#interestsOf(owned),
-      this.#presencesOf(owned),
+      Promise.all(observers.map(one => one.inherit(owned.map(({ shard, epoch }) => ({ number: shard, epoch }))))),
     ])
     const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
     const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
     for (const worker of workers) {
       let at = await logPositions(worker)
       // After a fail-over of Redis a living worker makes its log anew.
-      while (!at && isLiving(worker)) {
+      while (!at && view.isLiving(worker)) {
         await clock.sleep(20)
         at = await logPositions(worker)
       }
       positions.set(worker, at)
     }
-    for (const worker of workers)
-      if (!isLiving(worker)) {
-        if (this.#forgotten.has(worker)) this.#deathNoted.set(worker, -Infinity)
-        else this.noteDeath(worker)
-      }
+    for (const worker of workers) if (!view.isLiving(worker)) dead.note(worker)
 
     const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
     for (const row of rows) rowsOf.get(row.shard)!.push(row)
@@ -309,29 +297,15 @@ export class ShardKeeper {
         positions: new Map(
           [...positions].flatMap(([worker, at]) => (at?.has(number) ? [[worker, at.get(number)!]] : [])),
         ),
-        presences: presences.get(number)!,
       })
       for (const row of mine)
         for (const [requestId, reply] of readRowBody(row.body).answers)
           shard.answered.set(requestId, { reply: Promise.resolve(reply), at: this.#options.clock.monotonic() })
       outbox.republish(shard, mine)
       host.addShard(shard)
-      opened(shard)
+      for (const open of opened) open(shard)
     }
     log.debug({ shards: owned.length, rows: rows.length }, "shards opened")
-  }
-
-  /** A Redis that does not know all of it knows it from now on: whoever was there is told of again. */
-  async #presencesOf(owned: readonly ShardOwner[]): Promise<ReadonlyMap<number, ReadonlyMap<string, Announced>>> {
-    const { loadPresences, replacePresences } = this.#options
-    const known = await loadPresences(owned.map(({ shard }) => shard))
-    await Promise.all(
-      owned.flatMap(({ shard, epoch }) => {
-        const { users, isComplete } = known.get(shard)!
-        return isComplete ? [] : [replacePresences({ number: shard, epoch }, users)]
-      }),
-    )
-    return new Map([...known].map(([shard, { users }]) => [shard, users]))
   }
 
   /** Where Redis does not know, because nobody had a shard before or because it has failed over, the workers are asked. */
@@ -360,8 +334,12 @@ export class ShardKeeper {
   }
 
   async #giveAway(): Promise<void> {
-    const { self, host, timing } = this.#options
-    const places = this.#options.places()
+    const {
+      view: { self },
+      host,
+      timing,
+    } = this.#options
+    const places = this.#options.view.candidates()
     // With nobody to take them they stay; whoever starts next finds them without a living owner.
     if (places.length === 0) return host.barrier()
     const leaving = new Map<string, number[]>()
@@ -393,8 +371,13 @@ export class ShardKeeper {
 
   /** What a worker gave that does not know yet that this one leaves: it is not open here, so there is nothing to finish. */
   async #passOn(): Promise<void> {
-    const { self, directory, host, store } = this.#options
-    const places = this.#options.places().filter(({ id }) => id !== self.id)
+    const {
+      view: { self },
+      directory,
+      host,
+      store,
+    } = this.#options
+    const places = this.#options.view.candidates().filter(({ id }) => id !== self.id)
     if (places.length === 0) return
     const all = await directory.loadAll()
     this.#letGo(all)
@@ -423,7 +406,13 @@ export class ShardKeeper {
 
   /** BAL3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
   async #handOver(numbers: readonly number[], taker: string): Promise<void> {
-    const { host, store, self, metrics, log } = this.#options
+    const {
+      host,
+      store,
+      view: { self },
+      metrics,
+      log,
+    } = this.#options
     const shards = numbers.flatMap(number => host.shard(number) ?? [])
     if (shards.length === 0) return
     // Commands that still load facts find this at their turn and go to the taker; what was decided is ahead of the barrier.
@@ -454,7 +443,12 @@ export class ShardKeeper {
    * @returns those that are this worker's
    */
   async #settle(shards: readonly Shard[]): Promise<readonly ShardOwner[]> {
-    const { store, self, host, clock } = this.#options
+    const {
+      store,
+      view: { self },
+      host,
+      clock,
+    } = this.#options
     for (let attempt = 0; ; attempt++) {
       try {
         await store.handOver(shards.map(seenOf), self.id, self.id)
@@ -470,21 +464,12 @@ export class ShardKeeper {
     }
   }
 
+  /** The interest of a dead worker, and its log, live for the resume window and go together. */
   #forgetTheDead(): void {
-    for (const worker of this.#deathNoted.keys()) {
-      if (this.#options.isLiving(worker)) {
-        // It was only not seen yet.
-        this.#deathNoted.delete(worker)
-        continue
-      }
-      if (!this.isForgotten(worker)) continue
-      for (const shard of this.#options.host.shards.values()) this.#options.outbox.dropInterest(shard, worker)
-      this.#deathNoted.delete(worker)
-      if (this.#forgotten.size >= 1_000) this.#forgotten.clear()
-      this.#forgotten.add(worker)
-      this.#options
-        .dropLog(worker)
-        .catch((error: unknown) => this.#options.log.warn({ err: error, of: worker }, "log not dropped"))
+    const { dead, host, outbox, dropLog, log } = this.#options
+    for (const worker of dead.takeForgotten()) {
+      for (const shard of host.shards.values()) outbox.dropInterest(shard, worker)
+      dropLog(worker).catch((error: unknown) => log.warn({ err: error, of: worker }, "log not dropped"))
     }
   }
 }

@@ -1,7 +1,6 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import { idOf, markOf, nextMark, type IdMark } from "../../domain/snowflake.ts"
 import type { Interest } from "../../cluster/interests.ts"
-import type { Announced } from "../../cluster/presences.ts"
 
 /** What a former owner left: where ids and numbers go on. */
 export interface ShardInheritance {
@@ -12,8 +11,6 @@ export interface ShardInheritance {
   /** The last row that stands in each worker's log. */
   readonly positions: ReadonlyMap<string, number>
   readonly interests: readonly Interest[]
-  /** What the others were told of its users. */
-  readonly presences?: ReadonlyMap<Snowflake, Announced>
 }
 
 /** The request ids of other workers that were answered, for as long as one may come again. */
@@ -39,10 +36,7 @@ export class Shard {
   isPublished = false
   isTold = false
   readonly interests = new Map<Snowflake, Map<string, number>>()
-  /** Of users, what the others were told of them; absent: that they are offline. */
-  readonly presences: Map<Snowflake, Announced>
-  /** Called when the first worker takes a home's events, and when the last one takes them no more. */
-  onTaken: (home: Snowflake) => void = () => {}
+  readonly #interestListeners: ((home: Snowflake) => void)[] = []
   /** The last row sent to each worker's log. */
   readonly sent: Map<string, number>
   /** The rows sent to each worker's log that are still in the outbox, each with the one sent before it. */
@@ -62,7 +56,6 @@ export class Shard {
     this.#lastRow = inheritance.lastRow
     this.#committedRow = inheritance.lastRow
     this.sent = new Map(inheritance.positions)
-    this.presences = new Map(inheritance.presences)
     for (const { home, worker, from } of inheritance.interests) this.#interestsOf(home).set(worker, from)
   }
 
@@ -121,7 +114,7 @@ export class Shard {
     if (workers.has(worker)) return
     workers.set(worker, this.#committedRow)
     this.#unsaved.push({ home, worker, from: this.#committedRow })
-    if (workers.size === 1) this.onTaken(home)
+    if (workers.size === 1) this.#interestChanged(home)
   }
 
   removeInterest(home: Snowflake, worker: string): boolean {
@@ -131,8 +124,17 @@ export class Shard {
     this.#removed.push({ home, worker })
     if (workers.size > 0) return true
     this.interests.delete(home)
-    this.onTaken(home)
+    this.#interestChanged(home)
     return true
+  }
+
+  /** Has a function called when the first worker takes a home's events, and when the last one takes them no more. */
+  onInterestChanged(listener: (home: Snowflake) => void): void {
+    this.#interestListeners.push(listener)
+  }
+
+  #interestChanged(home: Snowflake): void {
+    for (const listener of this.#interestListeners) listener(home)
   }
 
   /** Interest that Redis does not know yet. */

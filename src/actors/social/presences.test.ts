@@ -65,6 +65,7 @@ function scene(servers: readonly string[]) {
       audiences: async () => new Map([[ada, { servers, friends: [], blocked: [] }]]),
       noteLastSeen: async () => {},
     } as unknown as Storage["presences"],
+    load: async () => new Map(),
     save: async () => true,
     forget: async () => true,
     replace: async () => true,

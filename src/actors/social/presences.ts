@@ -1,8 +1,7 @@
-import { Gone, Moved, NotHandled, type Bus } from "../../cluster/bus.ts"
+import type { Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import type { OwnedShard } from "../../cluster/shard-hash.ts"
-import type { Announced } from "../../cluster/presences.ts"
-import { Failure, unavailable } from "../../contract/errors.ts"
+import type { Announced, RecordedPresences } from "../../cluster/presences.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import {
@@ -20,7 +19,9 @@ import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Host } from "../runtime/host.ts"
+import type { EffectExtension, InterestObserver } from "../runtime/plugs.ts"
 import type { Shard } from "../runtime/shard.ts"
+import { byOwner, type PresenceAnswer } from "./presence-lookup.ts"
 
 export interface PresenceTiming {
   /** Changes are gathered for so long. */
@@ -40,12 +41,14 @@ export interface PresenceTiming {
 
 export interface PresencesOptions {
   readonly self: string
-  readonly host: Host
+  readonly host: Pick<Host, "shard" | "shards">
   readonly bus: Bus
   readonly directory: Directory
   readonly store: Storage["presences"]
   /** Writes down what the others are about to be told; false when a later owner has written there. */
   readonly save: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
+  /** What a former owner wrote down. */
+  readonly load: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedPresences>>
   readonly forget: (shard: OwnedShard, users: readonly Snowflake[]) => Promise<boolean>
   readonly replace: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
   readonly serving: () => boolean
@@ -62,18 +65,6 @@ export interface PresencesOptions {
   readonly log: Log
   readonly metrics: Metrics
 }
-
-/** What one owner says of users that it was asked for: who is to be seen, and who is another's. Who is in neither is offline. */
-interface Answer {
-  readonly seen: (readonly [user: Snowflake, ...of: SeenWire])[]
-  readonly elsewhere: Snowflake[]
-}
-/** What an asker was told by now. */
-interface Found {
-  readonly seen: Map<Snowflake, Seen>
-  readonly unknown: Set<Snowflake>
-}
-type SeenWire = readonly [status: Seen["status"], custom_status: string | null, custom_emoji: string | null]
 
 /** A change on its way, and how often it could not be sent, or was given to an owner who was none. */
 interface Spread {
@@ -117,8 +108,10 @@ interface Change {
  *       owner where it was the owner who died.
  *   PRES3  Who moves from one worker to another is not seen to go.
  */
-export class Presences {
+export class Presences implements InterestObserver, EffectExtension {
   readonly #options: PresencesOptions
+  /** Of each shard's users, what the others were told of them; absent: that they are offline. */
+  readonly #announced = new WeakMap<Shard, Map<Snowflake, Announced>>()
   /** Who is to be looked at, from when on. */
   readonly #due = new Map<Snowflake, number>()
   /** When others were last told of somebody, and from when on they may be told again; forgotten once that has settled. */
@@ -143,28 +136,53 @@ export class Presences {
   constructor(options: PresencesOptions) {
     this.#options = options
     const { bus, metrics } = options
-    bus.handle<{ users: Snowflake[] }, Answer>("presencesOf", ({ users }) => this.#answer(users))
+    bus.handle<{ users: Snowflake[] }, PresenceAnswer>("presencesOf", ({ users }) => this.#answer(users))
     bus.onNotice<Spread>("presence", ({ changes, attempt }) => this.#toWorkers(changes, attempt))
     bus.onNotice<readonly PresenceChange[]>("presences", changes => options.deliver(changes))
     metrics.presence.due.from(() => this.#due.size + this.#looking.size)
   }
 
+  /** A Redis that does not know all of it knows it from now on: those who were there are told of again. */
+  async inherit(owned: readonly OwnedShard[]): Promise<(shard: Shard) => void> {
+    const { load, replace } = this.#options
+    const known = await load(owned.map(({ number }) => number))
+    await Promise.all(
+      owned.flatMap(shard => {
+        const { users, isComplete } = known.get(shard.number)!
+        return isComplete ? [] : [replace(shard, users)]
+      }),
+    )
+    return shard => this.adopt(shard, known.get(shard.number)!.users)
+  }
+
+  #announcedOf(shard: Shard): Map<Snowflake, Announced> {
+    let announced = this.#announced.get(shard)
+    if (!announced) this.#announced.set(shard, (announced = new Map()))
+    return announced
+  }
+
   /** The shard is this worker's: whoever is there, or was, is looked at. */
-  adopt(shard: Shard): void {
-    shard.onTaken = home => {
+  adopt(shard: Shard, announced: ReadonlyMap<Snowflake, Announced> = new Map()): void {
+    this.#announced.set(shard, new Map(announced))
+    shard.onInterestChanged(home => {
       const isTaken = shard.interests.has(home)
       if (isTaken) this.#options.onBack(home)
       else this.#left.add(home)
       this.#look(home, isTaken ? 0 : this.#options.timing.grace) // PRES3
-    }
+    })
     for (const home of shard.interests.keys()) this.#look(home)
-    for (const [user, { isUnsettled }] of shard.presences) {
+    for (const [user, { isUnsettled }] of announced) {
       this.#look(user, shard.interests.has(user) ? 0 : this.#options.timing.grace)
       if (isUnsettled) this.#again.add(user) // PRES2
     }
   }
 
-  /** He has chosen something else to show, or another has come to see him or ceased to; and that is committed. */
+  /** What a turn has decided about it is committed. */
+  committed(user: Snowflake, regard: Regard | undefined): void {
+    this.changed(user, regard)
+  }
+
+  /** A user has chosen something else to show, or another has come to see them or ceased to. */
   changed(user: Snowflake, regard?: Regard): void {
     if (regard) this.#regards.set(user, new Map(this.#regards.get(user)).set(regard.other, regard))
     this.#look(user)
@@ -191,7 +209,7 @@ export class Presences {
     while (left.size > 0 && !this.#stopped) {
       for (const shard of left)
         try {
-          if (host.shard(shard.number) === shard) await replace(shard, shard.presences)
+          if (host.shard(shard.number) === shard) await replace(shard, this.#announcedOf(shard))
           left.delete(shard)
         } catch (error) {
           log.debug({ err: error, shard: shard.number }, "presences not written again")
@@ -201,82 +219,15 @@ export class Presences {
     }
   }
 
-  /** What others see of these users; whoever is not in it is offline. Refused when an owner cannot be asked in time. */
-  async of(users: readonly Snowflake[]): Promise<Map<Snowflake, Seen>> {
-    const { seen, unknown } = await this.lookUp(users)
-    if (unknown.size > 0) throw unavailable("presence not known in time")
-    return seen
-  }
-
-  /** The same, as far as it can be known in time. */
-  async lookUp(users: readonly Snowflake[]): Promise<{ seen: Map<Snowflake, Seen>; unknown: ReadonlySet<Snowflake> }> {
-    const { clock, timing, directory } = this.#options
-    const found: Found = { seen: new Map(), unknown: new Set(users.filter(user => !directory.lacks(shardOf(user)))) }
-    let timer: Timer | undefined
-    const tooLate = new Promise<void>(resolve => {
-      timer = clock.after(timing.askTimeout, resolve)
-    })
-    try {
-      await Promise.race([this.#ask(clock.monotonic() + timing.askTimeout, found), tooLate])
-      // An answer may still come.
-      return { seen: new Map(found.seen), unknown: new Set(found.unknown) }
-    } finally {
-      timer!.stop()
-    }
-  }
-
   stop(): void {
     this.#stopped = true
     this.#timer?.stop()
   }
 
-  async #ask(deadline: number, found: Found): Promise<void> {
-    const { clock, directory } = this.#options
-    for (let left = [...found.unknown]; left.length > 0;) {
-      const patience = deadline - clock.monotonic()
-      if (patience <= 0) return
-      const elsewhere = await Promise.all(
-        [...this.#byOwner(left)].map(([owner, asked]) => this.#askOwner(owner, asked, patience, found)),
-      )
-      left = elsewhere.flat()
-      if (left.length === 0) return
-      await directory.changed(Math.min(25, patience))
-      await Promise.all([...new Set(left.map(shardOf))].map(shard => directory.refresh(shard)))
-    }
-  }
-
-  /** @returns those that it does not own */
-  async #askOwner(
-    owner: string | undefined,
-    users: readonly Snowflake[],
-    patience: number,
-    { seen, unknown }: Found,
-  ): Promise<readonly Snowflake[]> {
-    const { self, bus } = this.#options
-    if (owner === undefined) return users
-    try {
-      const answer =
-        owner === self
-          ? await this.#answer(users)
-          : await bus.request<Answer>(owner, "presencesOf", { users }, patience)
-      for (const [user, status, custom_status, custom_emoji] of answer.seen)
-        seen.set(user, { status, custom_status, custom_emoji })
-      const elsewhere = new Set(answer.elsewhere)
-      for (const user of users) if (!elsewhere.has(user)) unknown.delete(user)
-      return answer.elsewhere
-    } catch (error) {
-      if (error instanceof Gone || error instanceof Moved) return users
-      // A version that does not know the question has nobody online.
-      if (error instanceof NotHandled) for (const user of users) unknown.delete(user)
-      else if (!(error instanceof Failure && error.code === "unavailable")) throw error
-      return []
-    }
-  }
-
   /** Who is to be looked at is answered for as he will be found. */
-  async #answer(users: readonly Snowflake[]): Promise<Answer> {
+  async #answer(users: readonly Snowflake[]): Promise<PresenceAnswer> {
     const { host, serving, store } = this.#options
-    const answer: Answer = { seen: [], elsewhere: [] }
+    const answer: PresenceAnswer = { seen: [], elsewhere: [] }
     const unsure: Snowflake[] = []
     const say = (user: Snowflake, { status, custom_status, custom_emoji }: Seen) => {
       if (status !== "offline") answer.seen.push([user, status, custom_status, custom_emoji])
@@ -284,7 +235,7 @@ export class Presences {
     const canServe = serving()
     for (const user of users) {
       const shard = host.shard(shardOf(user))
-      const known = shard?.presences.get(user)
+      const known = shard && this.#announcedOf(shard).get(user)
       if (!canServe || !shard || shard.closing) answer.elsewhere.push(user)
       else if ((this.#due.has(user) || this.#looking.has(user)) && shard.interests.has(user)) unsure.push(user)
       else if (known && !known.isGone) say(user, known)
@@ -380,13 +331,13 @@ export class Presences {
     const left = isWaiting ? all.filter(({ as }) => as === "friend") : []
     if (left.length > 0) this.#regards.set(user, new Map(left.map(regard => [regard.other, regard])))
     else this.#regards.delete(user)
-    const wasSeen = (shard.presences.get(user) ?? offline).status !== "offline"
+    const wasSeen = (this.#announcedOf(shard).get(user) ?? offline).status !== "offline"
     return all.filter(regard => !left.includes(regard)).map(regard => ({ shard, user, regard, wasSeen }))
   }
 
   /** What others are to be told of a user; undefined: they know. An id of a server is nobody's. */
   #changeOf(shard: Shard, user: Snowflake, chosen: Shown | undefined): Change | undefined {
-    const known = shard.presences.get(user)
+    const known = this.#announcedOf(shard).get(user)
     const isHere = chosen !== undefined && shard.interests.has(user)
     const hasLeft = this.#left.delete(user) && chosen !== undefined
     if (!isHere && !known && !hasLeft) return undefined
@@ -417,7 +368,7 @@ export class Presences {
       this.#options.onGone(mine.flatMap(({ user, isHere }) => (isHere ? [] : [user])))
       for (const { user, shown, before } of mine) {
         const isAgain = this.#again.delete(user)
-        shard.presences.set(user, entries.get(user)!)
+        this.#announcedOf(shard).set(user, entries.get(user)!)
         const { servers = [], friends = [], blocked = [] } = audiences.get(user) ?? {}
         const homes = [...servers, ...friends]
         const pause = Math.min(timing.spreadEvery * (1 + homes.length / homesAtHalfRate), timing.spreadAtLeastEvery)
@@ -433,7 +384,7 @@ export class Presences {
       const { friends = [], blocked = [] } = audiences.get(user) ?? {}
       const to = { user, version: this.#nextVersion(shard), homes: [regard.other] }
       if (regard.as === "friend") {
-        const { status, custom_status, custom_emoji } = shard.presences.get(user) ?? offline
+        const { status, custom_status, custom_emoji } = this.#announcedOf(shard).get(user) ?? offline
         const isKnown = regard.isToldOffline && status === "offline"
         if (friends.includes(regard.other) && !isKnown)
           told.push({ ...to, status, custom_status, custom_emoji, except: blocked })
@@ -473,7 +424,7 @@ export class Presences {
       if (at > before) break
       if (this.#due.has(user) || this.#options.isBeingRemoved(user)) continue
       const shard = host.shard(shardOf(user))
-      const entry = shard?.presences.get(user)
+      const entry = shard && this.#announcedOf(shard).get(user)
       if (!shard || !entry) {
         this.#forget(user)
         continue
@@ -487,8 +438,8 @@ export class Presences {
     await eachTogether(settled, async (shard, { kept, gone }) => {
       await save(shard, kept)
       await forget(shard, gone)
-      for (const [user, entry] of kept) shard.presences.set(user, entry)
-      for (const user of gone) shard.presences.delete(user)
+      for (const [user, entry] of kept) this.#announcedOf(shard).set(user, entry)
+      for (const user of gone) this.#announcedOf(shard).delete(user)
       for (const user of [...kept.keys(), ...gone]) this.#told.delete(user)
     })
   }
@@ -502,11 +453,11 @@ export class Presences {
 
   /** To the owners of the homes that are to hear of it; they know which workers serve them. */
   #spread(changes: readonly PresenceChange[], attempt: number): void {
-    const { self, bus } = this.#options
-    const byOwner = new Map<string | undefined, PresenceChange[]>()
+    const { self, bus, directory, isDead } = this.#options
+    const shares = new Map<string | undefined, PresenceChange[]>()
     for (const change of changes)
-      for (const [owner, homes] of this.#byOwner(change.homes)) push(byOwner, owner, { ...change, homes })
-    for (const [owner, mine] of byOwner)
+      for (const [owner, homes] of byOwner(change.homes, directory, isDead)) push(shares, owner, { ...change, homes })
+    for (const [owner, mine] of shares)
       if (owner === undefined) this.#spreadLater(mine, attempt)
       else if (owner === self) this.#toWorkers(mine, attempt)
       else
@@ -576,17 +527,6 @@ export class Presences {
       this.#waiting -= changes.length
       if (!this.#stopped) act(attempt + 1)
     })
-  }
-
-  /** By the owners that the map names; undefined: nobody whom anything can be sent to. */
-  #byOwner(homes: readonly Snowflake[]): Map<string | undefined, Snowflake[]> {
-    const { directory, isDead } = this.#options
-    const found = new Map<string | undefined, Snowflake[]>()
-    for (const home of homes) {
-      const owner = directory.ownerOf(shardOf(home))
-      push(found, typeof owner === "string" && !isDead(owner) ? owner : undefined, home)
-    }
-    return found
   }
 }
 

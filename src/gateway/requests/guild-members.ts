@@ -1,5 +1,5 @@
 import { isPassing } from "../../actors/runtime/passing.ts"
-import type { ClusterNode } from "../../actors/runtime/node.ts"
+import type { PresenceLookup } from "../../actors/social/presence-lookup.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { guildMembersChunk, RequestGuildMembers, type GuildMember } from "../../contract/guild-members.ts"
 import { bitOf } from "../../contract/intents.ts"
@@ -16,7 +16,7 @@ import type { Connection, Session } from "../state/session.ts"
 
 export interface GuildMembersOptions {
   readonly storage: Pick<Storage, "guildMembers" | "servers">
-  readonly presences: Pick<ClusterNode["presences"], "of">
+  readonly presences: Pick<PresenceLookup, "of">
   readonly subscriptions: Subscriptions
   readonly clock: Clock
 }
