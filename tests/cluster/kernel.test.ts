@@ -43,7 +43,11 @@ const counterActor: ActorKind<Counter, Counter, CounterCommands> = {
     add: { turn: ({ state: counter }, { by }) => counted(counter, counter.count + by) },
     give: {
       turn: ({ state: counter }, { by, to }) =>
-        counted(counter, counter.count - by, tell(counterActor, to, { type: "add", by })),
+        counted(
+          counter,
+          counter.count - by,
+          tell<Counter, Counter, CounterCommands, "add">(counterActor, to, { type: "add", by }),
+        ),
     },
   },
 }
