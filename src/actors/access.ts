@@ -2,7 +2,7 @@ import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
 import { participant } from "../domain/directs.ts"
-import { holds, holdsIn, holdsNow, rankOf } from "../domain/permissions.ts"
+import { holds, holdsIn, holdsNow, rankOf, type Override } from "../domain/permissions.ts"
 import type { MemberState, ServerState } from "../domain/states.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { memberFacts } from "./communities/member-facts.ts"
@@ -12,7 +12,7 @@ import { memberFacts } from "./communities/member-facts.ts"
 type Server = Readonlied<ServerState>
 type Member = Readonlied<MemberState>
 
-/** The caller's membership, or 403: the server exists, but not for him. A conversation of others is as if it were not there. */
+/** The caller's membership, or 403: the server exists, but not for them. A conversation of others is answered as if it were not there. */
 export function requireMember(server: Server, user: Snowflake): Member {
   if (server.participants !== null) {
     if (!server.participants.includes(user)) throw fail("channel_not_found")
@@ -27,51 +27,63 @@ export function requirePermission(server: Server, caller: Member, permission: Pe
   if (!holds(server, caller, permission)) throw fail("permission_denied", { permission })
 }
 
-/** The caller's membership, or 403: the channel exists, but not for him. */
-export function requireViewer(server: Server, channel: Snowflake, user: Snowflake): Member {
-  const caller = requireMember(server, user)
-  if (!mayView(server, channel, caller)) throw fail("access_denied")
-  return caller
+/**
+ * What a member may do in a channel at one moment. Time-outs count: who is timed out may not do
+ * everything that they are granted.
+ */
+export class Access {
+  readonly server: Server
+  readonly member: Member
+  /** Unix milliseconds. */
+  readonly nowMs: number
+  readonly #overrides: readonly Override[]
+
+  constructor(server: Server, channel: Snowflake, member: Member, nowMs: number) {
+    this.server = server
+    this.member = member
+    this.nowMs = nowMs
+    this.#overrides = server.overrides.get(channel) ?? none
+  }
+
+  may(permission: Permission): boolean {
+    return holdsNow(this.server, this.#overrides, this.member, permission, this.nowMs)
+  }
+
+  /** Whether the member views the channel and may do this in it. */
+  sees(permission: Permission): boolean {
+    return this.mayView() && this.may(permission)
+  }
+
+  mayView(): boolean {
+    return holdsIn(this.server, this.#overrides, this.member, "channels.view")
+  }
+
+  require(permission: Permission): void {
+    if (!this.may(permission)) throw fail("permission_denied", { permission })
+  }
+
+  /** As `require`, but who lacks it only because they are timed out is told so, and until when. */
+  requireFree(permission: Permission): void {
+    if (this.may(permission)) return
+    throw holdsIn(this.server, this.#overrides, this.member, permission)
+      ? fail("timed_out", { extra: { timeout_until: this.member.timeout_until } })
+      : fail("permission_denied", { permission })
+  }
+}
+
+const none: readonly Override[] = []
+
+/** Access of somebody who views the channel, or 403: the channel exists, but not for them. */
+export function accessOf(server: Server, channel: Snowflake, user: Snowflake, nowMs: number): Access {
+  const access = new Access(server, channel, requireMember(server, user), nowMs)
+  if (!access.mayView()) throw fail("access_denied")
+  return access
 }
 
 export const mayView = (server: Server, channel: Snowflake, caller: Member): boolean =>
-  holdsIn(server, server.overrides.get(channel) ?? [], caller, "channels.view")
+  holdsIn(server, server.overrides.get(channel) ?? none, caller, "channels.view")
 
-/** `now`: Unix milliseconds; who is timed out may not do everything that he is granted. */
-export const mayIn = (
-  server: Server,
-  channel: Snowflake,
-  caller: Member,
-  permission: Permission,
-  now: number,
-): boolean => holdsNow(server, server.overrides.get(channel) ?? [], caller, permission, now)
-
-export function requirePermissionIn(
-  server: Server,
-  channel: Snowflake,
-  caller: Member,
-  permission: Permission,
-  now: number,
-): void {
-  if (!mayIn(server, channel, caller, permission, now)) throw fail("permission_denied", { permission })
-}
-
-/** As `requirePermissionIn`, but whoever lacks it only because he is timed out is told so, and until when. */
-export function requireFreeIn(
-  server: Server,
-  channel: Snowflake,
-  caller: Member,
-  permission: Permission,
-  now: number,
-): void {
-  if (mayIn(server, channel, caller, permission, now)) return
-  const isTimedOut = holdsIn(server, server.overrides.get(channel) ?? [], caller, permission)
-  throw isTimedOut
-    ? fail("timed_out", { extra: { timeout_until: caller.timeout_until } })
-    : fail("permission_denied", { permission })
-}
-
-/** Only what ranks strictly lower may be touched; the owner may touch everything but himself. */
+/** Only what ranks strictly lower may be touched; the owner may touch everything but their own membership. */
 export function requireRank(server: Server, caller: Member, rank: number): void {
   if (rank >= rankOf(server, caller)) throw fail("rank_too_low")
 }

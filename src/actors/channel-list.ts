@@ -15,7 +15,7 @@ import { secondsOf } from "../domain/snowflake.ts"
 import type { ChannelState, MemberState, ServerState } from "../domain/states.ts"
 import { holdsVoice } from "../domain/voice.ts"
 import { insertChannel, placeChannel } from "../storage/channels.ts"
-import { mayView, requireMember, requirePermission, requirePermissionIn } from "./access.ts"
+import { accessOf, mayView, requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -108,8 +108,7 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
       if (named.includes(undefined)) throw fail("channel_not_found")
       requirePermission(server, caller, "channels.manage")
       for (const { id, category_id } of moves) {
-        if (!mayView(server, id, caller)) throw fail("access_denied")
-        requirePermissionIn(server, id, caller, "channels.manage", now)
+        accessOf(server, id, user, now).require("channels.manage")
         if (category_id !== undefined && category_id !== noCategory)
           requireCategory(server, server.channels.get(id)!, category_id, caller)
       }

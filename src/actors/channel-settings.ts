@@ -7,7 +7,7 @@ import { channelObject } from "../domain/channels.ts"
 import type { ChannelState, ServerState } from "../domain/states.ts"
 import { holdsVoice } from "../domain/voice.ts"
 import { deleteChannel, forgetChannel, updateChannel } from "../storage/channels.ts"
-import { requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
+import { accessOf, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
@@ -39,12 +39,14 @@ export const channelSettingsCommands = (
   editChannel: {
     needs: ({ user }) => [member(user)],
     turn({ state: channel, home: server, now, newId }, { user, reason, patch }) {
-      const caller = requireViewer(server, channel.id, user)
-      requirePermissionIn(server, channel.id, caller, "channels.manage", now)
+      const access = accessOf(server, channel.id, user, now)
+      access.require("channels.manage")
       const { position, category_id } = patch
       // Where it stands is the server's matter, not the channel's alone.
-      if (position !== undefined || category_id !== undefined) requirePermission(server, caller, "channels.manage")
-      if (category_id !== undefined && category_id !== noCategory) requireCategory(server, channel, category_id, caller)
+      if (position !== undefined || category_id !== undefined)
+        requirePermission(server, access.member, "channels.manage")
+      if (category_id !== undefined && category_id !== noCategory)
+        requireCategory(server, channel, category_id, access.member)
 
       const edited: ChannelState = { ...channel, ...saidOf(channel, patch) }
       const changes = changesOf(channel, edited, channelFields)
@@ -67,8 +69,8 @@ export const channelSettingsCommands = (
   deleteChannel: {
     needs: ({ user }) => [member(user), ...deletions.flatMap(({ needs = [] }) => needs)],
     turn({ state: channel, home: server, now, newId }, { user, reason }) {
-      const caller = requireViewer(server, channel.id, user)
-      requirePermissionIn(server, channel.id, caller, "channels.manage", now)
+      const access = accessOf(server, channel.id, user, now)
+      access.require("channels.manage")
       const { id } = channel
       const calls = [...server.voice.values()].filter(({ channel_id }) => channel_id === id)
       const endings = calls.map(state => voiceEnding(server, state, now))

@@ -3,7 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { channelObject } from "../domain/channels.ts"
 import type { ChannelState, ServerState } from "../domain/states.ts"
 import type { PagePlace } from "../domain/tails.ts"
-import { requirePermissionIn, requireViewer } from "./access.ts"
+import { accessOf } from "./access.ts"
 import { channelSettingsCommands, type ChannelSettingsCommands } from "./channel-settings.ts"
 import { inviteChannelCommands, type InviteChannelCommands } from "./invites.ts"
 import { messageDeletionCommands, type MessageDeletionCommands } from "./message-deletion.ts"
@@ -68,8 +68,8 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
   commands: {
     readChannel: {
       needs: ({ user }) => [member(user)],
-      turn({ state: channel, home: server }, { user }) {
-        requireViewer(server, channel.id, user)
+      turn({ state: channel, home: server, now }, { user }) {
+        accessOf(server, channel.id, user, now)
         const other = server.participants?.find(id => id !== user) ?? null
         return { reply: { ...channelObject(channel), recipient_id: other } }
       },
@@ -82,7 +82,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
         ...(page && memberFacts.of(home).get(user) !== null ? tailNeeds(home, id) : []),
       ],
       turn({ state: channel, home: server, now, newId }, { user, messages, page }) {
-        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "messages.read", now)
+        accessOf(server, channel.id, user, now).require("messages.read")
         const found = page && hotPage(server, channel.id, page, { now, newId })
         const asked = messages ?? found?.messages
         const { reply: marks, remember } = asked ? readMarks(server, channel, user, asked) : {}
@@ -107,8 +107,8 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
 
     readChannelNotificationDefault: {
       needs: ({ user }) => [member(user)],
-      turn({ state: channel, home: server }, { user }) {
-        requireViewer(server, channel.id, user)
+      turn({ state: channel, home: server, now }, { user }) {
+        accessOf(server, channel.id, user, now)
         return { reply: server.participants === null ? notificationDefaultOf(server) : notificationsOutside }
       },
     },

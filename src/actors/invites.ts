@@ -10,7 +10,7 @@ import { holds } from "../domain/permissions.ts"
 import { isOver } from "../domain/invites.ts"
 import type { ChannelState, InviteState, ServerState } from "../domain/states.ts"
 import { deleteInvite, insertInvite } from "../storage/invites.ts"
-import { requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
+import { accessOf, requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -55,7 +55,7 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
       { state: channel, home: server, now, newId },
       { user, reason, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false },
     ) {
-      requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), "invites.create", now)
+      accessOf(server, channel.id, user, now).require("invites.create")
       const count = countOf(server)
       if (count >= limits.invitesPerServer) throw fail("invite_limit")
       const created_at = secondsAt(now)

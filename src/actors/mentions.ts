@@ -4,7 +4,7 @@ import { mentionsIn } from "../domain/mentions.ts"
 import type { MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { insertMention } from "../storage/mentions.ts"
 import type { Write } from "../storage/write.ts"
-import { mayIn } from "./access.ts"
+import { Access } from "./access.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { Publication } from "./runtime/actor.ts"
 
@@ -29,7 +29,7 @@ export function mentioning(
   const others = users.filter(user => user !== author_id)
   if (server.participants !== null) return job(others.filter(user => server.participants!.includes(user)))
   if (others.length === 0 && roles.length === 0 && !everyone && !here) return job([])
-  const mayCallAll = author !== null && mayIn(server, channel_id, author, "messages.mention_everyone", now)
+  const mayCallAll = author !== null && new Access(server, channel_id, author, now).may("messages.mention_everyone")
   const called = roles.filter(role => role !== server.id && (mayCallAll || server.roles.get(role)?.mentionable))
   return job(
     others,

@@ -5,7 +5,7 @@ import { messageDelete, messageDeleteBulk } from "../contract/messages.ts"
 import { msOf } from "../domain/snowflake.ts"
 import type { ChannelState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteMessage, messageKey } from "../storage/messages.ts"
-import { mayIn, requirePermissionIn, requireViewer } from "./access.ts"
+import { accessOf } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { filesLeft } from "./files.ts"
 import { forget } from "./kept-messages.ts"
@@ -35,11 +35,11 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
   deleteMessage: {
     needs: ({ user, message_id }, { id, home }) => [member(user), ...deletionNeeds(home, id, [message_id])],
     turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
-      const caller = requireViewer(server, channel.id, user)
+      const access = accessOf(server, channel.id, user, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       const isHis = found.author_id === user
-      if (!isHis && !mayIn(server, channel.id, caller, "messages.manage", now)) throw fail("cannot_delete_message")
+      if (!isHis && !access.may("messages.manage")) throw fail("cannot_delete_message")
       const noted = () =>
         audited(
           { now, newId },
@@ -68,8 +68,8 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
   bulkDeleteMessages: {
     needs: ({ user, message_ids }, { id, home }) => [member(user), ...deletionNeeds(home, id, message_ids)],
     turn({ state: channel, home: server, now, newId }, { user, reason, message_ids }) {
-      const caller = requireViewer(server, channel.id, user)
-      requirePermissionIn(server, channel.id, caller, "messages.manage", now)
+      const access = accessOf(server, channel.id, user, now)
+      access.require("messages.manage")
       const found = those(server, channel.id, message_ids)
       if (found.length === 0) return { reply: { deleted: 0 } }
       const noted = audited(

@@ -5,7 +5,7 @@ import { secondsAt } from "../domain/clock.ts"
 import { messageObject, named, nothingIn, wordsOf } from "../domain/messages.ts"
 import type { Actor, ChannelState, MessageState, ServerState } from "../domain/states.ts"
 import { messageKey, updateContent } from "../storage/messages.ts"
-import { requireFreeIn, requireViewer } from "./access.ts"
+import { accessOf } from "./access.ts"
 import { countPost, judgingNeeds, moderating, type Classified, type Held } from "./automod-judging.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
@@ -33,12 +33,12 @@ export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEd
     ],
     turn(context, { user, author, message_id, content, classifiers, scores }) {
       const { state: channel, home: server, now, linkTo } = context
-      const caller = requireViewer(server, channel.id, user)
+      const access = accessOf(server, channel.id, user, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       if (found.author_id !== user) throw fail("not_author")
       requireOpen(server)
-      requireFreeIn(server, channel.id, caller, "messages.send", now)
+      access.requireFree("messages.send")
       const nothing = nothingIn({ content })
       if (nothing) throw fail(nothing)
       const { embeds, attachments, poll } = found
@@ -49,7 +49,7 @@ export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEd
         context,
         {
           author: known,
-          caller,
+          caller: access.member,
           content: words,
           text: content,
           edited: message_id,

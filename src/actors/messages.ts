@@ -10,7 +10,7 @@ import type { Actor, ChannelState, MemberState, MessageState, ServerState, Uploa
 import { insertFullMessage, insertMessage, messageKey, nonceKey } from "../storage/messages.ts"
 import { insertUploadUse } from "../storage/uploads.ts"
 import type { Write } from "../storage/write.ts"
-import { mayIn, requireFreeIn, requireViewer } from "./access.ts"
+import { accessOf, type Access } from "./access.ts"
 import { countPost, judgingNeeds, moderating, remember, type Classified, type Held } from "./automod-judging.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
@@ -94,7 +94,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
       // The refusal may have thrown him out: it is what he is told again.
       const refused = key === undefined ? undefined : refusedNonces.of(server).get(key)
       if (refused) return { reply: { refused } }
-      const caller = requireViewer(server, channel.id, author.id)
+      const access = accessOf(server, channel.id, author.id, now)
       // MSG3
       if (repeated)
         return {
@@ -103,18 +103,18 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
             repeats: true,
           },
         }
-      const files = requireSendable(server, channel, caller, { author, ...shown }, now)
+      const files = requireSendable(access, channel, { author, ...shown })
       const text = shown.content ?? ""
       const words = wordsOf({ ...shown, content: text, attachments: files })
       return moderating(
         context,
-        { author, caller, content: words, text, classified: { classifiers, scores } },
+        { author, caller: access.member, content: words, text, classified: { classifiers, scores } },
         () => {
           const place = { channel_id: channel.id, server_id: server.participants === null ? server.id : null }
           const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // MSG1
           const posted = authorKey(channel.id, author.id)
           return {
-            ...together(posting(context, state, caller), {
+            ...together(posting(context, state, access.member), {
               apply: draft => {
                 countPost(draft, state)
                 // Known while slow mode was on, it is right when that is on again.
@@ -138,9 +138,9 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
   requireUpload: {
     needs: ({ user }, { home }) => [member(user), ...pair(home)],
     turn({ state: channel, home: server, now }, { user }) {
-      const caller = requireViewer(server, channel.id, user)
+      const access = accessOf(server, channel.id, user, now)
       requireOpen(server)
-      requireFreeIn(server, channel.id, caller, "messages.attach_files", now)
+      access.requireFree("messages.attach_files")
       if (!holdsMessages(channel)) throw fail("not_a_text_channel")
       return { reply: { allowed: true } }
     },
@@ -149,29 +149,28 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
 
 /** All that can be said against a message of somebody who may view the channel, but for what auto-moderation says; else its files. */
 function requireSendable(
-  server: Server,
+  access: Access,
   channel: Channel,
-  caller: Member,
   { author, content = "", reply_to_id, attachments = [], embeds = [], poll }: Sent & { readonly author: Actor },
-  now: number,
 ): Readonly<UploadFacts>[] {
+  const { server } = access
   requireOpen(server)
-  requireFreeIn(server, channel.id, caller, "messages.send", now)
+  access.requireFree("messages.send")
   if (!holdsMessages(channel)) throw fail("not_a_text_channel")
   if (attachments.length > limits.attachmentsPerMessage) throw fail("too_many_attachments")
   if (embeds.length > limits.embedsPerMessage) throw fail("too_many_embeds")
   const nothing = nothingIn({ content, attachments, embeds, poll })
   if (nothing) throw fail(nothing)
-  if (attachments.length > 0) requireFreeIn(server, channel.id, caller, "messages.attach_files", now)
-  if (embeds.length > 0 && !author.bot) requireFreeIn(server, channel.id, caller, "messages.embed_links", now)
+  if (attachments.length > 0) access.requireFree("messages.attach_files")
+  if (embeds.length > 0 && !author.bot) access.requireFree("messages.embed_links")
   const files = attachments.map(file => {
     if (file === null) throw fail("invalid_attachment")
     return file
   })
   if (reply_to_id !== undefined && !messageFacts.of(server).get(messageKey(channel.id, reply_to_id)))
     throw fail("message_not_found")
-  const wait = slowmodeWait(channel, lastPostFacts.of(server).get(authorKey(channel.id, author.id)), now)
-  if (wait > 0 && !passesSlowmode(server, channel.id, caller, now)) throw fail("slowmode", { retry_after: wait })
+  const wait = slowmodeWait(channel, lastPostFacts.of(server).get(authorKey(channel.id, author.id)), access.nowMs)
+  if (wait > 0 && !passesSlowmode(access)) throw fail("slowmode", { retry_after: wait })
   return files
 }
 
@@ -180,7 +179,7 @@ function isQuestionable(server: Server, channel: Channel, author: Actor, shown: 
   if (!memberFacts.of(server).has(author.id)) return false
   try {
     // Without a moment every time-out counts, those that are over, too; and every post is a recent one.
-    requireSendable(server, channel, requireViewer(server, channel.id, author.id), { author, ...shown }, 0)
+    requireSendable(accessOf(server, channel.id, author.id, 0), channel, { author, ...shown })
     return server.automod.length > 0
   } catch (error) {
     if (error instanceof Failure) return true
@@ -188,9 +187,9 @@ function isQuestionable(server: Server, channel: Channel, author: Actor, shown: 
   }
 }
 
-const passesSlowmode = (server: Server, channel: Snowflake, caller: Member, now: number) =>
+const passesSlowmode = (access: Access) =>
   (["messages.bypass_slowmode", "messages.manage", "channels.manage"] as const).some(permission =>
-    mayIn(server, channel, caller, permission, now),
+    access.may(permission),
   )
 
 /** A new message in its channel, whoever sends it. `author`: with what he may do there; null: a webhook. */

@@ -8,9 +8,9 @@ import { changesOf, type Changes } from "../domain/audit.ts"
 import { membersOf, viewersOf } from "../domain/audience.ts"
 import { channelObject } from "../domain/channels.ts"
 import { loosened, rankOf, type Override } from "../domain/permissions.ts"
-import type { ChannelState, MemberState, ServerState } from "../domain/states.ts"
+import type { ChannelState, ServerState } from "../domain/states.ts"
 import { deleteOverride, putOverride } from "../storage/overrides.ts"
-import { requirePermissionIn, requireRank, requireViewer } from "./access.ts"
+import { accessOf, requireRank, type Access } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -60,11 +60,11 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       const found = before.find(override => override.target_id === target_id)
       const override: Override = { target_id, type: kind, allow: flagsOf(allow), deny: flagsOf(deny) }
       const target = kind === "role" ? server.roles.get(target_id) : memberFacts.of(server).get(target_id)
-      const caller = requireManager(server, channel.id, user, now)
+      const access = requireManager(server, channel.id, user, now)
       if (!target) throw fail("member_or_role_not_found")
       if (user !== server.owner_id)
-        requireRank(server, caller, "position" in target ? target.position : rankOf(server, target))
-      requireLoosenable(server, channel.id, caller, found, override, now)
+        requireRank(server, access.member, "position" in target ? target.position : rankOf(server, target))
+      requireLoosenable(access, found, override)
       const changes = overrideChanges(found, override)
       if (found && Object.keys(changes).length === 0) return { reply: overrideObject(channel.id, found) }
       if (!found && before.length >= limits.overridesPerChannel) throw fail("override_limit")
@@ -92,15 +92,15 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
     turn({ state: channel, home: server, now, newId }, { user, reason, target_id }) {
       const before = overridesOf(server, channel.id)
       const found = before.find(override => override.target_id === target_id)
-      const caller = requireManager(server, channel.id, user, now)
+      const access = requireManager(server, channel.id, user, now)
       if (!found) throw fail("override_not_found")
       const gone = { user_id: target_id, roles: [] }
       const rank =
         found.type === "role"
           ? (server.roles.get(target_id)?.position ?? 0)
           : rankOf(server, memberFacts.of(server).get(target_id) ?? gone)
-      if (user !== server.owner_id) requireRank(server, caller, rank)
-      requireLoosenable(server, channel.id, caller, found, undefined, now)
+      if (user !== server.owner_id) requireRank(server, access.member, rank)
+      requireLoosenable(access, found, undefined)
       const after = before.filter(other => other !== found)
       return {
         ...overriding(server, channel, before, after, found),
@@ -157,22 +157,15 @@ const overrideChanges = (before: Override | undefined, after: Override | undefin
   changesOf(before ?? null, after ?? null, ["target_id", "type", "allow", "deny"])
 
 /** Who manages roles in the server may be kept from it in a channel, or do it in one channel only. */
-function requireManager(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number) {
-  const caller = requireViewer(server, channel, user)
-  requirePermissionIn(server, channel, caller, "roles.manage", now)
-  return caller
+function requireManager(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number): Access {
+  const access = accessOf(server, channel, user, now)
+  access.require("roles.manage")
+  return access
 }
 
-/** Nobody lets others do in a channel what he may not do there himself. */
-function requireLoosenable(
-  server: Readonlied<ServerState>,
-  channel: Snowflake,
-  caller: Readonlied<MemberState>,
-  before: Override | undefined,
-  after: Override | undefined,
-  now: number,
-): void {
-  for (const permission of loosened(before, after)) requirePermissionIn(server, channel, caller, permission, now)
+/** Nobody allows others in a channel what they themselves are not allowed there. */
+function requireLoosenable(access: Access, before: Override | undefined, after: Override | undefined): void {
+  for (const permission of loosened(before, after)) access.require(permission)
 }
 
 /** Who sees the channel changes with the control entry; then whoever sees it now is told. */

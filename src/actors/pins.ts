@@ -6,7 +6,7 @@ import { messageObject, withAuthor } from "../domain/messages.ts"
 import type { Actor, ChannelState, MessageState, ServerState, PinsState } from "../domain/states.ts"
 import { messageKey } from "../storage/messages.ts"
 import { setPinned } from "../storage/pins.ts"
-import { requirePermissionIn, requireViewer } from "./access.ts"
+import { accessOf } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
@@ -74,8 +74,8 @@ function needsPins({ user, message_id }: Input, { id, home }: { id: Snowflake; h
 
 /** Outside servers everybody may pin who takes part. */
 function pinnable({ state: channel, home: server, now }: Context, { user, message_id }: Input): Message {
-  const caller = requireViewer(server, channel.id, user)
-  if (server.participants === null) requirePermissionIn(server, channel.id, caller, "messages.manage", now)
+  const access = accessOf(server, channel.id, user, now)
+  if (server.participants === null) access.require("messages.manage")
   const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
   if (!found) throw fail("message_not_found")
   requireOpen(server)

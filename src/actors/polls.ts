@@ -10,7 +10,7 @@ import type { Actor, ChannelState, MessageState, PollState, ServerState } from "
 import { messageKey } from "../storage/messages.ts"
 import { deletePoll, endPoll, insertPoll, putPollVote, setPoll, voteKey } from "../storage/polls.ts"
 import type { Write } from "../storage/write.ts"
-import { mayIn, mayView, requireFreeIn, requireMember } from "./access.ts"
+import { Access, requireMember } from "./access.ts"
 import { judgingNeeds, moderating, type Classified, type Held } from "./automod-judging.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
@@ -81,14 +81,20 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found || !mayRead(server, channel.id, author.id, now)) throw fail("message_not_found")
       if (found.author_id !== author.id) throw fail("not_author")
-      const caller = requireMember(server, author.id)
+      const access = new Access(server, channel.id, requireMember(server, author.id), now)
       requireOpen(server)
-      requireFreeIn(server, channel.id, caller, "messages.send", now)
+      access.requireFree("messages.send")
       if (found.poll) throw fail("poll_exists")
       // A poll that is refused leaves the message, which was nothing to object to.
       return moderating(
         context,
-        { author, caller, content: textOf(asked), edited: message_id, classified: { classifiers, scores } },
+        {
+          author,
+          caller: access.member,
+          content: textOf(asked),
+          edited: message_id,
+          classified: { classifiers, scores },
+        },
         () => {
           const poll = newPoll(asked, author.id, { now, newId })
           return {
@@ -208,7 +214,7 @@ export function pollBegins(
 function mayRead(server: Server, channel: Snowflake, user: Snowflake, now: number): boolean {
   if (server.participants !== null) return server.participants.includes(user)
   const reader = memberFacts.of(server).get(user)
-  return Boolean(reader) && mayView(server, channel, reader!) && mayIn(server, channel, reader!, "messages.read", now)
+  return Boolean(reader) && new Access(server, channel, reader!, now).sees("messages.read")
 }
 
 /** The poll with its message, to whoever may read that. */

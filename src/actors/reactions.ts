@@ -5,10 +5,10 @@ import { limits } from "../contract/limits.ts"
 import { messageReactionAdd, messageReactionRemove, type ReactionChange } from "../contract/reactions.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { emojiKey, oneLess, oneMore, reactionsIn, tallyOf, type GivenEmoji } from "../domain/reactions.ts"
-import type { ChannelState, MemberState, MessageState, ReactionTally, ServerState } from "../domain/states.ts"
+import type { ChannelState, MessageState, ReactionTally, ServerState } from "../domain/states.ts"
 import { messageKey } from "../storage/messages.ts"
 import { deleteReactors, putReaction, reactorKey, type ReactionPlace } from "../storage/reactions.ts"
-import { mayIn, requireFreeIn, requireViewer } from "./access.ts"
+import { accessOf, type Access } from "./access.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { member } from "./communities/member-facts.ts"
@@ -71,15 +71,15 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
   addReaction: {
     needs: needsOfReaction,
     turn({ state: channel, home: server, now }, { user, message_id, emoji, custom }) {
-      const caller = requireViewer(server, channel.id, user)
+      const access = accessOf(server, channel.id, user, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       requireOpen(server)
-      requireFreeIn(server, channel.id, caller, "messages.add_reactions", now)
+      access.requireFree("messages.add_reactions")
       const key = emojiKey(emoji)
       const reactions = found.reactions ?? []
       if (!tallyOf(reactions, key)) {
-        if (emoji.id !== null) requireUsable(server, channel.id, caller, custom, now)
+        if (emoji.id !== null) requireUsable(access, custom)
         if (reactions.length >= limits.reactionsPerMessage) throw fail("reaction_limit") // REACT2
       }
       const fact = reactorKey(channel.id, message_id, user, key)
@@ -107,8 +107,8 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
 
   removeReaction: {
     needs: needsOfReaction,
-    turn({ state: channel, home: server }, { user, message_id, emoji }) {
-      requireViewer(server, channel.id, user)
+    turn({ state: channel, home: server, now }, { user, message_id, emoji }) {
+      accessOf(server, channel.id, user, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
       requireOpen(server)
@@ -155,16 +155,13 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
 
 /** An emoji of another server is for those who are in it and may use such ones here. */
 function requireUsable(
-  server: Server,
-  channel: Snowflake,
-  caller: Readonlied<MemberState>,
+  access: Access,
   custom: { readonly server_id: Snowflake; readonly is_member: boolean } | undefined,
-  now: number,
 ): void {
+  const { server } = access
   if (!custom) throw fail("invalid_emoji")
   if (server.participants === null && custom.server_id === server.id) return
-  if (!custom.is_member || !mayIn(server, channel, caller, "messages.use_external_emojis", now))
-    throw fail("invalid_emoji")
+  if (!custom.is_member || !access.may("messages.use_external_emojis")) throw fail("invalid_emoji")
 }
 
 /** What becomes of a message from which a user takes an emoji back; undefined: he does not use it. */

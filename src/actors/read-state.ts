@@ -25,7 +25,7 @@ import type { ChannelState, ServerState, UserState } from "../domain/states.ts"
 import { markNotificationsRead } from "../storage/notifications.ts"
 import { putReadState, stretch, tallyMessages } from "../storage/read-state.ts"
 import type { Write } from "../storage/write.ts"
-import { mayView, requirePermissionIn, requireViewer } from "./access.ts"
+import { accessOf, mayView } from "./access.ts"
 import { isShut, pair } from "./direct-privacy.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import { byChannel } from "./messages/message-facts.ts"
@@ -277,7 +277,7 @@ function beginningFor(home: Readonlied<ServerState>, user: Snowflake): Snowflake
 }
 
 function requireReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake, now: number) {
-  requirePermissionIn(home, channel.id, requireViewer(home, channel.id, user), "messages.read", now)
+  accessOf(home, channel.id, user, now).require("messages.read")
 }
 
 /** As far as is known by now. */

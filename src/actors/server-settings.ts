@@ -9,7 +9,7 @@ import { serverObject, serverUpdate } from "../domain/servers.ts"
 import type { MemberState, ServerSettings, ServerState } from "../domain/states.ts"
 import { updateMember } from "../storage/guild-members.ts"
 import { updateServer } from "../storage/servers.ts"
-import { mayView, requireMember, requirePermission, requireViewer } from "./access.ts"
+import { accessOf, mayView, requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -67,7 +67,7 @@ export const serverSettingsCommands: ActorKind<ServerState, ServerState, ServerS
       if (channel_id === undefined) return { reply: permissionMap(server, [], requireMember(server, user), now) }
       requireMember(server, user)
       if (!server.channels.has(channel_id)) throw fail("channel_not_found")
-      const caller = requireViewer(server, channel_id, user)
+      const { member: caller } = accessOf(server, channel_id, user, now)
       return { reply: permissionMap(server, server.overrides.get(channel_id) ?? [], caller, now) }
     },
   },

@@ -2,7 +2,7 @@ import { typingStart, typingStop } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import type { Actor, ChannelState, ServerState } from "../domain/states.ts"
-import { requireFreeIn, requireViewer } from "./access.ts"
+import { accessOf } from "./access.ts"
 import type { ChannelDeletion } from "./channel-settings.ts"
 import { isShut, pair } from "./direct-privacy.ts"
 import { member } from "./communities/member-facts.ts"
@@ -27,9 +27,9 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
   startTyping: {
     needs: ({ user }, { home }) => [member(user.id), ...pair(home)],
     turn({ state: channel, home: server, now }, { user, hidden = false }) {
-      const caller = requireViewer(server, channel.id, user.id)
+      const access = accessOf(server, channel.id, user.id, now)
       if (!holdsMessages(channel) || isShut(server)) return { reply: { told: false } }
-      requireFreeIn(server, channel.id, caller, "messages.send", now)
+      access.requireFree("messages.send")
       if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
       return {
         remember: draft => {
@@ -50,7 +50,7 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
   stopTyping: {
     needs: ({ user }, { home }) => [member(user), ...pair(home)],
     turn({ state: channel, home: server, now }, { user, timeout }) {
-      requireViewer(server, channel.id, user)
+      accessOf(server, channel.id, user, now)
       if (isShut(server) || msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
       return {
         remember: draft => {

@@ -23,7 +23,7 @@ import {
   type SelfFlags,
 } from "../domain/voice.ts"
 import { addVoiceUsage, deleteVoiceCall, deleteVoiceState, putVoiceCall, putVoiceState } from "../storage/voice.ts"
-import { mayIn, mayView, requirePermissionIn, requireViewer } from "./access.ts"
+import { Access, accessOf, mayView } from "./access.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind, Publication } from "./runtime/actor.ts"
@@ -162,10 +162,7 @@ const mayStay = (
   caller: Readonlied<MemberState> | null | undefined,
   now: number,
 ): boolean =>
-  caller !== null &&
-  caller !== undefined &&
-  mayView(server, state.channel_id, caller) &&
-  mayIn(server, state.channel_id, caller, "voice.connect", now)
+  caller !== null && caller !== undefined && new Access(server, state.channel_id, caller, now).sees("voice.connect")
 
 /** Whether a channel has no place for one more. */
 function isFull(server: Server, channel: Readonlied<ChannelState>): boolean {
@@ -179,13 +176,12 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
   joinVoice: {
     needs: ({ user }) => [member(user)],
     turn({ state: channel, home: server, now }, { user, voice_session_id, worker, gateway_session_id, flags }) {
-      const caller = requireViewer(server, channel.id, user)
+      const access = accessOf(server, channel.id, user, now)
       if (!holdsVoice(channel)) throw fail("not_a_voice_channel")
-      requirePermissionIn(server, channel.id, caller, "voice.connect", now)
+      access.require("voice.connect")
       const before = server.voice.get(user)
       const stays = before?.channel_id === channel.id
-      if (!stays && isFull(server, channel) && !mayIn(server, channel.id, caller, "voice.move_members", now))
-        return { reply: null }
+      if (!stays && isFull(server, channel) && !access.may("voice.move_members")) return { reply: null }
       if (!before && server.voice.size >= limits.voiceMembersPerServer) return { reply: null }
       const joined: VoiceState = {
         ...noFlags,
@@ -281,8 +277,8 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
 
   readVoice: {
     needs: ({ user }) => [member(user)],
-    turn({ state: channel, home: server }, { user }) {
-      requireViewer(server, channel.id, user)
+    turn({ state: channel, home: server, now }, { user }) {
+      accessOf(server, channel.id, user, now)
       if (!holdsVoice(channel)) throw fail("not_a_voice_channel")
       const present = [...server.voice.values()].filter(({ channel_id }) => channel_id === channel.id)
       return {

@@ -13,7 +13,7 @@ import type { ChannelState, MessageState, ServerState, WebhookState } from "../d
 import { executionObject, isPublicUrl, listedWebhook, webhookObject } from "../domain/webhooks.ts"
 import { nonceKey } from "../storage/messages.ts"
 import { deleteWebhook, insertWebhook, updateWebhook } from "../storage/webhooks.ts"
-import { mayIn, mayView, requireMember, requirePermission, requirePermissionIn, requireViewer } from "./access.ts"
+import { Access, accessOf, requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import type { ChannelDeletion } from "./channel-settings.ts"
 import { posting } from "./messages.ts"
@@ -80,7 +80,7 @@ export const webhookChannelCommands: ActorKind<ServerState, ChannelState, Webhoo
   createWebhook: {
     needs: ({ user }) => [member(user), allWebhooks],
     turn({ state: channel, home: server, now, newId }, { user, reason, name, avatar_url = "", token_hash }) {
-      requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), managing, now)
+      accessOf(server, channel.id, user, now).require(managing)
       requirePublic(avatar_url)
       requireRoom(server, channel)
       if (webhooksOf(server).length >= limits.webhooksPerServer) throw fail("webhook_limit")
@@ -117,7 +117,7 @@ export const webhookChannelCommands: ActorKind<ServerState, ChannelState, Webhoo
   listChannelWebhooks: {
     needs: ({ user }) => [member(user), allWebhooks],
     turn({ state: channel, home: server, now }, { user }) {
-      requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), managing, now)
+      accessOf(server, channel.id, user, now).require(managing)
       return { reply: webhooksIn(server, channel.id).map(listedWebhook) }
     },
   },
@@ -129,8 +129,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
     turn({ state: server, now }, { user }) {
       const caller = requireMember(server, user)
       requirePermission(server, caller, managing)
-      const his = webhooksOf(server).filter(
-        ({ channel_id }) => mayView(server, channel_id, caller) && mayIn(server, channel_id, caller, managing, now),
+      const his = webhooksOf(server).filter(({ channel_id }) =>
+        new Access(server, channel_id, caller, now).sees(managing),
       )
       return { reply: his.map(listedWebhook) }
     },
@@ -157,7 +157,7 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
       if (edited.channel_id !== found.channel_id) {
         const channel = server.channels.get(edited.channel_id)
         if (!channel) throw fail("channel_not_found")
-        requirePermissionIn(server, channel.id, requireViewer(server, channel.id, user), managing, now)
+        accessOf(server, channel.id, user, now).require(managing)
         requireRoom(server, channel)
       }
       requirePublic(patch.avatar_url ?? "")
@@ -297,8 +297,8 @@ function webhookIn(server: Server, id: Snowflake): Known {
 /** A webhook that a user may manage. */
 function managed(server: Server, id: Snowflake, user: Snowflake, now: number): Known {
   const found = webhookIn(server, id)
-  const caller = requireViewer(server, found.channel_id, user)
-  requirePermissionIn(server, found.channel_id, caller, managing, now)
+  const access = accessOf(server, found.channel_id, user, now)
+  access.require(managing)
   return found
 }
 
