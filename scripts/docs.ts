@@ -20,7 +20,8 @@ import { jsonSchema } from "../src/contract/json-schema.ts"
 import { openapiDocument } from "../src/contract/openapi.ts"
 import { limits } from "../src/contract/limits.ts"
 import { aliases, type Permission, permissionNames, permissions } from "../src/contract/permissions.ts"
-import type { EventDefinition, Needed, Route } from "../src/contract/registry.ts"
+import { gatewayPath, pages, type PageRoute } from "../src/contract/pages.ts"
+import type { Auth, EventDefinition, Needed, Route } from "../src/contract/registry.ts"
 import { wireVersion } from "../src/contract/system.ts"
 import { lostInTimeout } from "../src/domain/permissions.ts"
 
@@ -102,6 +103,44 @@ const eventsBehind = (intent: Intent) =>
     .filter(event => event.intent?.server === intent || event.intent?.dm === intent)
     .map(event => `[${code(event.name)}](events.md#${event.name.toLowerCase()})`)
     .join(", ")
+
+const callers: Record<Auth, string> = {
+  public: "anybody",
+  user: "any account",
+  person: "any account but a bot's",
+  administrator: "administrators",
+  signed: "any account, or anybody with a signed link",
+}
+
+function pathsPage(): string {
+  const mounted = ({ path, mount }: { path: string; mount: string }) =>
+    [...(mount === "api" ? [] : [path]), ...(mount === "root" ? [] : [`/api/v1${path}`])]
+      .map(path => code(path.replaceAll(/:(\w+)/g, "{$1}")))
+      .join("<br>")
+  return page(
+    "# Paths",
+    generated("`src/contract`"),
+    "Everything that a server answers on its public port. `/openapi.json` has parameters, bodies and answers of the routes.",
+    "## Routes",
+    table(
+      ["Method", "Path", "Who may call", "What it does"],
+      Object.values<Route>(routes).map(route => [route.method, mounted(route), callers[route.auth], route.summary]),
+    ),
+    "## Documents and pages",
+    "Answered to GET and HEAD, without a token.",
+    table(
+      ["Path", "Content", "What it is", "Switched off by"],
+      Object.values<PageRoute>(pages).map(one => [
+        mounted(one),
+        one.contentType,
+        one.summary,
+        one.setting ? code(one.setting) : "–",
+      ]),
+    ),
+    "## Gateway",
+    `WebSockets connect to ${code(gatewayPath)}. [gateway.md](gateway.md) says how.`,
+  )
+}
 
 const listed = (names: Iterable<string>) => [...names].map(code).join(", ")
 
@@ -326,6 +365,7 @@ const documents: Record<string, string> = {
   "docs/api/interfaces.json": digests(),
   "docs/api/errors.md": errorsPage(),
   "docs/api/permissions.md": permissionsPage(),
+  "docs/api/paths.md": pathsPage(),
   "docs/operate/configuration.md": configurationPage(),
   "docs/api/events.md": eventsPage(),
   "docs/internals/invariants.md": invariantsPage(),

@@ -21,6 +21,7 @@ import { webWorkersOf, type Config } from "./config.ts"
 import { asyncapiDocument } from "./contract/asyncapi.ts"
 import { fail, Failure } from "./contract/errors.ts"
 import { openapiInSteps } from "./contract/openapi.ts"
+import { gatewayPath } from "./contract/pages.ts"
 import { wireVersion } from "./contract/system.ts"
 import { signedAttachmentPath } from "./domain/attachments.ts"
 import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "./domain/client-address.ts"
@@ -163,7 +164,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     log,
   })
   const proxies = trustedProxies(config.trustedProxies)
-  const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}/gateway`
+  const gatewayUrl = `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}${gatewayPath}`
   const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")
   const iceServers = (user: string) => iceServersFor(config.policy, user, clock.now(), hmac)
   const admission = createAdmission({
@@ -295,7 +296,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
           return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
         },
       },
-      pages: new Map([
+      pages: {
         ...documentationPages({
           openapi: () =>
             openapiInSteps({
@@ -309,8 +310,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
           docs: config.policy.docs_enabled,
           redoc: config.policy.redoc_enabled,
         }),
-        ...[...personPages({ serverName: title })].map(([path, page]) => [path, () => page] as const),
-      ]),
+        ...personPages({ serverName: title }),
+      },
       limits: topology.http,
       corsAllowedOrigins: config.policy.cors_allowed_origins,
       metrics,

@@ -1,4 +1,5 @@
 import type { z } from "zod"
+import { gatewayPath } from "./pages.ts"
 import { clientFrames, events, serverFrames } from "./contract.ts"
 import { exampleOf, exampleSequence } from "./examples.ts"
 import { closeCodes, opcodes, unusedCloseCodes, type ClientOp, type OpName } from "./gateway-codes.ts"
@@ -201,7 +202,7 @@ export function asyncapiDocument(about: { title: string; publicUrl?: string; ver
     servers: serversAt(about.publicUrl),
     channels: {
       gateway: {
-        address: "/gateway",
+        address: gatewayPath,
         title: "Gateway",
         description:
           "At the host's root, on the port of the REST interface. No header is needed: IDENTIFY carries the token.",

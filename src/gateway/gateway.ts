@@ -7,6 +7,7 @@ import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { inTurns } from "../cluster/batches.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
+import { gatewayPath } from "../contract/pages.ts"
 import { Failure } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { closeCodes, opcodes, type ClientOp } from "../contract/gateway-codes.ts"
@@ -392,7 +393,7 @@ export class Gateway {
 
   #listen(): void {
     const { app, topology, metrics } = this.#options
-    app.ws<Connection>("/gateway", {
+    app.ws<Connection>(gatewayPath, {
       maxPayloadLength: transportBytes,
       // A live socket takes at most one slice above its budget before it is looked at: it cannot be refused a frame.
       maxBackpressure: topology.socketBudget + 512 * 1024,

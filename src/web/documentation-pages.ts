@@ -4,8 +4,9 @@ import { createRequire } from "node:module"
 import { setImmediate } from "node:timers/promises"
 import type { AsyncApiDocument } from "../contract/asyncapi.ts"
 import type { OpenApiDocument } from "../contract/openapi.ts"
+import { pages } from "../contract/pages.ts"
 import { escaped, gatewayPage, gatewayStyle } from "./gateway-page.ts"
-import type { Page, PageSource } from "./pages.ts"
+import type { Page, Pages, PageSource } from "./pages.ts"
 
 /**
  * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from local files, and the gateway
@@ -116,21 +117,24 @@ interface DocumentationOptions {
 }
 
 /**
- * What the documentation paths answer, by pattern. The documents are made and the files read when somebody first asks for
- * any of them: most workers are never asked, and it would be a fifth of their start.
+ * The pages of the documentation. The documents are made and the files read when somebody first asks for any of them: most
+ * workers are never asked, and it would be a fifth of their start.
  */
-export function documentationPages(options: DocumentationOptions): Map<string, PageSource> {
+export function documentationPages(options: DocumentationOptions): Pages {
   const { docs = true, redoc = true } = options
-  let pages: Promise<Map<string, Page>> | undefined
-  const find: PageSource = async path => (await (pages ??= makePages(options))).get(path)
-  const patterns = ["/openapi.json", "/asyncapi.json", "/robots.txt", "/api/v1/robots.txt"]
-  if (docs) patterns.push("/docs", "/docs/oauth2-redirect", "/docs/gateway")
-  if (redoc) patterns.push("/redoc")
-  if (docs || redoc) patterns.push(`${assets}/:name`)
-  return new Map(patterns.map(pattern => [pattern, find]))
+  let made: Promise<Map<string, Page>> | undefined
+  const find: PageSource = async path => (await (made ??= makePages(options))).get(path)
+  return {
+    openapi: find,
+    asyncapi: find,
+    robots: find,
+    ...(docs && { docs: find, docsRedirect: find, docsGateway: find }),
+    ...(redoc && { redoc: find }),
+    ...((docs || redoc) && { docsAssets: find }),
+  }
 }
 
-const assets = "/docs/assets"
+const assets = pages.docsAssets.path.replace(/\/:name$/, "")
 
 async function makePages({
   openapi: openapiSteps,
@@ -141,11 +145,11 @@ async function makePages({
 }: DocumentationOptions): Promise<Map<string, Page>> {
   const openapi = await inPeace(openapiSteps())
   const asyncapi = makeAsyncapi()
-  const pages = new Map<string, Page>()
+  const made = new Map<string, Page>()
 
   const add = (path: string, contentType: string, content: string | Buffer, headers: Record<string, string>) => {
     const body = Buffer.from(content)
-    pages.set(path, { contentType, body, headers, etag: `"${digest(body)}"` })
+    made.set(path, { contentType, body, headers, etag: `"${digest(body)}"` })
   }
 
   /** Adds a file whose name tells its content, so that it is fetched once and for all. Returns its path. */
@@ -186,8 +190,8 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     openapi.servers.filter(server => URL.canParse(server.url)).map(server => new URL(server.url).origin),
   )
 
-  add("/openapi.json", "application/json", JSON.stringify(openapi), { "Cache-Control": "no-cache" })
-  add("/asyncapi.json", "application/json", JSON.stringify(asyncapi), { "Cache-Control": "no-cache" })
+  add(pages.openapi.path, "application/json", JSON.stringify(openapi), { "Cache-Control": "no-cache" })
+  add(pages.asyncapi.path, "application/json", JSON.stringify(asyncapi), { "Cache-Control": "no-cache" })
   // Nothing here is for search engines.
   for (const path of ["/robots.txt", "/api/v1/robots.txt"])
     add(path, "text/plain; charset=utf-8", "User-agent: *\nDisallow: /\n", { "Cache-Control": "public, max-age=86400" })
@@ -199,7 +203,7 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
       await readFile(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
     )
     const swaggerLook = asset("swagger-ui.css", css, await readFile(require.resolve("swagger-ui-dist/swagger-ui.css")))
-    html("/docs", `${title}: REST interface`, {
+    html(pages.docs.path, `${title}: REST interface`, {
       scripts: [swagger, asset("docs.js", javascript, swaggerStart)],
       styles: [swaggerLook, asset("docs.css", css, swaggerStyle)],
       links: swaggerLinks(hasRedoc),
@@ -211,13 +215,13 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
       javascript,
       await readFile(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
     )
-    html("/docs/oauth2-redirect", `${title}: authorization`, {
+    html(pages.docsRedirect.path, `${title}: authorization`, {
       scripts: [redirect],
       styles: [],
       text: "This window hands the authorization to the page that asked for it.",
     })
     add(
-      "/docs/gateway",
+      pages.docsGateway.path,
       "text/html; charset=utf-8",
       gatewayPage(asyncapi, asset("gateway.css", css, gatewayStyle), hasRedoc),
       {
@@ -233,12 +237,12 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
       javascript,
       withoutRemotePicture(await readFile(require.resolve("redoc/bundles/redoc.standalone.js"))),
     )
-    html("/redoc", `${title}: REST reference`, {
+    html(pages.redoc.path, `${title}: REST reference`, {
       scripts: [redoc, asset("redoc.js", javascript, redocStart)],
       styles: [asset("redoc.css", css, redocStyle)],
     })
   }
-  return pages
+  return made
 }
 
 /** Requests are answered between the steps. */

@@ -1,3 +1,5 @@
+import type { PageName } from "../contract/pages.ts"
+
 /** A page for people, or one of its files, made once and served from memory. */
 export interface Page {
   readonly contentType: string
@@ -8,5 +10,8 @@ export interface Page {
   readonly etag: string
 }
 
-/** What a pattern answers for a path; undefined when there is no such page. */
+/** What a page's pattern answers for a path; undefined when there is no such page. */
 export type PageSource = (path: string) => Page | undefined | Promise<Page | undefined>
+
+/** The pages that are served; those that are left out are switched off. */
+export type Pages = Readonly<Partial<Record<PageName, PageSource>>>

@@ -1,44 +1,37 @@
 import { createHash } from "node:crypto"
 import { escaped } from "./gateway-page.ts"
-import type { Page } from "./pages.ts"
+import type { Page, Pages } from "./pages.ts"
 
 /**
  * The pages that a mailed link opens. The token stands behind the `#`: a browser sends it to nobody, so the page's own script
  * hands it to the API. Nothing happens before a person presses the button: programs that look through a mailbox open links, too.
  */
-export function personPages({ serverName }: { serverName: string }): Map<string, Page> {
-  return new Map([
-    [
-      "/verify-email",
-      page({
-        heading: "Verify your e-mail address",
-        serverName,
-        about: "Confirm it only if you made the account yourself: whoever made it can then use it under your address.",
-        fields: "",
-        button: "This is my address",
-        done: "Your address is verified. You can close this page and sign in.",
-        script: script("auth/verify-email", "({})"),
-      }),
-    ],
-    [
-      "/reset-password",
-      page({
-        heading: "Choose a new password",
-        serverName,
-        about: "It replaces the one before. You are signed out everywhere.",
-        fields: `<label for="password">New password</label>
+export function personPages({ serverName }: { serverName: string }): Pages {
+  const verifyEmail = page({
+    heading: "Verify your e-mail address",
+    serverName,
+    about: "Confirm it only if you made the account yourself: whoever made it can then use it under your address.",
+    fields: "",
+    button: "This is my address",
+    done: "Your address is verified. You can close this page and sign in.",
+    script: script("auth/verify-email", "({})"),
+  })
+  const resetPassword = page({
+    heading: "Choose a new password",
+    serverName,
+    about: "It replaces the one before. You are signed out everywhere.",
+    fields: `<label for="password">New password</label>
 <input id="password" type="password" autocomplete="new-password" required maxlength="1024">
 <label for="again">The same again</label>
 <input id="again" type="password" autocomplete="new-password" required maxlength="1024">`,
-        button: "Change my password",
-        done: "Your password is changed. You can close this page and sign in.",
-        script: script(
-          "auth/password-reset/confirm",
-          `find("password").value === find("again").value ? { new_password: find("password").value } : "The two are not the same."`,
-        ),
-      }),
-    ],
-  ])
+    button: "Change my password",
+    done: "Your password is changed. You can close this page and sign in.",
+    script: script(
+      "auth/password-reset/confirm",
+      `find("password").value === find("again").value ? { new_password: find("password").value } : "The two are not the same."`,
+    ),
+  })
+  return { verifyEmail: () => verifyEmail, resetPassword: () => resetPassword }
 }
 
 /** @param body an expression: what goes with the token, or what is wrong with it as text */

@@ -1,5 +1,6 @@
 import type { RouteBucket } from "../../cluster/admission.ts"
 import { openInMaintenance } from "../../contract/contract.ts"
+import type { PageRoute } from "../../contract/pages.ts"
 import type { Route } from "../../contract/registry.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { Call } from "./handlers.ts"
@@ -42,6 +43,9 @@ export function patternsOf(route: Route): string[] {
   const paths = route.path.includes("@") ? [route.path, route.path.replaceAll("@", "%40")] : [route.path]
   return mounted.flatMap(mount => paths.map(path => mount + path))
 }
+
+export const patternsOfPage = ({ path, mount }: PageRoute): string[] =>
+  mount === "both" ? [path, apiRoot + path] : [path]
 
 /** The part of a path that stands in the place of a template's last parameter. */
 export function restOf(url: string, template: string): string {

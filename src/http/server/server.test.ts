@@ -11,6 +11,8 @@ import { createTokens, hashSecret, newSecret, type AccessSession } from "../../c
 import { LoginReply } from "../../contract/auth.ts"
 import { routes } from "../../contract/contract.ts"
 import { fail } from "../../contract/errors.ts"
+import { pages, type PageRoute } from "../../contract/pages.ts"
+import type { Route } from "../../contract/registry.ts"
 import { attachmentPath } from "../../domain/attachments.ts"
 import { AccessTokens } from "../../domain/access-tokens.ts"
 import { silentLog } from "../../observability/log.ts"
@@ -164,7 +166,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,
-      pages: new Map([["/docs", () => ({ contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' })]]),
+      pages: { docs: () => ({ contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' }) },
       limits: {
         body: { maxBytes: 4096, maxDepth: 32, timeoutMs: 300 },
         uploads: { maxBytes: 4_194_304, maxBytesPerUser: 4_194_304, timeoutMs: 1_000 },
@@ -585,6 +587,30 @@ test("system routes", async () => {
     status: 400,
     body: { error: { code: "INVALID_VERSION_FORMAT", client_version: "one" } },
   })
+})
+
+test("no path is served that is not in the contract", () => {
+  const paths = new Set<string>()
+  const note = (pattern: string) => void paths.add(pattern)
+  const app = { get: note, head: note, post: note, put: note, patch: note, del: note, any: note }
+  door.register(app as unknown as uWS.TemplatedApp)
+  const mounted = ({ path, mount }: { path: string; mount: string }) =>
+    mount === "both" ? [path, `/api/v1${path}`] : [mount === "api" ? `/api/v1${path}` : path]
+  const declared = new Set([...Object.values<Route>(routes), ...Object.values<PageRoute>(pages)].flatMap(mounted))
+  const asDeclared = (pattern: string) =>
+    [...declared].find(
+      path => path === pattern || path.replaceAll("@", "%40") === pattern || path.replace(/:\w+$/, "*") === pattern,
+    )
+  const catchAll = ["/*", "/api/v1/*"]
+  expect([...paths].filter(pattern => !asDeclared(pattern))).toEqual(catchAll.toReversed())
+  // Of the pages this server has one.
+  const served = new Set([...paths].map(asDeclared))
+  const missing = [...declared].filter(path => !served.has(path))
+  expect(missing).toEqual(
+    Object.values<PageRoute>(pages)
+      .flatMap(mounted)
+      .filter(path => path !== "/docs"),
+  )
 })
 
 test("pages carry an ETag and are not sent twice", async () => {

@@ -1,12 +1,13 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { routes } from "../../contract/contract.ts"
 import { fail } from "../../contract/errors.ts"
+import { pages, type PageName } from "../../contract/pages.ts"
 import type { Content, Route } from "../../contract/registry.ts"
 import { formatAddress, limitedAddress } from "../../domain/client-address.ts"
 import { isUncounted } from "../../domain/rate-limits.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
-import type { PageSource } from "../../web/pages.ts"
+import type { Pages, PageSource } from "../../web/pages.ts"
 import { createAccess, type AccessOptions } from "./access.ts"
 import { createBodies, type BodyLimits } from "./bodies.ts"
 import { createContents, type DownloadLimits } from "./contents.ts"
@@ -14,7 +15,7 @@ import { createCors } from "./cors.ts"
 import { json, type Exchange } from "./exchange.ts"
 import { Exchanges } from "./exchanges.ts"
 import { Encoded, type Call, type Handlers } from "./handlers.ts"
-import { patternsOf, prepareRoute, restOf, type PreparedRoute } from "./prepared-route.ts"
+import { patternsOf, patternsOfPage, prepareRoute, restOf, type PreparedRoute } from "./prepared-route.ts"
 import type { RequestBody } from "./request-body.ts"
 import { auditReasonIn, idempotencyKeyIn, isNamed, tokenIn } from "./request-headers.ts"
 import type { StreamedBody } from "./streamed-body.ts"
@@ -25,8 +26,7 @@ export type HttpLimits = BodyLimits & DownloadLimits
 
 export interface HttpServerOptions {
   readonly handlers: Handlers<typeof routes>
-  /** Static answers, by pattern. */
-  readonly pages: ReadonlyMap<string, PageSource>
+  readonly pages: Pages
   readonly access: AccessOptions
   readonly limits: HttpLimits
   readonly corsAllowedOrigins: readonly string[]
@@ -45,7 +45,7 @@ const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELE
  * in this order: blocked addresses, maintenance, the caller, rate limits, its shape; then its handler runs. A request
  * that fails at one of these steps reaches none of the later ones.
  */
-export function createHttpServer({ handlers, pages, access: rules, limits, ...options }: HttpServerOptions) {
+export function createHttpServer({ handlers, access: rules, limits, ...options }: HttpServerOptions) {
   const { log, metrics } = options
   const cors = createCors(options.corsAllowedOrigins)
   const access = createAccess(rules, options)
@@ -53,7 +53,7 @@ export function createHttpServer({ handlers, pages, access: rules, limits, ...op
   const exchanges = new Exchanges({ isBlocked, trustedProxies, cors, log, metrics })
   const bodies = createBodies(limits, exchanges)
   const sendContent = createContents(limits, log)
-  const registerUnmatched = createUnmatched({ access, cors, exchanges, metrics, pages })
+  const registerUnmatched = createUnmatched({ access, cors, exchanges, metrics })
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void {
     const { route } = prepared
@@ -152,7 +152,9 @@ export function createHttpServer({ handlers, pages, access: rules, limits, ...op
         for (const pattern of patternsOf(route)) on(route.method, pattern, (res, req) => serve(prepared, res, req))
       }
       const pageMetrics = metrics.http.route("GET", "pages")
-      for (const [pattern, find] of pages) on("GET", pattern, (res, req) => servePage(find, pageMetrics, res, req))
+      for (const [name, find] of Object.entries(options.pages) as [PageName, PageSource][])
+        for (const pattern of patternsOfPage(pages[name]))
+          on("GET", pattern, (res, req) => servePage(find, pageMetrics, res, req))
 
       registerUnmatched(app, methodsOf)
     },

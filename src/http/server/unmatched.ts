@@ -1,6 +1,7 @@
 import type { TemplatedApp } from "uWebSockets.js"
 import { routes } from "../../contract/contract.ts"
 import { fail } from "../../contract/errors.ts"
+import { pages } from "../../contract/pages.ts"
 import type { Route } from "../../contract/registry.ts"
 import { isUncounted } from "../../domain/rate-limits.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -8,14 +9,13 @@ import type { Access } from "./access.ts"
 import type { Cors } from "./cors.ts"
 import { json, type Exchange } from "./exchange.ts"
 import type { Exchanges } from "./exchanges.ts"
-import { apiRoot, patternsOf } from "./prepared-route.ts"
+import { apiRoot, patternsOf, patternsOfPage } from "./prepared-route.ts"
 
 interface UnmatchedOptions {
   readonly access: Access
   readonly cors: Cors
   readonly exchanges: Exchanges
   readonly metrics: Pick<Metrics, "http">
-  readonly pages: { has(pattern: string): boolean }
 }
 
 /** What is answered where no route and no page matches. */
@@ -29,7 +29,7 @@ interface Refusal {
  * Answers what matches nothing: a path that is not there, a method that a path does not have, a preflight (no route
  * takes OPTIONS).
  */
-export function createUnmatched({ access, cors, exchanges, metrics, pages }: UnmatchedOptions) {
+export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedOptions) {
   async function answer(exchange: Exchange, { code, isGated, headers = {} }: Refusal, isOptions: boolean) {
     const { url, origin, preflightMethod } = exchange
     if (isOptions && origin !== undefined && preflightMethod !== undefined)
@@ -55,9 +55,11 @@ export function createUnmatched({ access, cors, exchanges, metrics, pages }: Unm
   /** After everything else: `methodsOf` has the methods of every pattern that is served. */
   return (app: TemplatedApp, methodsOf: ReadonlyMap<string, readonly string[]>): void => {
     // A path that only gated routes have says nothing, not even that it exists, without an access token.
-    const openPaths = new Set(Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route))))
-    const isGated = (pattern: string) =>
-      pattern.startsWith(`${apiRoot}/`) && !pages.has(pattern) && !openPaths.has(pattern)
+    const openPaths = new Set([
+      ...Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route))),
+      ...Object.values(pages).flatMap(patternsOfPage),
+    ])
+    const isGated = (pattern: string) => pattern.startsWith(`${apiRoot}/`) && !openPaths.has(pattern)
     const observed = metrics.http.route("other", "unmatched")
     const refuse = (pattern: string, refusal: Refusal) =>
       app.any(pattern, (res, req) => {

@@ -1,0 +1,48 @@
+/** What is served beside the routes: documents and pages for people, and their files. */
+export interface PageRoute {
+  /** Parameters are written `:name`. */
+  readonly path: string
+  /** `root`: at the host root; `both`: also under `/api/v1`. */
+  readonly mount: "root" | "both"
+  readonly summary: string
+  readonly contentType: string
+  /** The setting that switches it off; absent: it is always served. */
+  readonly setting?: "docs_enabled" | "redoc_enabled"
+}
+
+const definePage = (page: Omit<PageRoute, "mount"> & { mount?: "both" }): PageRoute => ({ mount: "root", ...page })
+
+const html = "text/html"
+const docs = { contentType: html, setting: "docs_enabled" } as const
+
+/** Every page, by name. Like the routes, they are answered to GET and HEAD, without a token. */
+export const pages = {
+  openapi: definePage({ path: "/openapi.json", summary: "The REST interface", contentType: "application/json" }),
+  asyncapi: definePage({ path: "/asyncapi.json", summary: "The gateway", contentType: "application/json" }),
+  robots: definePage({
+    path: "/robots.txt",
+    mount: "both",
+    summary: "Nothing here is for search engines",
+    contentType: "text/plain",
+  }),
+  docs: definePage({ path: "/docs", summary: "The REST interface, with Swagger UI", ...docs }),
+  docsRedirect: definePage({ path: "/docs/oauth2-redirect", summary: "The end of a sign-in in `/docs`", ...docs }),
+  docsGateway: definePage({ path: "/docs/gateway", summary: "The gateway", ...docs }),
+  redoc: definePage({
+    path: "/redoc",
+    summary: "The REST interface, with Redoc",
+    contentType: html,
+    setting: "redoc_enabled",
+  }),
+  docsAssets: definePage({
+    path: "/docs/assets/:name",
+    summary: "Scripts and styles of these pages",
+    contentType: "text/javascript, text/css",
+  }),
+  verifyEmail: definePage({ path: "/verify-email", summary: "Confirm an e-mail address", contentType: html }),
+  resetPassword: definePage({ path: "/reset-password", summary: "Choose a new password", contentType: html }),
+} as const satisfies Record<string, PageRoute>
+export type PageName = keyof typeof pages
+
+/** Where the gateway listens for WebSockets. */
+export const gatewayPath = "/gateway"
