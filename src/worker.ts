@@ -257,11 +257,11 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
         iceServers,
         classifiers: createClassifiers(config.classifiers, { log, metrics }),
         hashing: createHashing({
-          memory: config.policy.password_hash_memory,
+          memoryKib: config.policy.password_hash_memory,
           passes: config.policy.password_hash_passes,
           // Half of the cores, for all workers together.
-          atOnce: Math.max(1, Math.floor(availableParallelism() / 2 / webWorkersOf(config, topology))),
-          within: topology.http.hashTimeoutMs,
+          maxConcurrent: Math.max(1, Math.floor(availableParallelism() / 2 / webWorkersOf(config, topology))),
+          timeoutMs: topology.http.hashTimeoutMs,
         }),
       },
       service: {

@@ -28,11 +28,11 @@ import type { Http, Uses } from "./http.ts"
 
 const day = 86_400
 const megabyte = 1_048_576
-/** Channels with a message that shows a file, of which one has to be open to whoever wants to read it; so many are asked at a time. */
-const channelsTried = 100
-const channelsAtOnce = 5
-/** Milliseconds until whoever wants to read it is told to come back. */
-const asksWithin = 3_000
+/** Channels that show a file: the reader has to have access to one of them. */
+const maxChannelsTried = 100
+const maxConcurrentChannels = 5
+/** After it the reader is told to try again later. */
+const channelsTimeoutMs = 3_000
 
 /** How far an upload is. */
 interface Attempt {
@@ -95,12 +95,12 @@ export const attachments = (
 
   async function mayRead({ file, user_id }: UploadState, user: Snowflake): Promise<boolean> {
     if (user_id === user) return true
-    const channels = await storage.uploads.channelsShowing(file, user, channelsTried)
+    const channels = await storage.uploads.channelsShowing(file, user, maxChannelsTried)
     const next = channels.values()
     let isDecided = false
     let timer: NodeJS.Timeout | undefined
     const decided = new Promise<boolean>((resolve, reject) => {
-      timer = setTimeout(() => reject(unavailable("the file's channels took too long")), asksWithin)
+      timer = setTimeout(() => reject(unavailable("the file's channels took too long")), channelsTimeoutMs)
       // A channel that cannot be asked does not close the others.
       let failure: Error | undefined
       const lane = async () => {
@@ -113,7 +113,7 @@ export const attachments = (
           if (isOpen) resolve(true)
         }
       }
-      Promise.all(Array.from({ length: channelsAtOnce }, lane)).then(
+      Promise.all(Array.from({ length: maxConcurrentChannels }, lane)).then(
         () => (failure ? reject(failure) : resolve(false)),
         reject,
       )
@@ -150,8 +150,8 @@ export const attachments = (
       if (!isUploadName(filename)) throw fail("invalid_filename")
       const found = (await storage.uploads.find([filename])).get(filename)
       if (!found) throw fail("file_not_found")
-      // What was never shown is its uploader's for a while; what no message shows any longer is about to go. A link asks nobody
-      // whether he may read a message, so there has to be one.
+      // A file that was never shown is its uploader's for a while; one that no message shows any longer is about to be
+      // deleted. A link checks no access to a message, so there has to be a message.
       const isKept = found.keep_until === null || found.keep_until > secondsAt(clock())
       if ((caller === undefined || !isKept) && !(await storage.uploads.isShown(filename))) throw fail("file_not_found")
       if (caller && !(await mayRead(found, caller.user_id))) throw fail("file_access_denied")

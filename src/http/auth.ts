@@ -53,7 +53,7 @@ export function auth(http: AuthNeeds): Handlers<typeof routes> {
       requireStrong(password, policy)
       const refusal = ageRefusal(age, policy, dayOf(clock()))
       if (refusal) throw fail(refusal)
-      hashing.requireRoom()
+      hashing.requireCapacity()
       // Spares the hash; what decides is the database's unique index.
       if (await storage.users.exists(username, email)) throw fail("user_exists")
 

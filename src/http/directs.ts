@@ -16,7 +16,7 @@ export const directs = (
 ): Handlers<typeof routes> => {
   const { create, storage } = http
 
-  /** Of those who open one conversation at the same time one does; the others find his. */
+  /** When several users open one conversation at the same time, one creates it and the others find it. */
   const opened = async (open: Promise<DirectRow>, find: () => Promise<DirectRow | undefined>): Promise<DirectRow> => {
     try {
       return await open
@@ -29,14 +29,14 @@ export const directs = (
   }
 
   const requireWelcome = async (user: Snowflake, recipient: Snowflake): Promise<void> => {
-    const [his, mine, choice] = await Promise.all([
+    const [theirs, mine, choice] = await Promise.all([
       storage.relationships.status(recipient, user),
       storage.relationships.status(user, recipient),
       storage.messagingSettings.find(recipient),
     ])
     const { allow_dms_from } = choice ?? messagingDefaults
-    const isTaken = allow_dms_from === "everyone" || (allow_dms_from === "friends" && his === "friend")
-    if (his === "blocked" || mine === "blocked" || !isTaken) throw fail("cannot_message")
+    const isTaken = allow_dms_from === "everyone" || (allow_dms_from === "friends" && theirs === "friend")
+    if (theirs === "blocked" || mine === "blocked" || !isTaken) throw fail("cannot_message")
   }
 
   return {

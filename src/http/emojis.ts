@@ -12,7 +12,7 @@ import type { FileNeeds } from "./files.ts"
 export function emojis(http: Http<"emojis"> & FileNeeds): Handlers<typeof routes> {
   const { ask, storage, log } = http
 
-  /** With what whoever added them is called now. */
+  /** With the current names of the users who added them. */
   async function named(server_id: string, list: readonly Emoji[]): Promise<Emoji[]> {
     if (list.length === 0) return []
     const names = await storage.emojis.uploaders(server_id)

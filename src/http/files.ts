@@ -61,7 +61,7 @@ export const picture = <Body extends Content["body"]>(
   body,
   headers: {
     ...harmless,
-    // A page that reads it may; whoever opens it has it saved.
+    // A page may read it; a browser that opens it saves it.
     ...(!contentType.startsWith("image/") && { "Content-Disposition": "attachment" }),
     "Cache-Control": `public, ${maxAge}`,
     ETag: `"${hash}"`,

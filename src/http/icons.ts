@@ -17,15 +17,15 @@ export const icons = (http: Http<"icons"> & FileNeeds): Handlers<typeof routes> 
   async function put(
     server_id: string,
     bytes: Uint8Array,
-    deed: { user: string; reason: string | undefined },
+    entry: { user: string; reason: string | undefined },
   ): Promise<{ shown: Picture; server: Server }> {
-    const { user } = deed
+    const { user } = entry
     await ask(serverActor, server_id, { type: "requirePermission", user, permission: "server.manage" })
     const shown = pictureOf(bytes)
     if (!shown) throw fail("invalid_file")
     if (Math.max(shown.width, shown.height) > limits.avatarSide) throw fail("picture_too_large")
     const server = await withFile(http, server_id, { bytes, content_type: shown.contentType }, file =>
-      ask(serverActor, server_id, { type: "putIcon", ...deed, file }),
+      ask(serverActor, server_id, { type: "putIcon", ...entry, file }),
     )
     return { shown, server }
   }

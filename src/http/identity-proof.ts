@@ -6,8 +6,8 @@ import type { UserRow } from "../storage/users.ts"
 import { createSignIn, own } from "./sign-in.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 
-/** Whoever has no password shows with a session no older than this, in milliseconds, that it is he. */
-const freshFor = 600_000
+/** A user without a password proves their identity with a session no older than this. */
+const maxSessionAgeMs = 600_000
 
 /** What the turn looks at once more: the hash that the password matched, and what the code would have to be. */
 export interface Shown {
@@ -15,7 +15,7 @@ export interface Shown {
   readonly factor: SecondFactor
 }
 
-/** Does what somebody who is signed in has to show once more for that it is he; guesses count like those of a sign-in. */
+/** Does what a signed-in user has to prove their identity for again. Guesses count like those of a sign-in. */
 export function createIdentityProof(http: SignInNeeds) {
   const signIn = createSignIn(http)
 
@@ -39,7 +39,7 @@ export function createIdentityProof(http: SignInNeeds) {
     }
     const isRight = async () => {
       if (user.password_hash === null) {
-        if (http.clock() - msOf(session_id) > freshFor) throw fail("fresh_sign_in_required")
+        if (http.clock() - msOf(session_id) > maxSessionAgeMs) throw fail("fresh_sign_in_required")
         return tryFactor(user)
       }
       if (password === undefined) throw fail("password_required")

@@ -23,7 +23,7 @@ type MailedNeeds = MailNeeds &
 export type MailNeeds = Pick<Http<"mails">, "storage" | "clock"> &
   Policy<{ readonly mails_per_hour: number }> & { readonly jobs: Pick<Jobs, "add"> }
 
-/** Asks for a mail to whoever has the address, without saying whether anybody has it. */
+/** Requests a mail to the owner of an address, without saying whether it has one. */
 export const createMailRequests =
   ({ storage, jobs, policy, clock }: MailNeeds) =>
   async (kind: MailKind, email: string): Promise<void> => {
@@ -50,7 +50,7 @@ export function mailed(http: MailedNeeds): Handlers<typeof routes> {
     return success
   }
 
-  /** Whose token it is. What comes of it is decided in his home. */
+  /** Whose token it is. Its user's home decides what follows. */
   const presented = async (kind: MailKind, text: string) => {
     const token = readToken(kind, text)
     const kept = token && (await storage.oneTimeTokens.find(token.id))

@@ -16,7 +16,7 @@ type Listed = Pick<UserRow, "id" | "username" | "bot" | "badges">
 
 const shownAs = ({ id, username, bot, badges }: Listed): Actor => ({ id, username, bot, badges: shownBadges(badges) })
 
-/** A user as a turn about him as a member shows him; undefined: there is no such user. */
+/** A user as a turn shows them as a member; undefined: there is no such user. */
 export async function shownMember(storage: Http<"users">["storage"], user: Snowflake): Promise<Actor | undefined> {
   const found = await storage.users.find(user)
   return found && shownAs(found)
@@ -27,7 +27,7 @@ export const members = ({
   storage,
   live: { presences },
 }: Http<"guildMembers" | "users"> & { readonly live: Pick<Live, "presences"> }): Handlers<typeof routes> => {
-  /** Whoever cannot be asked now, or is in a block with the caller, looks like nobody being there. */
+  /** A user whose presence cannot be looked up now, or who is in a block with the caller, is shown as offline. */
   const withPresences = async <M extends Member>(list: readonly M[], caller: Snowflake): Promise<ListedMember[]> => {
     const users = list.map(({ user_id }) => user_id)
     const blocked = await storage.guildMembers.blocked(caller, users)

@@ -34,7 +34,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     return (await seenBy(views, reader, [...found.values()]))[0]
   }
 
-  /** A page from the database. Only then the home is asked: it says whether he may read it, and who has read what is on it. */
+  /** A page from the database. Then the home says whether the user may read it, and who has read its messages. */
   async function deepPage(user: Snowflake, channel: Snowflake, asked: PagePlace, before: Snowflake | undefined) {
     const messages = await storage.messages.page(channel, asked)
     try {
@@ -112,7 +112,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
           ...classified,
         }),
       )
-      // Who has received and read it, and what he has voted for and reacted with, no turn says.
+      // No turn says who has received and read it, nor what the reader has voted for and reacted with.
       return (await looked(params.channel_id, edited.id, caller.user_id)) ?? edited
     },
 
@@ -139,8 +139,9 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
 }
 
 /**
- * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation. Where a rule wants to know what a classifier
- * thinks, it is asked here, and the channel once more: a turn waits for nobody. `content`: asked about where the channel does not say of what.
+ * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation. Where a rule needs a
+ * classifier's scores, they are fetched here and the channel is asked again: a turn waits for nothing.
+ * @param content what is classified where the channel does not say
  */
 export async function judged<T extends object>(
   { backends, scores }: Classifiers,
@@ -148,7 +149,7 @@ export async function judged<T extends object>(
   send: (classified: Classified) => Promise<T | Held>,
 ): Promise<T> {
   const first = await send({ classifiers: backends })
-  // What was not asked by then is not asked any more: the rules may have changed meanwhile.
+  // Classifiers are asked once: the rules may have changed in between.
   const answer = isUnasked(first)
     ? await send({ classifiers: [], scores: await scores(first.unasked, first.content ?? content) })
     : first

@@ -14,7 +14,7 @@ export const newcomer = (
 ): Account =>
   newAccount({
     created_at: secondsAt(clock()),
-    // Whoever has come this far has passed the gate.
+    // The age was checked before.
     age_verified: policy.age_gate_enabled,
     ...(policy.alpha_registration && { tier: "alpha", badges: ["alpha_tester"] }),
     ...known,

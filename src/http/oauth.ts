@@ -35,10 +35,10 @@ type OAuthNeeds = SignInNeeds &
   Creates &
   Policy<RegistrationPolicy & AgeGate & NewcomerPolicy & OAuthPolicy>
 
-/** Seconds between the beginning of a sign-in and its end. */
-const stateLasts = 600
-/** Sign-ins that one address may have begun. */
-const pendingPerAddress = 10
+/** Between the beginning of a sign-in and its end. */
+const stateLifetimeSeconds = 600
+/** Unfinished sign-ins of one address. */
+const maxPendingPerAddress = 10
 /** How often an account is looked for, and made, while others take its name or make the same. */
 const attempts = 5
 
@@ -47,7 +47,7 @@ const challengeOf = (verifier: string): string => hash("sha256", verifier, "base
 /**
  * Sign-ins through others. It keeps:
  *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and, where the provider knows PKCE,
- *       only for whoever holds the verifier, which is kept nowhere here.
+ *       only for the client that holds the verifier, which is kept nowhere here.
  *   OAUTH2  Nobody is sent back anywhere but to an address that the operator has listed.
  *   OAUTH3  An account elsewhere signs in to one account here, for ever. It gets an account that was here before only where
  *       both sides know that the address is the person's.
@@ -59,15 +59,15 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const rules = usernameRules(policy)
   const seconds = () => secondsAt(clock())
 
-  function doorTo(name: string): { provider: OAuthProvider; door: OAuthProviderClient } {
+  function providerOf(name: string): { provider: OAuthProvider; client: OAuthProviderClient } {
     if (!isOAuthProvider(name))
       throw fail("oauth_provider_unsupported", { message: `Unsupported OAuth provider: ${name.slice(0, 64)}` })
-    const door = providers.get(name)
-    if (!door) throw fail("oauth_not_configured", { message: `OAuth not configured for ${name}`, retry_after: 3600 })
-    return { provider: name, door }
+    const client = providers.get(name)
+    if (!client) throw fail("oauth_not_configured", { message: `OAuth not configured for ${name}`, retry_after: 3600 })
+    return { provider: name, client }
   }
 
-  /** Whom a profile signs in, if he is known here. */
+  /** The user whom a profile signs in, if there is an account. */
   async function known(
     provider: OAuthProvider,
     { issuer, subject, email }: OAuthProfile,
@@ -81,7 +81,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
     return user
   }
 
-  /** Makes an account for whoever is new here. */
+  /** Creates an account for a new user. */
   async function welcome(
     provider: OAuthProvider,
     { issuer, subject, email, names }: OAuthProfile,
@@ -104,7 +104,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
 
   return {
     async beginOAuth({ params, query: { redirect_uri }, address }) {
-      const { provider, door } = doorTo(params.provider)
+      const { provider, client } = providerOf(params.provider)
       if (!policy.oauth_redirect_uris.includes(redirect_uri)) throw fail("oauth_redirect_refused") // OAUTH2
       const { isOpenId } = oauthAsking[provider]
       const state = newSecret()
@@ -112,7 +112,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
       const codeChallenge = verifier === null ? null : challengeOf(verifier)
       const nonce = isOpenId ? newSecret() : null
       // Before anything is kept: a provider that is away costs nobody a place.
-      const url = await door.urlFor({ redirectUri: redirect_uri, state, codeChallenge, nonce })
+      const url = await client.urlFor({ redirectUri: redirect_uri, state, codeChallenge, nonce })
 
       const now = seconds()
       const row = {
@@ -122,23 +122,23 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
         code_challenge: codeChallenge,
         nonce,
         address: limitedAddress(parseAddress(address)!),
-        expires_at: now + stateLasts,
+        expires_at: now + stateLifetimeSeconds,
       }
-      if (!(await storage.oauth.begin(row, now, pendingPerAddress)))
+      if (!(await storage.oauth.begin(row, now, maxPendingPerAddress)))
         throw fail("too_many_oauth_requests", { retry_after: await storage.oauth.waitOf(row.address, now) })
       return { url, state, code_verifier: verifier }
     },
 
     async completeOAuth(call) {
       const { code, state, redirect_uri, code_verifier = null, iss, ...age } = call.body
-      const { provider, door } = doorTo(call.params.provider)
+      const { provider, client } = providerOf(call.params.provider)
       const begun = await storage.oauth.take(hashSecret(state), seconds()) // OAUTH1
       if (begun?.provider !== provider || begun.redirect_uri !== redirect_uri) throw fail("oauth_state_refused")
       if (begun.code_challenge !== null) {
         if (code_verifier === null) throw fail("pkce_verifier_required")
         if (!sameHash(challengeOf(code_verifier), begun.code_challenge)) throw fail("pkce_failed")
       }
-      const profile = await door.identify({
+      const profile = await client.identify({
         redirectUri: redirect_uri,
         code,
         issuer: iss,

@@ -12,7 +12,7 @@ export function pins({
   storage,
   views,
 }: Http<"messages"> & { readonly views: ViewSources }): Handlers<typeof routes> {
-  /** What a pin or its end is about, with whom the message is by as he is called by now. */
+  /** What a pin, or its removal, is about, with the author's current name. */
   async function deedOf({
     params,
     caller,

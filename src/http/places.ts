@@ -7,7 +7,7 @@ import { isRoomFor, limitsOf, mostServers } from "../domain/tiers.ts"
 import type { Log } from "../observability/log.ts"
 import type { Http } from "./http.ts"
 
-/** A worker of the version before may have his home, and keeps no places: then it answers `internal`. */
+/** A worker of the previous version may hold the user's home and keeps no slots: then it answers `internal`. */
 const unknownTo =
   <T>(log: Log, otherwise: T) =>
   (error: unknown): T => {
@@ -20,17 +20,17 @@ const newToken = () => randomBytes(12).toString("base64url")
 
 export type NoPlace = "server_limit" | "too_many_servers"
 
-/** How often, and how many milliseconds apart, somebody looks who waits for others that asked before him. */
-const looks = 40
-const lookEvery = 50
+/** How often, and how far apart, a request looks that waits for earlier ones of the same user. */
+const maxLooks = 40
+const lookEveryMs = 50
 
 const none = { owned: 0, joined: 0 }
 
-/** Keeps how many servers somebody owns and is in within bounds, though he asks for several at once; see actors/places.ts. */
+/** Limits how many servers a user owns and is in, also when they ask for several at once; see actors/places.ts. */
 export function createPlaces({ ask, storage, log }: Pick<Http<"servers">, "ask" | "storage" | "log">) {
   /**
-   * Does what makes somebody the owner of one more server, or brings him into one more.
-   * @param act is told what is in the way: whether that is what its caller hears is for it, or its server, to say
+   * Does what makes a user the owner of one more server, or a member of one more.
+   * @param act receives what is lacking: it, or the server, decides what the caller is told
    */
   return async function withPlace<T>(
     user: { readonly user_id: Snowflake; readonly tier: string },
@@ -47,12 +47,12 @@ export function createPlaces({ ask, storage, log }: Pick<Http<"servers">, "ask" 
     const before = () => ask(userActor, user_id, { type: "askForPlace", token, ...wanted }).catch(unknownTo(log, none))
     const found = async (): Promise<NoPlace | undefined> => {
       for (let look = 1; ; look++) {
-        // In this order: whoever is no longer before him has what he came for in the tables.
+        // In this order: a request that is no longer ahead has its server in the tables.
         const ahead = await before()
         const lack = await lacking(ahead)
         const isWaiting = ahead.owned + ahead.joined > 0
-        if (!lack || !isWaiting || look === looks || (await lacking(none))) return lack
-        await pause(lookEvery)
+        if (!lack || !isWaiting || look === maxLooks || (await lacking(none))) return lack
+        await pause(lookEveryMs)
       }
     }
     // Nobody waits for it; forgotten, it is over by itself.
@@ -75,7 +75,7 @@ export const createRefusal = ({ ask, log }: Pick<Http, "ask" | "log">) =>
     const token = newToken()
     const refusing = { type: "refusePlaces", token } as const
     const { refused } = await ask(userActor, user_id, refusing).catch(unknownTo(log, { refused: true }))
-    if (!refused) throw unavailable("a server may be about to be his")
+    if (!refused) throw unavailable("a server may be about to be theirs")
     const leave = () => void ask(userActor, user_id, { type: "leavePlace", token }).catch(() => {})
     try {
       const result = await act()

@@ -12,15 +12,15 @@ import type { Http, Jobs } from "./http.ts"
 
 type ReadStateNeeds = Http<"readState" | "messagingSettings"> & { readonly jobs: Pick<Jobs, "later"> }
 
-/** So many channels of one request are asked at a time. */
-const acksAtOnce = 8
-/** Where so much is unread, it is looked whether the channel's messages are counted yet. */
-const many = 2_000
+/** Channels of one request that are asked at a time. */
+const maxConcurrentAcks = 8
+/** Above it, the channel's messages may not be counted yet. */
+const countAboveUnread = 2_000
 
 export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
   const { ask, storage, jobs } = http
   const countBehind = uncounted(http)
-  // One person's requests cost the same however many come at once.
+  // Simultaneous requests of one user share their work.
   const unreadOf = oneAtATime(listUnread)
 
   /** @param message Null: the newest */
@@ -32,7 +32,7 @@ export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
       user,
       message_id,
       isNewest: message === null,
-      // Whoever does not say, or of whom it is not known, shows nothing.
+      // A user who does not say, or of whom it is not known, shows nothing.
       isShown: caller.read_receipts === true,
       isBulk,
     })
@@ -40,7 +40,7 @@ export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
     return marked
   }
 
-  /** He may have changed his mind since. */
+  /** The user's choice may have changed since. */
   async function tellAck(channel: Snowflake, user: Snowflake): Promise<void> {
     const choice = await storage.messagingSettings.find(user)
     await ask(channelActor, channel, { type: "tellAck", user, isShown: choice?.read_receipts_enabled ?? true })
@@ -58,7 +58,7 @@ export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
         (entry): entry is [Snowflake, Snowflake | null] =>
           isId(entry[0]) && (entry[1] === null || (typeof entry[1] === "string" && isId(entry[1]))),
       )
-      // Channels that are not his wake no home.
+      // Channels that the user cannot reach load no home.
       const reachable = await storage.readState.reachable(
         caller.user_id,
         entries.map(([channel]) => channel),
@@ -67,11 +67,11 @@ export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
       const work = async () => {
         for (const [channel, message] of next)
           await ack(caller, channel, message, true).catch((error: unknown) => {
-            // What he may not read, or is not there, is left out.
+            // Channels that the user may not read, or that do not exist, are left out.
             if (!(error instanceof Failure) || error.code === "unavailable") throw error
           })
       }
-      await Promise.all(Array.from({ length: acksAtOnce }, work))
+      await Promise.all(Array.from({ length: maxConcurrentAcks }, work))
       return success
     },
 
@@ -105,7 +105,7 @@ export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
     const unread = readable.length === 0 ? [] : await storage.readState.unread(user_id, readable)
     const counts = (of: "unread_count" | "mention_count") =>
       Object.fromEntries(unread.flatMap(one => (one[of] > 0 ? [[one.channel_id, one[of]]] : [])))
-    for (const { channel_id, unread_count } of unread) if (unread_count > many) countBehind(channel_id)
+    for (const { channel_id, unread_count } of unread) if (unread_count > countAboveUnread) countBehind(channel_id)
     return { unread_counts: counts("unread_count"), mention_counts: counts("mention_count") }
   }
 }

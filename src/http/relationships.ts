@@ -40,7 +40,7 @@ export const relationships = ({
     return { mine: counts.get(user_id)!, theirs: counts.get(other)! }
   }
 
-  /** What is seen of users, without waiting for whoever cannot be asked now: null. */
+  /** The presences of users; null: it cannot be looked up now. */
   const statusesOf = async (users: readonly Snowflake[]): Promise<(user: Snowflake) => SeenPresence | null> => {
     if (users.length === 0) return () => null
     const { seen, unknown } = await presences.lookUp(users)
@@ -59,7 +59,7 @@ export const relationships = ({
     return { by: withPresence(by), other: withPresence(other), room }
   }
 
-  /** Answers when the DM of the two has heard that it is shut, or that it is open again. */
+  /** Resolves when the DM of the two knows that it is closed, or open again. */
   const heed = async ({ user_id }: Caller, other: Snowflake, isShutting: boolean): Promise<void> => {
     const direct = await storage.directs.find(user_id, other)
     if (direct) await ask(directActor, direct.id, { type: "relationChanged", isShutting })
@@ -111,7 +111,7 @@ export const relationships = ({
         await heed(caller, user_id, true)
         return made
       } catch (error) {
-        // Whoever made it may not have come so far.
+        // The request that made it may not have come so far.
         if (error instanceof Failure && error.code === "already_blocked") await heed(caller, user_id, true)
         throw error
       }

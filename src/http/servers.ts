@@ -55,11 +55,11 @@ export function servers(http: ServersNeeds): Handlers<typeof routes> {
       })
       const owner = { user_id, tier: tierAt(found!, secondsAt(clock())) }
       return withPlace(owner, { owns: true, joins: false }, async lack => {
-        // Time has passed. From here on his home refuses to end his account.
+        // Time has passed. From here on the user's home refuses to end the account.
         const heir = heirOf(user_id, await storage.users.find(user_id))
         return ask(serverActor, server_id, { type: "transferServer", user, reason, heir, isFull: lack !== undefined })
       }).catch((error: unknown) => {
-        // As his home said, which knows it first.
+        // The user's home knows it first.
         if (error instanceof Failure && error.code === "account_deleted") throw fail("invalid_new_owner")
         throw error
       })

@@ -30,7 +30,7 @@ async function steps(name: string, password: string, isLockedFrom = Infinity) {
     },
     integrations: {
       hashing: {
-        requireRoom() {},
+        requireCapacity() {},
         verify: noted("hash", (given: string, stored: string | undefined) => given === stored),
         isOutdated: () => false,
       },

@@ -49,7 +49,7 @@ export async function own({ storage }: Pick<Http<"users">, "storage">, id: Snowf
 }
 
 /**
- * How a person proves who he is, for every route that asks. It keeps:
+ * How a person proves their identity, for every route that asks. It keeps:
  *   LOGIN1  Wrong passwords and wrong codes, on whichever route, are counted together per account, whatever it is called; at
  *       `login_failures_allowed` it is locked for `login_lockout_minutes`. A finished sign-in clears the count, nothing else
  *       does; after a lock it starts anew.
@@ -126,13 +126,13 @@ export function createSignIn(http: SignInNeeds) {
     return { secret, session }
   }
 
-  /** A lock that came while the right password was looked at stays; whoever came through a provider has passed by it. */
+  /** A lock that was set while the right password was checked stays. A sign-in through a provider is not affected by it. */
   const clearFailures = (user: Pick<UserRow, "id">, isByPassword = true): Promise<void> =>
     storage.sessions.clearFailures(loginKeyOf(user.id), isByPassword ? seconds() : undefined)
 
   /**
-   * Ends the sign-in of somebody who has proved who he is: what bars him, his second factor, his session.
-   * @param proof the hash that his password matched; null: he came through a provider
+   * Completes the sign-in of a user who has proved their identity: bars, second factor, session.
+   * @param proof the hash that the password matched; null: through a provider
    */
   async function complete(user: UserRow, call: Whence, proof: { password_hash: string | null }): Promise<LoginReply> {
     if (proof.password_hash !== null && policy.email_verification_required && !user.email_verified)
@@ -163,12 +163,12 @@ export function createSignIn(http: SignInNeeds) {
     complete,
     clearFailures,
 
-    /** Signs somebody in who gave his name, or his address, and his password. */
+    /** Signs a user in with their name or address and their password. */
     async withPassword(name: string, password: string, call: Whence): Promise<LoginReply> {
       const refusal = "invalid_credentials"
-      hashing.requireRoom()
+      hashing.requireCapacity()
       const user = await storage.users.findByLogin(name)
-      // However somebody spells a known name, he meets the same lock.
+      // Every spelling of a known name has the same lock.
       await judge(user ? loginKeyOf(user.id) : loginKeyOfName(name), password, user?.password_hash, refusal)
       return opened(user!, password, refusal, async known => {
         const reply = await complete(known, call, { password_hash: known.password_hash })
@@ -178,7 +178,7 @@ export function createSignIn(http: SignInNeeds) {
       })
     },
 
-    /** Does what somebody who is signed in already needs his password for; the turn compares its hash once more. */
+    /** Does what a signed-in user needs their password for; the turn compares the hash again. */
     async requirePassword<T>(
       user: UserRow,
       password: string,

@@ -2,15 +2,15 @@ import { channelActor } from "../actors/channel.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Http, Jobs } from "./http.ts"
 
-/** A channel is looked at once in so many milliseconds. */
-const pause = 60_000
-const mostRemembered = 10_000
-const mostWaiting = 100
-/** So often its home is asked, at most: each time it counts some thousands of messages. */
-const rounds = 200
+/** A channel is looked at once in this time. */
+const pauseMs = 60_000
+const maxRemembered = 10_000
+const maxWaiting = 100
+/** How often the home is asked at most: each time it counts some thousands of messages. */
+const maxRounds = 200
 
 /**
- * Channels that are older than the counts of their messages are counted because somebody reads them: behind his back, one channel
+ * Counts the messages of channels that are older than the counts, when a user reads them: in the background, one channel
  * at a time.
  */
 export function uncounted({
@@ -28,7 +28,7 @@ export function uncounted({
     try {
       for (const channel of waiting) {
         waiting.delete(channel)
-        for (let round = 0; round < rounds && (await storage.readState.hasUncounted(channel)); round++)
+        for (let round = 0; round < maxRounds && (await storage.readState.hasUncounted(channel)); round++)
           await ask(channelActor, channel, { type: "countMessages" })
       }
     } finally {
@@ -39,10 +39,10 @@ export function uncounted({
   return (channel: Snowflake): void => {
     const now = clock()
     const before = lookedAt.get(channel)
-    if ((before !== undefined && Math.abs(now - before) < pause) || waiting.size >= mostWaiting) return
+    if ((before !== undefined && Math.abs(now - before) < pauseMs) || waiting.size > maxWaiting - 1) return
     lookedAt.delete(channel)
     lookedAt.set(channel, now)
-    if (lookedAt.size > mostRemembered) lookedAt.delete(lookedAt.keys().next().value!)
+    if (lookedAt.size > maxRemembered) lookedAt.delete(lookedAt.keys().next().value!)
     waiting.add(channel)
     if (isUnderWay) return
     isUnderWay = true

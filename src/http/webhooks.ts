@@ -49,8 +49,8 @@ export function webhooks({
     async createWebhook({ body: { channel_id, ...body }, caller, reason }) {
       const secret = newSecret(secretBytes)
       const token_hash = hashSecret(secret)
-      const deed = { type: "createWebhook", user: caller.user_id, reason, token_hash, ...body } as const
-      return withToken(await ask(channelActor, channel_id, deed), secret)
+      const command = { type: "createWebhook", user: caller.user_id, reason, token_hash, ...body } as const
+      return withToken(await ask(channelActor, channel_id, command), secret)
     },
 
     async getWebhook({ params: { webhook_id }, caller }) {
@@ -58,21 +58,21 @@ export function webhooks({
     },
 
     async editWebhook({ params: { webhook_id }, body: patch, caller, reason }) {
-      const deed = { type: "editWebhook", user: caller.user_id, reason, webhook_id, patch } as const
-      return askHomeOf(await find(webhook_id), deed)
+      const command = { type: "editWebhook", user: caller.user_id, reason, webhook_id, patch } as const
+      return askHomeOf(await find(webhook_id), command)
     },
 
     async deleteWebhook({ params: { webhook_id }, caller, reason }) {
-      const deed = { type: "deleteWebhook", user: caller.user_id, reason, webhook_id } as const
-      await askHomeOf(await find(webhook_id), deed)
+      const command = { type: "deleteWebhook", user: caller.user_id, reason, webhook_id } as const
+      await askHomeOf(await find(webhook_id), command)
       return success
     },
 
     async regenerateWebhookToken({ params: { webhook_id }, caller, reason }) {
       const secret = newSecret(secretBytes)
       const token_hash = hashSecret(secret)
-      const deed = { type: "setWebhookToken", user: caller.user_id, reason, webhook_id, token_hash } as const
-      return withToken(await askHomeOf(await find(webhook_id), deed), secret)
+      const command = { type: "setWebhookToken", user: caller.user_id, reason, webhook_id, token_hash } as const
+      return withToken(await askHomeOf(await find(webhook_id), command), secret)
     },
 
     listServerWebhooks: ({ params, caller }) =>

@@ -3,12 +3,9 @@ import type { Scores } from "../domain/automod.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 
-/** Milliseconds that a classifier has. */
-const patience = 2_000
-/** Bytes of an answer. */
-const mostBytes = 65_536
-/** Questions under way at the same time. */
-const atOnce = 64
+const timeoutMs = 2_000
+const maxAnswerBytes = 65_536
+const maxConcurrent = 64
 
 /** Where an operator lets texts be classified. */
 export interface ClassifierEndpoint {
@@ -87,7 +84,7 @@ export function createClassifiers(
     const endpoint = endpoints[backend]
     if (!endpoint) return null
     const count = (outcome: Outcome) => metrics.automod.questions[outcome].inc()
-    if (asking >= atOnce) {
+    if (asking >= maxConcurrent) {
       count("busy")
       return null
     }
@@ -125,7 +122,7 @@ async function ask({ url, token }: ClassifierEndpoint, dialect: Dialect, content
     body: JSON.stringify(body),
     // The operator named this address and no other.
     redirect: "error",
-    signal: AbortSignal.timeout(patience),
+    signal: AbortSignal.timeout(timeoutMs),
   })
   if (!response.ok) {
     await response.body?.cancel()
@@ -150,7 +147,7 @@ async function boundedText(response: Response): Promise<string> {
   let size = 0
   for await (const chunk of response.body ?? []) {
     size += (chunk as Uint8Array).byteLength
-    if (size > mostBytes) throw new Error("the answer is too long")
+    if (size > maxAnswerBytes) throw new Error("the answer is too long")
     chunks.push(chunk as Uint8Array)
   }
   return Buffer.concat(chunks).toString("utf8")

@@ -37,7 +37,7 @@ const reach = (async (url: URL) => {
   if (!answer) throw new TypeError("fetch failed")
   return Response.json(answer())
 }) as unknown as typeof fetch
-const doorTo = (provider: OAuthProvider): OAuthProviderClient =>
+const clientOf = (provider: OAuthProvider): OAuthProviderClient =>
   createOAuthProviders(policy, { log: silentLog, clock: () => now, fetch: reach }).get(provider)!
 
 const seconds = () => Math.floor(Date.now() / 1000)
@@ -91,7 +91,7 @@ const codeOf = (call: Promise<unknown>) =>
   )
 
 test("Microsoft's common issuer stands for the tenant that the token names, and for no other", async () => {
-  expect(await doorTo("microsoft").identify(back)).toEqual({
+  expect(await clientOf("microsoft").identify(back)).toEqual({
     issuer: `https://login.microsoftonline.com/${tenant}/v2.0`,
     subject: `${tenant}.7`,
     email: "ada@acme.example",
@@ -112,7 +112,7 @@ test("Microsoft's common issuer stands for the tenant that the token names, and 
       token_type: "Bearer",
       id_token: signed(claims(claim)),
     })
-    expect([claim, await codeOf(doorTo("microsoft").identify(back))]).toEqual([claim, "oauth_failed"])
+    expect([claim, await codeOf(clientOf("microsoft").identify(back))]).toEqual([claim, "oauth_failed"])
   }
 })
 
@@ -121,30 +121,30 @@ test("a token whose key the provider does not show is not believed", async () =>
   const another = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ format: "jwk" })
   for (const shown of [[], [{ ...another, kid: "one", use: "sig", alg: "RS256" }]]) {
     answers[keys] = () => ({ keys: shown })
-    expect(await codeOf(doorTo("microsoft").identify(back))).toBe("oauth_failed")
+    expect(await codeOf(clientOf("microsoft").identify(back))).toBe("oauth_failed")
   }
   delete answers[keys]
-  expect(await codeOf(doorTo("microsoft").identify(back))).toBe("oauth_unavailable")
+  expect(await codeOf(clientOf("microsoft").identify(back))).toBe("oauth_unavailable")
 })
 
 const departure = { redirectUri: "https://chat.example/in", state: "s", codeChallenge: "c", nonce: "n" }
 
 test("what a provider says of itself is asked for once, again after an hour, and kept while it is away", async () => {
-  const door = doorTo("microsoft")
-  await Promise.all([door.urlFor(departure), door.urlFor(departure)])
+  const client = clientOf("microsoft")
+  await Promise.all([client.urlFor(departure), client.urlFor(departure)])
   expect(asked).toEqual([microsoft])
   const found = answers[microsoft]!
   delete answers[microsoft]
   now = 3_600_001
-  await door.urlFor(departure)
+  await client.urlFor(departure)
   await expect.poll(() => asked.length).toBe(2)
-  expect(await door.urlFor(departure)).toContain("client_id=us")
+  expect(await client.urlFor(departure)).toContain("client_id=us")
   answers[microsoft] = found
-  await door.urlFor(departure)
+  await client.urlFor(departure)
   await expect.poll(() => asked.length).toBeGreaterThan(2)
 
   delete answers[microsoft]
-  const fresh = doorTo("microsoft")
+  const fresh = clientOf("microsoft")
   expect(await codeOf(fresh.urlFor(departure))).toBe("oauth_unavailable")
   answers[microsoft] = found
   expect(await fresh.urlFor(departure)).toContain("client_id=us")
@@ -159,9 +159,9 @@ test("a provider of the web is never spoken to in plain HTTP, nor believed to be
     jwks_uri: "https://www.googleapis.com/oauth2/v3/certs",
   }
   answers[google] = () => ({ ...described, token_endpoint: "http://127.0.0.1/token" })
-  expect(await codeOf(doorTo("google").identify(back))).toBe("oauth_failed")
+  expect(await codeOf(clientOf("google").identify(back))).toBe("oauth_failed")
   expect(asked).toEqual([google])
   answers[google] = () => ({ ...described, issuer: "https://evil.example" })
-  expect(await codeOf(doorTo("google").identify(back))).toBe("oauth_failed")
-  expect(await codeOf(doorTo("google").urlFor(departure))).toBe("oauth_unavailable")
+  expect(await codeOf(clientOf("google").identify(back))).toBe("oauth_failed")
+  expect(await codeOf(clientOf("google").urlFor(departure))).toBe("oauth_unavailable")
 })

@@ -22,8 +22,8 @@ import {
 } from "../domain/oauth.ts"
 import type { Log } from "../observability/log.ts"
 
-/** Milliseconds that a provider has for everything that one request of a client asks of it: less than the door waits. */
-const patience = 4_000
+/** For everything that one request of a client asks of a provider: less than `http.answerTimeoutMs`. */
+const timeoutMs = 4_000
 /** Bytes of one answer of a provider. */
 const mostBytes = 1024 * 1024
 /** Requests of clients that wait for providers at the same time. */
@@ -38,7 +38,7 @@ export interface Departure {
   readonly codeChallenge: string | null
   readonly nonce: string | null
 }
-/** What he brought back, and what was kept of his departure. */
+/** What the client brought back, and what was kept when the sign-in began. */
 export interface Return {
   readonly redirectUri: string
   readonly code: string
@@ -57,7 +57,7 @@ export interface OAuthProviderClient {
 /** The provider did not answer, or said that the fault is its own. */
 class ProviderAway extends Error {}
 
-/** What it is called that a provider says something unusable: whoever only wants to go there did nothing wrong. */
+/** The failure when a provider says something unusable: a client that begins a sign-in did nothing wrong. */
 type Refusal = "oauth_failed" | "oauth_unavailable"
 
 interface Surroundings {
@@ -81,7 +81,7 @@ export function createOAuthProviders(
     waiting++
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new ProviderAway("no answer in time")), patience)
+      timer = setTimeout(() => reject(new ProviderAway("no answer in time")), timeoutMs)
     })
     try {
       return await Promise.race([ask(), late])
@@ -163,7 +163,7 @@ const issuerOf = (policy: OAuthPolicy, provider: OAuthProvider): URL =>
 async function discovered(issuer: URL, client: Client, reach: typeof fetch): Promise<Configuration> {
   const config = await discovery(issuer, client.id, client.secret, undefined, {
     [customFetch]: within(issuer, reach),
-    timeout: patience / 1000,
+    timeout: timeoutMs / 1000,
     ...(isPlain(issuer) && { execute: [allowInsecureRequests] }),
   })
   enableNonRepudiationChecks(config)
@@ -181,7 +181,7 @@ function plainOAuth(policy: OAuthPolicy, client: Client, reach: typeof fetch): C
     client.id,
     client.secret,
   )
-  config.timeout = patience / 1000
+  config.timeout = timeoutMs / 1000
   config[customFetch] = within(authorize, reach)
   if (isPlain(authorize)) allowInsecureRequests(config)
   return config
@@ -199,7 +199,7 @@ const within =
     const url = new URL(address)
     if (isPlain(url) && !(isPlain(configured) && isLoopback(url))) throw new TypeError("plain HTTP to elsewhere")
     try {
-      const signal = AbortSignal.timeout(patience)
+      const signal = AbortSignal.timeout(timeoutMs)
       const response = await reach(url, { ...init, redirect: "manual", signal })
       if (response.status >= 500 || response.status === 429) {
         await response.body?.cancel()
@@ -281,7 +281,7 @@ async function githubAnswers(config: Configuration, api: string, token: string):
   }
   return Promise.all([
     get("/user"),
-    // Whoever did not let us see his addresses may be known all the same.
+    // A user who does not share their addresses may have an account all the same.
     get("/user/emails").catch((error: unknown) => {
       if (isAway(error)) throw error
       return null

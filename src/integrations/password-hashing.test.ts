@@ -8,7 +8,7 @@ const watched = () => vi.fn((password: string | Buffer, options: argon2.Options)
 const busy = { status: "rejected", reason: { code: "unavailable", details: { retry_after: 2 } } }
 
 test("a hash is its password's, and nobody's hash is nobody's password", async () => {
-  const { hash, verify } = createHashing({ memory: 19_456, passes: 2, atOnce: 2, within: 60_000 })
+  const { hash, verify } = createHashing({ memoryKib: 19_456, passes: 2, maxConcurrent: 2, timeoutMs: 60_000 })
   const stored = await hash("Correct-Horse-7")
   expect(stored).toMatch(/^\$argon2id\$v=19\$m=19456,(t=2,p=1|p=1,t=2)\$/)
   expect(
@@ -22,11 +22,16 @@ test("a hash is its password's, and nobody's hash is nobody's password", async (
 })
 
 test("who would wait too long is refused at once; a place is free again after a failure", async () => {
-  const { hash, verify, requireRoom } = createHashing({ memory: 19_456, passes: 2, atOnce: 1, within: 1 })
+  const { hash, verify, requireCapacity } = createHashing({
+    memoryKib: 19_456,
+    passes: 2,
+    maxConcurrent: 1,
+    timeoutMs: 1,
+  })
   await hash("a") // It takes much longer than a millisecond.
-  requireRoom()
+  requireCapacity()
   const asked = Promise.allSettled([verify("a", "not a hash"), hash("b")])
-  expect(requireRoom).toThrow("unavailable")
+  expect(requireCapacity).toThrow("unavailable")
   const [first, second] = await asked
   expect(first).toMatchObject({ status: "rejected", reason: { message: expect.stringContaining("pchstr") } })
   expect(second).toMatchObject(busy)
@@ -34,7 +39,7 @@ test("who would wait too long is refused at once; a place is free again after a 
 })
 
 test("as many wait as are expected to be done in time, however many that is", async () => {
-  const { hash } = createHashing({ memory: 1_024, passes: 1, atOnce: 2, within: 60_000 })
+  const { hash } = createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 2, timeoutMs: 60_000 })
   const hashes = await Promise.all(Array.from({ length: 100 }, (_, i) => hash(String(i))))
   expect(new Set(hashes).size).toBe(100)
 })
@@ -44,7 +49,7 @@ test("who has waited too long is refused without a hash, and whoever came later 
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now)
   try {
     const made = watched()
-    const { hash } = createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 1_000 }, made)
+    const { hash } = createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 1_000 }, made)
     await vi.waitFor(() => expect(made.mock.settledResults.at(-1)?.type).toBe("fulfilled"))
     const begun = made.mock.calls.length
     const first = hash("a")
@@ -64,7 +69,7 @@ test("who has waited too long is refused without a hash, and whoever came later 
 test("what nobody's password is compared with is made before anybody asks, and again after a failure", async () => {
   const made = watched()
   made.mockRejectedValueOnce(new Error("out of memory"))
-  const { verify } = createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 1_000 }, made)
+  const { verify } = createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 1_000 }, made)
   expect(made).toHaveBeenCalledTimes(1)
   await expect(made.mock.results[0]!.value).rejects.toThrow("out of memory")
   for (let i = 0; i < 3; i++) expect(await verify("x", null)).toBe(false)
@@ -72,8 +77,8 @@ test("what nobody's password is compared with is made before anybody asks, and a
 })
 
 test("a hash of other parameters is outdated", async () => {
-  const { hash } = createHashing({ memory: 64, passes: 1, atOnce: 1, within: 1_000 })
-  const now = createHashing({ memory: 19_456, passes: 2, atOnce: 1, within: 1_000 })
+  const { hash } = createHashing({ memoryKib: 64, passes: 1, maxConcurrent: 1, timeoutMs: 1_000 })
+  const now = createHashing({ memoryKib: 19_456, passes: 2, maxConcurrent: 1, timeoutMs: 1_000 })
   const stored = await hash("Correct-Horse-7")
   expect(now.isOutdated(stored)).toBe(true)
   expect(await now.verify("Correct-Horse-7", stored)).toBe(true)

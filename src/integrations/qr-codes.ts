@@ -66,13 +66,13 @@ async function draw(
   for (let y = 0; y < code.size; y++)
     for (let x = 0; x < code.size; x++) if (code.get(x, y)) pixels[(y + quietZone) * modules + x + quietZone] = black
 
-  // Whole pixels for each module where there is room for that: their edges stay sharp.
-  const room = Math.min(width, height)
-  const drawn = room < modules ? room : modules * Math.floor(room / modules)
+  // Whole pixels for each module where they fit: their edges stay sharp.
+  const side = Math.min(width, height)
+  const drawn = side < modules ? side : modules * Math.floor(side / modules)
   const [left, top] = [Math.floor((width - drawn) / 2), Math.floor((height - drawn) / 2)]
   const sharp = await loadSharp()
   const picture = sharp(pixels, { raw: { width: modules, height: modules, channels: 1 } })
-    .resize(drawn, drawn, { kernel: room < modules ? "cubic" : "nearest" })
+    .resize(drawn, drawn, { kernel: side < modules ? "cubic" : "nearest" })
     .extend({ left, right: width - drawn - left, top, bottom: height - drawn - top, background: "#fff" })
     .timeout({ seconds: 5 })
   const isPng = format === undefined || format === "png"

@@ -1,4 +1,4 @@
-/** Memory that several take from, in bytes. One of them holds no more than his share. */
+/** An amount that several holders share, mostly bytes of memory. Each of them takes at most its share. */
 export class ByteBudget {
   readonly #size: number
   readonly #share: number

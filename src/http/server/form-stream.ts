@@ -6,7 +6,7 @@ import { invalid } from "./validation.ts"
 export interface StreamedFile {
   readonly filename: string | undefined
   readonly type: string | undefined
-  /** How long it is as far as its sender has said, and if nothing comes after it; 0: he has not. */
+  /** Its size as far as its sender announced it, if nothing comes after it; 0: not announced. */
   readonly announced: number
   /** Ends with the file; then the rest of the form has come as well. */
   readonly pieces: AsyncIterable<Buffer>

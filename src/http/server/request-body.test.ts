@@ -65,7 +65,7 @@ test("a body that is refused holds nothing, however long its sender goes on", as
   tooLarge.come(401)
   late.body.expire()
   gone.body.abandon()
-  // As the door does while its answer waits.
+  // As the server does while its answer waits.
   const drained = refused.body.drained()
   expect(await outcome(tooLarge.body)).toBe("file_too_large")
   expect(await outcome(late.body)).toBe("request_timeout")

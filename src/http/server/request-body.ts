@@ -14,7 +14,7 @@ export interface BodyBounds {
   readonly timeoutMs: number
   /** Milliseconds in which something more of it has to come. */
   readonly idleTimeoutMs: number
-  /** What bodies of this kind may hold in memory together; absent: nobody counts. */
+  /** What bodies of this kind may hold in memory together; absent: not counted. */
   readonly budget?: ByteBudget | undefined
   /** Whose share of the budget it takes until `belongTo` says more. */
   readonly holder?: string
@@ -79,8 +79,8 @@ export class RequestBody {
   }
 
   /**
-   * Lets what nobody wants pass by for a while: an answer that goes out before ends the connection, and many a client
-   * that still writes then never reads it. Not for what has no end in sight.
+   * Reads and drops the rest for a while: an answer that is sent before ends the connection, and many clients that still
+   * write at that moment never read it. Not where the rest is too long.
    */
   async drained(): Promise<void> {
     if (this.#complete || this.#isGone || this.#announced > maxDrainedBytes) return
@@ -90,7 +90,7 @@ export class RequestBody {
     })
   }
 
-  /** It is known whose it is: what it holds is of his share. */
+  /** Its holder is known: what it holds counts for them. */
   belongTo(holder: string): void {
     const held = this.#held
     this.#giveBack()
@@ -100,7 +100,7 @@ export class RequestBody {
     else this.#refuse(tooMany())
   }
 
-  /** Its budget is for others. Whoever has its bytes is done with them. */
+  /** Gives back what it holds. Its bytes are not used after this. */
   release(): void {
     if (!this.settled) this.#end(fail("bad_request"))
     this.#whole = undefined

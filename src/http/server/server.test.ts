@@ -26,8 +26,8 @@ import type { HttpServer } from "./server.ts"
 import { createHashing } from "../../integrations/password-hashing.ts"
 import { createSecrets } from "../../integrations/secrets.ts"
 
-/** The door alone: real sockets, real Redis; actors and rows are played by the test. */
-const redis = openRedis(inject("redis"), "door test", () => {})
+/** The REST server alone: real sockets, real Redis; actors and rows are played by the test. */
+const redis = openRedis(inject("redis"), "http server test", () => {})
 const keys = redisKeys(`test-${randomUUID()}:`)
 const metrics = createMetrics()
 const sessions = new Map<string, AccessSession>()
@@ -124,7 +124,7 @@ const policy = {
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
 } as const // prettier-ignore
 
-let door: HttpServer
+let server: HttpServer
 let listening: uWS.us_listen_socket
 let port = 0
 let token = ""
@@ -134,7 +134,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
   const linkTo = attachmentPath
   const delivered: ViewSources["delivered"] = { counts: async (_channel, _server, messages) => messages.map(() => 0) }
-  const door = createRestServer(
+  const server = createRestServer(
     {
       ask, create, storage, tokens, policy, clock: Date.now, log: silentLog,
       jobs: { add: async () => {}, later: () => {} },
@@ -146,7 +146,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       integrations: {
         blobs,
         iceServers: () => [],
-        hashing: createHashing({ memory: 1_024, passes: 1, atOnce: 1, within: 3_000 }),
+        hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
         classifiers: { backends: [], scores: async () => ({}) },
       },
@@ -177,24 +177,24 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     },
   ) // prettier-ignore
   const app = uWS.App()
-  door.register(app)
+  server.register(app)
   const socket = await new Promise<uWS.us_listen_socket>((resolve, reject) =>
     app.listen("127.0.0.1", 0, found => (found ? resolve(found) : reject(new Error("not listening")))),
   )
-  return { door, socket, port: uWS.us_socket_local_port(socket) }
+  return { server, socket, port: uWS.us_socket_local_port(socket) }
 }
 
 beforeAll(async () => {
   await redis.connect()
   const opened = await open(false)
-  ;({ door, port } = opened)
+  ;({ server, port } = opened)
   listening = opened.socket
   limited = await open(true, { trustedProxies: ["127.0.0.1"] })
 })
 afterAll(async () => {
   uWS.us_listen_socket_close(listening)
   uWS.us_listen_socket_close(limited.socket)
-  await door.close()
+  await server.close()
   metrics.close()
   await redis.quit()
 })
@@ -593,7 +593,7 @@ test("no path is served that is not in the contract", () => {
   const paths = new Set<string>()
   const note = (pattern: string) => void paths.add(pattern)
   const app = { get: note, head: note, post: note, put: note, patch: note, del: note, any: note }
-  door.register(app as unknown as uWS.TemplatedApp)
+  server.register(app as unknown as uWS.TemplatedApp)
   const mounted = ({ path, mount }: { path: string; mount: string }) =>
     mount === "both" ? [path, `/api/v1${path}`] : [mount === "api" ? `/api/v1${path}` : path]
   const declared = new Set([...Object.values<Route>(routes), ...Object.values<PageRoute>(pages)].flatMap(mounted))

@@ -63,12 +63,12 @@ export class StreamedBody {
     return this.#complete || this.#failure !== undefined
   }
 
-  /** Bytes that its sender says it has; 0: he does not say. */
+  /** The size that its sender announced; 0: not announced. */
   get announced(): number {
     return this.#announced
   }
 
-  /** Whoever is told to wait is not late. */
+  /** A sender that was told to wait is not late. */
   isOverdue(now: number): boolean {
     const { startedAt, timeoutMs, minBytesPerSecond, idleTimeoutMs } = this.#bounds
     if (this.#isPaused) return false
@@ -110,7 +110,7 @@ export class StreamedBody {
     })
   }
 
-  /** It is known whose it is: what it holds is of his share, and it takes one of his slots. */
+  /** Its holder is known: what it holds counts for them, and it takes one of their slots. */
   belongTo(holder: string): void {
     const { budget, slots } = this.#bounds
     const had = this.#held
@@ -132,7 +132,7 @@ export class StreamedBody {
 
   /** The next piece; undefined when there are no more. */
   async next(): Promise<Buffer | undefined> {
-    // Whoever asks for the next piece is done with the one before.
+    // The previous piece is no longer used.
     this.#give(this.#handedOver)
     this.#handedOver = 0
     for (;;) {
