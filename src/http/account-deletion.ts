@@ -20,7 +20,8 @@ export function accountDeletion(
       const { user_id } = caller
       await requireIdentity(caller, body, async shown => {
         const { frozen } = await withoutPlaces(user_id, async () => {
-          // Before the code is used up. A server that a bot of theirs creates at this moment is deleted with the account.
+          // Before the code is used up. A server that a bot of theirs creates at this moment is
+          // deleted with the account.
           if (await storage.accountDeletion.isOwner(user_id)) throw fail("owns_servers")
           const bots = await storage.accountDeletion.botsOf(user_id)
           const days = policy.account_deletion_days

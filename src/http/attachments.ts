@@ -150,8 +150,9 @@ export const attachments = (
       if (!isUploadName(filename)) throw fail("invalid_filename")
       const found = (await storage.uploads.find([filename])).get(filename)
       if (!found) throw fail("file_not_found")
-      // A file that was never shown is its uploader's for a while; one that no message shows any longer is about to be
-      // deleted. A link checks no access to a message, so there has to be a message.
+      // A file that was never shown is its uploader's for a while; one that no message shows any
+      // longer is about to be deleted. A link checks no access to a message, so there has to be a
+      // message.
       const isKept = found.keep_until === null || found.keep_until > secondsAt(clock())
       if ((caller === undefined || !isKept) && !(await storage.uploads.isShown(filename))) throw fail("file_not_found")
       if (caller && !(await mayRead(found, caller.user_id))) throw fail("file_access_denied")
@@ -179,7 +180,10 @@ export const attachments = (
   }
 }
 
-/** What a message's input names, by the place of each: null for what is not the sender's own, or not there. */
+/**
+ * What a message's input names, by the place of each: null for what is not the sender's own, or not
+ * there.
+ */
 export async function ownUploads(
   { storage }: Pick<Http<"uploads">, "storage">,
   user: Snowflake,
@@ -197,7 +201,10 @@ export async function ownUploads(
 
 const urlShape = /^(?:https?:\/\/[^/?#]+)?\/api\/v1\/media\/attachments\/([^/?#]+)(?:[?#]|$)/i
 
-/** An upload's id is the name of its file. Clients may send the id that it has in a message; then its address counts. */
+/**
+ * An upload's id is the name of its file. Clients may send the id that it has in a message; then
+ * its address counts.
+ */
 function fileOf({ id, url }: AttachmentInput): string | undefined {
   return [id ?? undefined, urlShape.exec(url ?? "")?.[1]].find(name => name !== undefined && isUploadName(name))
 }
@@ -216,7 +223,9 @@ const notAllowed = (what: string) => fail("file_type_not_allowed", { message: `F
 
 const tooLarge = (bytes: number, limit: number) => fail("file_over_limit", { message: sizeMessage(bytes, limit) })
 
-/** A file that is looked at while it passes: how long it is, its hash, and what its first bytes say. */
+/**
+ * A file that is looked at while it passes: how long it is, its hash, and what its first bytes say.
+ */
 class Examined {
   readonly #given: StreamedFile
   readonly #declared: string
@@ -269,7 +278,8 @@ async function openAt(
 ) {
   const opened = await blobs.open(uploadFile(file))
   if (!opened) {
-    // It went between the row and here, or this host has another DATA_DIR than the one that took it.
+    // It went between the row and here, or this host has another DATA_DIR than the one that took
+    // it.
     log.warn({ file }, "a file that a row names is not there")
     throw fail("file_not_found")
   }

@@ -7,7 +7,10 @@ import { checkedActions, checkedConfig, isRuleType } from "../domain/automod-rul
 import type { Handlers } from "./server/handlers.ts"
 import type { Http } from "./http.ts"
 
-/** What a rule says is looked into here, once it is known that its writer may write it: patterns take time to compile. */
+/**
+ * What a rule says is looked into here, once it is known that its writer may write it: patterns
+ * take time to compile.
+ */
 export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof routes> => ({
   listAutomodRules: ({ params, caller }) =>
     ask(serverActor, params.server_id, { type: "listAutomodRules", user: caller.user_id }),

@@ -16,7 +16,10 @@ export const directs = (
 ): Handlers<typeof routes> => {
   const { create, storage } = http
 
-  /** When several users open one conversation at the same time, one creates it and the others find it. */
+  /**
+   * When several users open one conversation at the same time, one creates it and the others find
+   * it.
+   */
   const opened = async (open: Promise<DirectRow>, find: () => Promise<DirectRow | undefined>): Promise<DirectRow> => {
     try {
       return await open

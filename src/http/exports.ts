@@ -8,7 +8,10 @@ import { leftOutOfExports } from "../storage/personal-data.ts"
 import type { Handlers } from "./server/handlers.ts"
 import type { Http, Policy } from "./http.ts"
 
-/** Exports have no names: users see their latest one that is ready, otherwise the one that is being made. */
+/**
+ * Exports have no names: users see their latest one that is ready, otherwise the one that is being
+ * made.
+ */
 export function exports({
   ask,
   storage,

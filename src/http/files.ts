@@ -14,8 +14,9 @@ export type FileNeeds = Pick<Http<"files">, "storage" | "clock" | "log"> & Uses<
 const undecided: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal"])
 
 /**
- * Keeps a file of a server's and has a turn name it: first the note that it may be left over, then the file, then the
- * row, which takes the note back. What a refused turn leaves goes at once, what a lost answer leaves is swept.
+ * Keeps a file of a server's and has a turn name it: first the note that it may be left over, then
+ * the file, then the row, which takes the note back. What a refused turn leaves goes at once, what
+ * a lost answer leaves is swept.
  */
 export async function withFile<T>(
   { integrations: { blobs }, storage, clock, log }: FileNeeds,
@@ -45,7 +46,10 @@ export async function withFile<T>(
 
 export const hashOf = (bytes: Uint8Array | string): string => createHash("sha256").update(bytes).digest("hex")
 
-/** Files come from others: whatever is in them, a browser runs nothing of it, and takes it for nothing else. */
+/**
+ * Files come from others: whatever is in them, a browser runs nothing of it, and takes it for
+ * nothing else.
+ */
 export const harmless = {
   "Cross-Origin-Resource-Policy": "cross-origin",
   "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -97,7 +101,8 @@ export async function contentOf(
   const key = serverFile(found.server_id, found.file)
   const bytes = await blobs.get(key)
   if (!bytes) {
-    // It went between the row and here, or this host has another DATA_DIR than the one that took it.
+    // It went between the row and here, or this host has another DATA_DIR than the one that took
+    // it.
     log.warn({ key }, "a file that a row names is not there")
     return undefined
   }

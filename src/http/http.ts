@@ -5,7 +5,10 @@ import type { Seen } from "../domain/presences.ts"
 import type { Log } from "../observability/log.ts"
 import type { Storage } from "../storage/storage.ts"
 
-/** What every resource has at hand. `Stores`: what it reads. Beyond this, each resource declares what it needs. */
+/**
+ * What every resource has at hand. `Stores`: what it reads. Beyond this, each resource declares
+ * what it needs.
+ */
 export interface Http<Stores extends keyof Storage = never> {
   readonly ask: Ask
   readonly storage: Pick<Storage, Stores>

@@ -9,13 +9,19 @@ import type { SignInNeeds } from "./sign-in.ts"
 /** A user without a password proves their identity with a session no older than this. */
 const maxSessionAgeMs = 600_000
 
-/** What the turn looks at once more: the hash that the password matched, and what the code would have to be. */
+/**
+ * What the turn looks at once more: the hash that the password matched, and what the code would
+ * have to be.
+ */
 export interface Shown {
   readonly proof: { readonly password_hash: string | null }
   readonly factor: SecondFactor
 }
 
-/** Does what a signed-in user has to prove their identity for again. Guesses count like those of a sign-in. */
+/**
+ * Does what a signed-in user has to prove their identity for again. Guesses count like those of a
+ * sign-in.
+ */
 export function createIdentityProof(http: SignInNeeds) {
   const signIn = createSignIn(http)
 

@@ -14,7 +14,9 @@ import type { Http, Live } from "./http.ts"
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 const codeLength = 12
 
-/** 71 bits: two codes are the same once in a great while, and then the database refuses the second. */
+/**
+ * 71 bits: two codes are the same once in a great while, and then the database refuses the second.
+ */
 const newCode = () => Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join("")
 
 /** The server went after the look; its invites went with it. */

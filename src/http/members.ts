@@ -27,7 +27,10 @@ export const members = ({
   storage,
   live: { presences },
 }: Http<"guildMembers" | "users"> & { readonly live: Pick<Live, "presences"> }): Handlers<typeof routes> => {
-  /** A user whose presence cannot be looked up now, or who is in a block with the caller, is shown as offline. */
+  /**
+   * A user whose presence cannot be looked up now, or who is in a block with the caller, is shown
+   * as offline.
+   */
   const withPresences = async <M extends Member>(list: readonly M[], caller: Snowflake): Promise<ListedMember[]> => {
     const users = list.map(({ user_id }) => user_id)
     const blocked = await storage.guildMembers.blocked(caller, users)

@@ -34,7 +34,10 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     return (await seenBy(views, reader, [...found.values()]))[0]
   }
 
-  /** A page from the database. Then the home says whether the user may read it, and who has read its messages. */
+  /**
+   * A page from the database. Then the home says whether the user may read it, and who has read its
+   * messages.
+   */
   async function deepPage(user: Snowflake, channel: Snowflake, asked: PagePlace, before: Snowflake | undefined) {
     const messages = await storage.messages.page(channel, asked)
     try {
@@ -112,7 +115,8 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
           ...classified,
         }),
       )
-      // No turn says who has received and read it, nor what the reader has voted for and reacted with.
+      // No turn says who has received and read it, nor what the reader has voted for and reacted
+      // with.
       return (await looked(params.channel_id, edited.id, caller.user_id)) ?? edited
     },
 
@@ -139,8 +143,9 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
 }
 
 /**
- * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation. Where a rule needs a
- * classifier's scores, they are fetched here and the channel is asked again: a turn waits for nothing.
+ * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation.
+ * Where a rule needs a classifier's scores, they are fetched here and the channel is asked again: a
+ * turn waits for nothing.
  * @param content what is classified where the channel does not say
  */
 export async function judged<T extends object>(

@@ -46,11 +46,12 @@ const challengeOf = (verifier: string): string => hash("sha256", verifier, "base
 
 /**
  * Sign-ins through others. It keeps:
- *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and, where the provider knows PKCE,
- *       only for the client that holds the verifier, which is kept nowhere here.
+ *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and,
+ *           where the provider knows PKCE, only for the client that holds the verifier, which is
+ *           kept nowhere here.
  *   OAUTH2  Nobody is sent back anywhere but to an address that the operator has listed.
- *   OAUTH3  An account elsewhere signs in to one account here, for ever. It gets an account that was here before only where
- *       both sides know that the address is the person's.
+ *   OAUTH3  An account elsewhere signs in to one account here, for ever. It gets an account that
+ *           was here before only where both sides know that the address is the person's.
  */
 export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const { ask, create, storage, policy, clock, log } = http
@@ -146,7 +147,8 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
         nonce: begun.nonce,
       })
 
-      // Two that arrive at once want to make the same account, or of the same name: the slower one looks again.
+      // Two that arrive at once want to make the same account, or of the same name: the slower one
+      // looks again.
       for (let attempt = 1; ; attempt++)
         try {
           const user = await known(provider, profile)

@@ -7,7 +7,10 @@ import { isRoomFor, limitsOf, mostServers } from "../domain/tiers.ts"
 import type { Log } from "../observability/log.ts"
 import type { Http } from "./http.ts"
 
-/** A worker of the previous version may hold the user's home and keeps no slots: then it answers `internal`. */
+/**
+ * A worker of the previous version may hold the user's home and keeps no slots: then it answers
+ * `internal`.
+ */
 const unknownTo =
   <T>(log: Log, otherwise: T) =>
   (error: unknown): T => {
@@ -26,7 +29,10 @@ const lookEveryMs = 50
 
 const none = { owned: 0, joined: 0 }
 
-/** Limits how many servers a user owns and is in, also when they ask for several at once; see actors/places.ts. */
+/**
+ * Limits how many servers a user owns and is in, also when they ask for several at once; see
+ * actors/places.ts.
+ */
 export function createPlaces({ ask, storage, log }: Pick<Http<"servers">, "ask" | "storage" | "log">) {
   /**
    * Does what makes a user the owner of one more server, or a member of one more.

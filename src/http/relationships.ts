@@ -47,7 +47,10 @@ export const relationships = ({
     return user => (unknown.has(user) ? null : { status: seen.get(user)?.status ?? "offline" })
   }
 
-  /** What the home decides on. Who has been asked and now agrees becomes a friend: friends see one another's presence. */
+  /**
+   * What the home decides on. Who has been asked and now agrees becomes a friend: friends see one
+   * another's presence.
+   */
   const maybeFriends = async (caller: Caller, id: Snowflake, isMissing: ErrorCode) => {
     const [{ by, other }, room, status] = await Promise.all([
       partiesOf(caller, id, isMissing),

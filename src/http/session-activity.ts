@@ -12,7 +12,10 @@ const extendBelowSeconds = 24 * 3600
 type Needs = Pick<Http, "ask" | "clock" | "log"> &
   Policy<{ readonly session_lifetime_hours: number }> & { readonly tokens: Pick<Tokens, "invalidate"> }
 
-/** Notes that a session was used. The request does not wait for it, and is not refused when it fails. */
+/**
+ * Notes that a session was used. The request does not wait for it, and is not refused when it
+ * fails.
+ */
 export function createSessionActivity(needs: Needs) {
   const { ask, tokens, clock, log } = needs
 

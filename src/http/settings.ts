@@ -54,7 +54,10 @@ export const settings = ({ ask, storage, clock }: Http<"settings">): Handlers<ty
   },
 })
 
-/** Whether every number in a value is what was sent: larger ones have lost their last digits. The body bounds the depth. */
+/**
+ * Whether every number in a value is what was sent: larger ones have lost their last digits. The
+ * body bounds the depth.
+ */
 function isExact(value: unknown): boolean {
   if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER
   return typeof value !== "object" || value === null || Object.values(value).every(isExact)

@@ -50,11 +50,13 @@ export async function own({ storage }: Pick<Http<"users">, "storage">, id: Snowf
 
 /**
  * How a person proves their identity, for every route that asks. It keeps:
- *   LOGIN1  Wrong passwords and wrong codes, on whichever route, are counted together per account, whatever it is called; at
- *       `login_failures_allowed` it is locked for `login_lockout_minutes`. A finished sign-in clears the count, nothing else
- *       does; after a lock it starts anew.
- *   LOGIN2  Guesses sent at the same time do not outrun the count: a password is judged after the hash, in the order in which the
- *       database counts; a code counts before it is tried. Who comes after the lock is told so, right or wrong.
+ *   LOGIN1  Wrong passwords and wrong codes, on whichever route, are counted together per account,
+ *           whatever it is called; at `login_failures_allowed` it is locked for
+ *           `login_lockout_minutes`. A finished sign-in clears the count, nothing else does; after a
+ *           lock it starts anew.
+ *   LOGIN2  Guesses sent at the same time do not outrun the count: a password is judged after the
+ *           hash, in the order in which the database counts; a code counts before it is tried. A
+ *           request that comes after the lock is told so, right or wrong.
  *   LOGIN3  A name that nobody has costs a hash and locks like an account.
  *   LOGIN4  A hash that is made anew while its password is being used keeps nobody out.
  */
@@ -93,8 +95,9 @@ export function createSignIn(http: SignInNeeds) {
   }
 
   /**
-   * Does what a password opens, for somebody whose password was right a moment ago. `act` fails with `refusal` where the hash is
-   * another by now: then it is judged once more (LOGIN4). A password that was changed is wrong the second time.
+   * Does what a password opens, for somebody whose password was right a moment ago. `act` fails
+   * with `refusal` where the hash is another by now: then it is judged once more (LOGIN4). A
+   * password that was changed is wrong the second time.
    */
   async function opened<T>(
     user: UserRow,
@@ -126,7 +129,10 @@ export function createSignIn(http: SignInNeeds) {
     return { secret, session }
   }
 
-  /** A lock that was set while the right password was checked stays. A sign-in through a provider is not affected by it. */
+  /**
+   * A lock that was set while the right password was checked stays. A sign-in through a provider is
+   * not affected by it.
+   */
   const clearFailures = (user: Pick<UserRow, "id">, isByPassword = true): Promise<void> =>
     storage.sessions.clearFailures(loginKeyOf(user.id), isByPassword ? seconds() : undefined)
 
@@ -190,8 +196,8 @@ export function createSignIn(http: SignInNeeds) {
     },
 
     /**
-     * Tries a code, counted before (LOGIN2). That is taken back where it is known not to have been wrong: another refusal came of
-     * it. When nobody answered, it may have been.
+     * Tries a code, counted before (LOGIN2). That is taken back where it is known not to have been
+     * wrong: another refusal came of it. When nobody answered, it may have been.
      */
     async tryCode<T>(
       user: Pick<UserRow, "id">,

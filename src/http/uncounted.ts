@@ -10,8 +10,8 @@ const maxWaiting = 100
 const maxRounds = 200
 
 /**
- * Counts the messages of channels that are older than the counts, when a user reads them: in the background, one channel
- * at a time.
+ * Counts the messages of channels that are older than the counts, when a user reads them: in the
+ * background, one channel at a time.
  */
 export function uncounted({
   ask,

@@ -27,7 +27,10 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
   const names = usernameRules(policy)
   const requestMail = createMailRequests(http)
 
-  /** Of a name that is written otherwise only in its letters' case the rules were asked when it was chosen. */
+  /**
+   * Of a name that is written otherwise only in its letters' case the rules were asked when it was
+   * chosen.
+   */
   const requireName = (user: UserRow, username: string) => {
     const refusal = username.toLowerCase() === user.username.toLowerCase() ? undefined : names.refusal(username)
     if (refusal) throw fail(refusal)
@@ -53,7 +56,8 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
   }
 
   return {
-    // Whatever changes an account renews what is known with its sessions. Workers of the version before leave it out.
+    // Whatever changes an account renews what is known with its sessions. Workers of the version
+    // before leave it out.
     async getMe({ caller: { user_id: id, username, bot, badges, account } }) {
       return privateUser(account ? { id, username, bot, badges, ...account } : await own(http, id))
     },

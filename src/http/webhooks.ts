@@ -14,7 +14,10 @@ import type { ServiceFacts } from "./system.ts"
 
 const secretBytes = 48
 
-/** A webhook is found by its row, which names the server that keeps it; whatever counts is decided there. */
+/**
+ * A webhook is found by its row, which names the server that keeps it; whatever counts is decided
+ * there.
+ */
 export function webhooks({
   ask,
   storage,

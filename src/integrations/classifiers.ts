@@ -17,7 +17,10 @@ export type ClassifierEndpoints = Readonly<Partial<Record<ClassifierBackend, Cla
 export interface Classifiers {
   /** Those that can be asked. */
   readonly backends: readonly ClassifierBackend[]
-  /** What they say of a text; null: nothing usable in time, so that nobody is held responsible for it. */
+  /**
+   * What they say of a text; null: nothing usable in time, so that nobody is held responsible for
+   * it.
+   */
   scores(
     backends: readonly ClassifierBackend[],
     content: string,

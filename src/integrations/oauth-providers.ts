@@ -22,7 +22,9 @@ import {
 } from "../domain/oauth.ts"
 import type { Log } from "../observability/log.ts"
 
-/** For everything that one request of a client asks of a provider: less than `http.answerTimeoutMs`. */
+/**
+ * For everything that one request of a client asks of a provider: less than `http.answerTimeoutMs`.
+ */
 const timeoutMs = 4_000
 /** Bytes of one answer of a provider. */
 const mostBytes = 1024 * 1024
@@ -57,7 +59,10 @@ export interface OAuthProviderClient {
 /** The provider did not answer, or said that the fault is its own. */
 class ProviderAway extends Error {}
 
-/** The failure when a provider says something unusable: a client that begins a sign-in did nothing wrong. */
+/**
+ * The failure when a provider says something unusable: a client that begins a sign-in did nothing
+ * wrong.
+ */
 type Refusal = "oauth_failed" | "oauth_unavailable"
 
 interface Surroundings {
@@ -75,7 +80,10 @@ export function createOAuthProviders(
 ): ReadonlyMap<OAuthProvider, OAuthProviderClient> {
   let waiting = 0
 
-  /** Everything that is asked of a provider on behalf of one request: bounded, and refused in one way. */
+  /**
+   * Everything that is asked of a provider on behalf of one request: bounded, and refused in one
+   * way.
+   */
   async function asking<T>(provider: OAuthProvider, refusal: Refusal, ask: () => Promise<T>): Promise<T> {
     if (waiting >= atOnce) throw fail("oauth_unavailable", { retry_after: 5 })
     waiting++
@@ -190,8 +198,8 @@ function plainOAuth(policy: OAuthPolicy, client: Client, reach: typeof fetch): C
 const isPlain = (url: URL): boolean => url.protocol === "http:"
 
 /**
- * Requests to a provider: in time, not too long, never redirected, and in plain HTTP only where the configured address is so,
- * and then to this machine.
+ * Requests to a provider: in time, not too long, never redirected, and in plain HTTP only where the
+ * configured address is so, and then to this machine.
  */
 const within =
   (configured: URL, reach: typeof fetch) =>

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto"
 import { generateSecret, generateURI, verifySync } from "otplib"
 
-/** Codes of authenticator apps (RFC 6238: SHA-1, six digits, steps of 30 seconds) and the backup codes beside them. */
+/**
+ * Codes of authenticator apps (RFC 6238: SHA-1, six digits, steps of 30 seconds) and the backup
+ * codes beside them.
+ */
 const period = 30
 const backupCodes = 10
 
@@ -12,7 +15,10 @@ export const newTotpSecret = (): string => generateSecret({ length: 20 })
 export const totpUri = (issuer: string, username: string, secret: string): string =>
   generateURI({ issuer, label: username, secret })
 
-/** The time step that a code is of: the one of now (Unix seconds), the one before or the one after; undefined: of none. */
+/**
+ * The time step that a code is of: the one of now (Unix seconds), the one before or the one after;
+ * undefined: of none.
+ */
 export function stepOf(code: string, secret: string, now: number): number | undefined {
   if (!isTotpCode(code)) return undefined
   // Reckoned from the middle of a step, a tolerance of one step is exactly its two neighbours.

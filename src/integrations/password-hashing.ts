@@ -3,14 +3,18 @@ import { argon2id, hash as argonHash, needsRehash, verify, type Options } from "
 import { unavailable } from "../contract/errors.ts"
 
 /**
- * Password hashes: argon2id, one lane. Each occupies a core and a thread of the pool that also reads files. So the number
- * that runs at once is limited, as many wait as can be answered in time, and the rest is refused.
+ * Password hashes: argon2id, one lane. Each occupies a core and a thread of the pool that also
+ * reads files. So the number that runs at once is limited, as many wait as can be answered in time,
+ * and the rest is refused.
  */
 export interface HashingOptions {
   memoryKib: number
   passes: number
   maxConcurrent: number
-  /** From the request to the end of its hash. What would take longer is refused: nobody would read the answer. */
+  /**
+   * From the request to the end of its hash. What would take longer is refused: nobody would read
+   * the answer.
+   */
   timeoutMs: number
 }
 
@@ -30,7 +34,10 @@ export function createHashing({ memoryKib, passes, maxConcurrent, timeoutMs }: H
   const parameters = { type: argon2id, memoryCost: memoryKib, timeCost: passes, parallelism: 1 } as const
   const waiting: Waiter[] = []
   let running = 0
-  /** What a hash takes: more where others need the cores. Zero at first, so that a slow start refuses nobody. */
+  /**
+   * What a hash takes: more where others need the cores. Zero at first, so that a slow start
+   * refuses nobody.
+   */
   let usualMs = 0
   let dummy: Promise<string> | undefined
 
@@ -43,7 +50,10 @@ export function createHashing({ memoryKib, passes, maxConcurrent, timeoutMs }: H
   // At once: otherwise the first request with an unknown name would wait for two hashes.
   dummyHash().catch(() => undefined)
 
-  /** A finished hash passes its slot on, so `running` stays the same. A hash that would be late is not started. */
+  /**
+   * A finished hash passes its slot on, so `running` stays the same. A hash that would be late is
+   * not started.
+   */
   function handOn(): void {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       if (performance.now() + usualMs <= next.dueAt) return next.begin()
@@ -74,19 +84,27 @@ export function createHashing({ memoryKib, passes, maxConcurrent, timeoutMs }: H
   }
 
   return {
-    /** Call it before any other work for a request that needs a hash: under a flood a refusal has to be cheap. */
+    /**
+     * Call it before any other work for a request that needs a hash: under a flood a refusal has to
+     * be cheap.
+     */
     requireCapacity,
 
     hash: (password: string): Promise<string> => inTurn(() => hash(password, parameters)),
 
-    /** Without a hash to compare with it takes as long and says no, so that timing does not tell whether a name exists. */
+    /**
+     * Without a hash to compare with it takes as long and says no, so that timing does not tell
+     * whether a name exists.
+     */
     verify: (password: string, stored: string | null | undefined): Promise<boolean> =>
       inTurn(async () => {
         const same = await verify(stored ?? (await dummyHash()), password)
         return same && stored !== null && stored !== undefined
       }),
 
-    /** Made with other parameters than the current ones: it is renewed when the password is at hand. */
+    /**
+     * Made with other parameters than the current ones: it is renewed when the password is at hand.
+     */
     isOutdated: (stored: string): boolean => needsRehash(stored, parameters),
   }
 }

@@ -5,7 +5,8 @@ import type { Content } from "../contract/registry.ts"
 /** Loaded for the first picture: it is large, and most workers draw none. */
 async function loadSharp() {
   const { default: sharp } = await import("sharp")
-  // Pictures are made once and sent away; what libvips would keep of them, and its threads, are better left to requests.
+  // Pictures are made once and sent away; what libvips would keep of them, and its threads, are
+  // better left to requests.
   sharp.cache(false)
   sharp.concurrency(1)
   return sharp
@@ -16,7 +17,10 @@ const side = { least: 10, usual: 200, most: 1000 }
 const quietZone = 4
 /** The most characters that any code takes: digits, in the largest one. */
 const mostCharacters = 7_089
-/** To try all eight masks takes time on the event loop that grows with the text: longer ones get a fixed mask, which reads as well. */
+/**
+ * To try all eight masks takes time on the event loop that grows with the text: longer ones get a
+ * fixed mask, which reads as well.
+ */
 const mostCharactersToChoose = 500
 const white = 255
 const black = 0

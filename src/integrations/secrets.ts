@@ -4,8 +4,9 @@ const ivBytes = 12
 const tagBytes = 16
 
 /**
- * What the server's secret key protects, so that a copy of the database alone is not enough: secrets that have to be read
- * again are sealed (AES-256-GCM); codes too short for a plain hash are kept as keyed digests (HMAC-SHA-256).
+ * What the server's secret key protects, so that a copy of the database alone is not enough:
+ * secrets that have to be read again are sealed (AES-256-GCM); codes too short for a plain hash are
+ * kept as keyed digests (HMAC-SHA-256).
  * @param key 32 bytes in hex
  */
 export function createSecrets(key: string) {

@@ -9,9 +9,9 @@ import { escaped, gatewayPage, gatewayStyle } from "./gateway-page.ts"
 import type { Page, Pages, PageSource } from "./pages.ts"
 
 /**
- * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from local files, and the gateway
- * under `/docs/gateway`, which is our own.
- * Redoc stays at 2.x: 3.x needs Node 22 and reports to its maker. Of each package only the finished bundle is served.
+ * The pages that show the interface: Swagger UI under `/docs`, Redoc under `/redoc`, both from
+ * local files, and the gateway under `/docs/gateway`, which is our own. Redoc stays at 2.x: 3.x
+ * needs Node 22 and reports to its maker. Of each package only the finished bundle is served.
  */
 
 const require = createRequire(import.meta.url)
@@ -27,7 +27,10 @@ const redocStyles = [
   "'sha256-QMIg+bpjm3JdElJ388KYke01izlUW0UoNOeKjpMxdgc='",
 ].join(" ")
 
-/** No inline script, nothing from elsewhere. Requests may go to the servers that the document names ("Try it out"). */
+/**
+ * No inline script, nothing from elsewhere. Requests may go to the servers that the document names
+ * ("Try it out").
+ */
 function contentSecurityPolicy(servers: readonly string[]): string {
   return [
     "default-src 'none'",
@@ -97,7 +100,8 @@ const redocStyle = `
 body { margin: 0 }
 `
 
-// Redoc's menu ends in a picture that would be fetched from its maker; an empty one stands in for it.
+// Redoc's menu ends in a picture that would be fetched from its maker; an empty one stands in for
+// it.
 const withoutRemotePicture = (redoc: Buffer) =>
   redoc
     .toString()
@@ -111,14 +115,17 @@ interface DocumentationOptions {
   openapi: () => Generator<void, OpenApiDocument>
   asyncapi: () => AsyncApiDocument
   title: string
-  /** Whether there are pages for people: under `/docs`, and Redoc. The documents themselves are always served. */
+  /**
+   * Whether there are pages for people: under `/docs`, and Redoc. The documents themselves are
+   * always served.
+   */
   docs?: boolean
   redoc?: boolean
 }
 
 /**
- * The pages of the documentation. The documents are made and the files read when somebody first asks for any of them: most
- * workers are never asked, and it would be a fifth of their start.
+ * The pages of the documentation. The documents are made and the files read when somebody first
+ * asks for any of them: most workers are never asked, and it would be a fifth of their start.
  */
 export function documentationPages(options: DocumentationOptions): Pages {
   const { docs = true, redoc = true } = options
@@ -152,7 +159,10 @@ async function makePages({
     made.set(path, { contentType, body, headers, etag: `"${digest(body)}"` })
   }
 
-  /** Adds a file whose name tells its content, so that it is fetched once and for all. Returns its path. */
+  /**
+   * Adds a file whose name tells its content, so that it is fetched once and for all. Returns its
+   * path.
+   */
   const asset = (name: string, contentType: string, content: string | Buffer) => {
     const path = `${assets}/${name.replace(/(?=\.\w+$)/, `.${digest(content).slice(0, 10)}`)}`
     add(path, contentType, content, { "Cache-Control": "public, max-age=31536000, immutable" })
@@ -209,7 +219,8 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
       links: swaggerLinks(hasRedoc),
     })
 
-    // Where an authorization server sends the browser back to; the script hands the answer to the window of /docs.
+    // Where an authorization server sends the browser back to; the script hands the answer to the
+    // window of /docs.
     const redirect = asset(
       "oauth2-redirect.js",
       javascript,

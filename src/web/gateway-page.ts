@@ -1,7 +1,9 @@
 import type { AsyncApiDocument, AsyncApiMessage } from "../contract/asyncapi.ts"
 import { fieldsOf, type Schema, type Writing } from "../contract/field-list.ts"
 
-/** The gateway's description as a page that needs no script: what `/asyncapi.json` says, for people. */
+/**
+ * The gateway's description as a page that needs no script: what `/asyncapi.json` says, for people.
+ */
 
 export const escaped = (text: string) =>
   text.replace(/[&<>"]/g, character => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[character]!)

@@ -2,7 +2,10 @@ import { createHash } from "node:crypto"
 import type { Content } from "../contract/registry.ts"
 import { escaped } from "./gateway-page.ts"
 
-/** Pages that clients send people to when they were signed out or are not let in. They load nothing and run nothing. */
+/**
+ * Pages that clients send people to when they were signed out or are not let in. They load nothing
+ * and run nothing.
+ */
 
 const style = `
 :root { color-scheme: light dark; --ink: #1c2330; --paper: #fff; --quiet: #5b6475; --line: #e1e5ec; --link: #1a5fb4 }

@@ -3,8 +3,9 @@ import { escaped } from "./gateway-page.ts"
 import type { Page, Pages } from "./pages.ts"
 
 /**
- * The pages that a mailed link opens. The token stands behind the `#`: a browser sends it to nobody, so the page's own script
- * hands it to the API. Nothing happens before a person presses the button: programs that look through a mailbox open links, too.
+ * The pages that a mailed link opens. The token stands behind the `#`: a browser sends it to
+ * nobody, so the page's own script hands it to the API. Nothing happens before a person presses the
+ * button: programs that look through a mailbox open links, too.
  */
 export function personPages({ serverName }: { serverName: string }): Pages {
   const verifyEmail = page({

@@ -15,7 +15,10 @@ const quiet = 60_000
 /** Places that are remembered for that; then all are forgotten. */
 const mostPlaces = 1_000
 
-/** What a request has to bring beside its user's token, where an operator has made API access tokens. */
+/**
+ * What a request has to bring beside its user's token, where an operator has made API access
+ * tokens.
+ */
 export function createAccessGate({ accessTokens, clock, log }: AccessGateOptions) {
   const noted = new Map<string, number>()
 
@@ -33,7 +36,10 @@ export function createAccessGate({ accessTokens, clock, log }: AccessGateOptions
       return accessTokens().isEmpty
     },
 
-    /** @param presented the header as it came. @returns why the request gets no further, if it does not */
+    /**
+     * @param presented the header as it came
+     * @returns why the request is refused, if it is
+     */
     refusalOf(
       presented: string | undefined,
       address: Address,

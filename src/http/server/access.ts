@@ -26,7 +26,10 @@ export interface AccessOptions {
   readonly isBlocked: (address: Address) => boolean
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[]
-  /** The refusal of every request that can wait for the end of maintenance; undefined: there is none. */
+  /**
+   * The refusal of every request that can wait for the end of maintenance; undefined: there is
+   * none.
+   */
   readonly maintenance: () => Failure | undefined
   /** Whether the query of a link to this file is signed, so that its holder needs no token. */
   readonly isSignedLink: (file: string, query: URLSearchParams) => boolean
@@ -49,7 +52,10 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
   const fingerprintOf = (exchange: Exchange): string | undefined =>
     options.tokenBinding ? clientFingerprint(formatAddress(exchange.address), exchange.userAgent) : undefined
 
-  /** @returns the caller of a route that asks for a token. The headers of the answer tell about the limits either way */
+  /**
+   * @returns the caller of a route that asks for a token. The headers of the answer tell about the
+   * limits either way
+   */
   async function admit(
     exchange: Exchange,
     token?: string | null,
@@ -107,7 +113,10 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
       return gate.isOpen
     },
 
-    /** A request without the access token that this server asks for is refused, and counts against its address. */
+    /**
+     * A request without the access token that this server asks for is refused, and counts against
+     * its address.
+     */
     async requireAccessToken(exchange: Exchange): Promise<void> {
       const refusal = gate.refusalOf(exchange.accessToken, exchange.address)
       if (refusal === undefined) return
@@ -120,8 +129,8 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
       route.auth === "signed" && options.isSignedLink(file!, new URLSearchParams(queryText)),
 
     /**
-     * A signed link is good whatever token comes with it. With a good token the request counts for its user, not for
-     * the address.
+     * A signed link is good whatever token comes with it. With a good token the request counts for
+     * its user, not for the address.
      */
     async tokenBesideLink(exchange: Exchange, route: Route): Promise<string | undefined> {
       const token = tokenIn(exchange, route)

@@ -21,13 +21,19 @@ export interface BodyLimits {
     readonly maxBytes: number
     readonly maxConcurrent: number
     readonly maxPerUser: number
-    /** Below it the sender is cut off, once `uploads.timeoutMs` is over; the same counts for readers. */
+    /**
+     * Below it the sender is cut off, once `uploads.timeoutMs` is over; the same counts for
+     * readers.
+     */
     readonly minBytesPerSecond: number
   }
   readonly answerTimeoutMs: number
 }
 
-/** uWebSockets.js drops a connection on which nothing came for 8 to 12 s; the answer has to be out before. */
+/**
+ * uWebSockets.js drops a connection on which nothing came for 8 to 12 s; the answer has to be out
+ * before.
+ */
 const maxBodyTimeoutMs = 7_000
 
 /** Takes in the bodies of requests within their limits. */
@@ -83,7 +89,10 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
     }
   }
 
-  /** The file of a form: it may take its time as long as it keeps coming, and then until the disk has it. */
+  /**
+   * The file of a form: it may take its time as long as it keeps coming, and then until the disk
+   * has it.
+   */
   function streamOf({ route }: PreparedRoute, exchange: Exchange, body: StreamedBody): FormStream {
     exchange.dueAt = Infinity
     body.onEnd(() => {
@@ -102,7 +111,10 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
       return prepared.route.body && exchange.listenToBody(prepared.body, holder)
     },
 
-    /** Waits for a body. `value` validates it: before that, the caller looks whether the client is still there. */
+    /**
+     * Waits for a body. `value` validates it: before that, the caller looks whether the client is
+     * still there.
+     */
     async read(prepared: PreparedRoute, exchange: Exchange, body: RequestBody | StreamedBody) {
       const { route } = prepared
       if (body instanceof StreamedBody)

@@ -1,4 +1,7 @@
-/** An amount that several holders share, mostly bytes of memory. Each of them takes at most its share. */
+/**
+ * An amount that several holders share, mostly bytes of memory. Each of them takes at most its
+ * share.
+ */
 export class ByteBudget {
   readonly #size: number
   readonly #share: number

@@ -57,7 +57,10 @@ export function createContents({ downloads, streams }: DownloadLimits, log: Log)
     })
   }
 
-  /** One piece is in memory at a time. A client that reads too slowly, a piece or the whole file, is cut off. */
+  /**
+   * One piece is in memory at a time. A client that reads too slowly, a piece or the whole file, is
+   * cut off.
+   */
   const sendStreamed = (exchange: Exchange, content: Content, { size, open: openFile }: Streamed): Promise<void> =>
     withBudget(exchange, maxPieceBytes, async () => {
       try {

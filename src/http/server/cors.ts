@@ -1,6 +1,9 @@
 import { rateLimitHeaderNames } from "./rate-limit-headers.ts"
 
-/** Which pages of other origins may call. The list names origins; there is no wildcard, because answers carry credentials. */
+/**
+ * Which pages of other origins may call. The list names origins; there is no wildcard, because
+ * answers carry credentials.
+ */
 export interface Cors {
   /** Header lines for an answer to a page of this origin, each beginning with CRLF. */
   headersFor(origin: string | undefined): string

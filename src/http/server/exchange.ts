@@ -35,10 +35,12 @@ export interface ExchangeSurroundings {
 }
 
 /**
- * One request and its answer. uWebSockets.js ends the process when a handler leaves a response without an answer and
- * without an abort handler, and throws when a response is touched after it was answered or aborted. So:
+ * One request and its answer. uWebSockets.js ends the process when a handler leaves a response
+ * without an answer and without an abort handler, and throws when a response is touched after it
+ * was answered or aborted. So:
  *   EXCH1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
- *   EXCH2  Only `reply`, `replyLong` and `replyPieces` write, one of them once, corked, and not after an abort.
+ *   EXCH2  Only `reply`, `replyLong` and `replyPieces` write, one of them once, corked, and not
+ *          after an abort.
  */
 export class Exchange {
   readonly res: HttpResponse
@@ -140,7 +142,8 @@ export class Exchange {
       if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
       this.#writeHeaders(contentType)
       if (status === 304 || this.isHead) {
-        // `endWithoutBody(length)` would leave the connection waiting for a body, so the length is a header here.
+        // `endWithoutBody(length)` would leave the connection waiting for a body, so the length is
+        // a header here.
         if (status !== 304) res.writeHeader("Content-Length", String(length))
         if (close) res.writeHeader("Connection", "close")
         res.endWithoutBody()
@@ -148,7 +151,10 @@ export class Exchange {
     })
   }
 
-  /** Content of which uWebSockets.js shall copy no more than the connection takes at a time. Resolves once all is sent, or never will be. */
+  /**
+   * Content of which uWebSockets.js shall copy no more than the connection takes at a time.
+   * Resolves once all is sent, or never will be.
+   */
   replyLong(contentType: string, content: Uint8Array): Promise<void> {
     if (this.#over) return Promise.resolve()
     this.#over = true
@@ -170,8 +176,9 @@ export class Exchange {
   }
 
   /**
-   * Content that is read while it is sent: the next piece when the connection has taken the one before. Resolves once all is
-   * sent, or never will be; rejects when a piece cannot be read, and ends the connection, since its length is told already.
+   * Content that is read while it is sent: the next piece when the connection has taken the one
+   * before. Resolves once all is sent, or never will be; rejects when a piece cannot be read, and
+   * ends the connection, since its length is told already.
    * @param sent is told how much that is
    */
   async replyPieces(
@@ -236,12 +243,18 @@ export class Exchange {
     return this.#over && !this.#isFinished
   }
 
-  /** A body that is still on its way would be read as the next request's beginning if its sender gave up. */
+  /**
+   * A body that is still on its way would be read as the next request's beginning if its sender
+   * gave up.
+   */
   get #closes(): boolean {
     return this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
   }
 
-  /** All header lines in one call: each costs as much as the whole of them. None holds what a client chose beyond its own request id and a listed origin. */
+  /**
+   * All header lines in one call: each costs as much as the whole of them. None holds what a client
+   * chose beyond its own request id and a listed origin.
+   */
   #writeHeaders(contentType: string): void {
     const fixed = this.url.startsWith(framedElsewhere) ? headersOfMedia : headersOfOthers
     this.res.writeHeader("Content-Type", contentType + fixed + this.requestId + this.headers)

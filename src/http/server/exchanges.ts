@@ -22,8 +22,8 @@ export interface ExchangesOptions {
 const sweepEveryMs = 200
 
 /**
- * The exchanges that are under way. It opens them, refuses those that fail or take too long, and on closing waits for
- * the rest.
+ * The exchanges that are under way. It opens them, refuses those that fail or take too long, and on
+ * closing waits for the rest.
  */
 export class Exchanges implements ExchangeSurroundings {
   readonly #options: ExchangesOptions
@@ -57,7 +57,10 @@ export class Exchanges implements ExchangeSurroundings {
     if (this.#count === 0) this.#whenIdle?.()
   }
 
-  /** Begins an exchange without waiting for its end. Nothing that fails later is thrown at uWebSockets.js. */
+  /**
+   * Begins an exchange without waiting for its end. Nothing that fails later is thrown at
+   * uWebSockets.js.
+   */
   open(
     { res, req, parameters = 0 }: { res: HttpResponse; req: HttpRequest; parameters?: number },
     observed: RouteMetrics,
@@ -91,7 +94,10 @@ export class Exchanges implements ExchangeSurroundings {
     this.#bodies.delete(body)
   }
 
-  /** From now on every answer ends its connection, so that clients reach another worker with their next request. */
+  /**
+   * From now on every answer ends its connection, so that clients reach another worker with their
+   * next request.
+   */
   beginDrain(): void {
     this.#closing = true
   }

@@ -36,7 +36,10 @@ export const waitMessage = (seconds: number): string =>
 const waitSeconds = (code: ErrorCode, seconds: number) =>
   errors[code].status === 429 ? Math.floor(seconds) + 1 : Math.max(1, Math.ceil(seconds))
 
-/** What the client is told of whatever was thrown. Anything unexpected is a bug: the log gets the cause. */
+/**
+ * What the client is told of whatever was thrown. Anything unexpected is a bug: the log gets the
+ * cause.
+ */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (isAway(error)) return unavailable("database", 1, { cause: error })

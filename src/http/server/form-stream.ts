@@ -18,7 +18,10 @@ export const maxBytesBesideFile = 64 * 1024
 const tooMuch = () =>
   invalid([{ loc: ["body"], msg: `holds more than ${maxBytesBesideFile} bytes beside its file`, type: "too_long" }])
 
-/** A form (RFC 7578) of which one part is a file that need not fit into memory. Every other part is passed over. */
+/**
+ * A form (RFC 7578) of which one part is a file that need not fit into memory. Every other part is
+ * passed over.
+ */
 export class FormStream {
   readonly #body: StreamedBody
   readonly #name: string
@@ -90,7 +93,10 @@ export class FormStream {
     }
   }
 
-  /** Whether the delimiter before was the last. If not, its line is passed over but for its end, with which a head begins. */
+  /**
+   * Whether the delimiter before was the last. If not, its line is passed over but for its end,
+   * with which a head begins.
+   */
   async #isOver(): Promise<boolean> {
     while (this.#rest.length < 2) await this.#more()
     if (this.#rest.toString("latin1", 0, 2) === "--") return true

@@ -21,7 +21,10 @@ export interface Call<R extends Route = Route> {
   readonly reason: string | undefined
   /** The form whose file comes while it is taken, where the route has such a one. */
   readonly form: FormStream | undefined
-  /** Which bytes are asked for, as the header `Range` says, and of which version alone, as `If-Range` does. */
+  /**
+   * Which bytes are asked for, as the header `Range` says, and of which version alone, as
+   * `If-Range` does.
+   */
   readonly range: string | undefined
   readonly ifRange: string | undefined
 }

@@ -1,4 +1,7 @@
-/** Rules for JSON as it arrives: text that nobody can store, nesting that nobody needs, and where a mistake is. */
+/**
+ * Rules for JSON as it arrives: text that nobody can store, nesting that nobody needs, and where a
+ * mistake is.
+ */
 
 /** U+0000, which PostgreSQL cannot keep, or half of a surrogate pair, which is no character. */
 const unsafe = /[\0\p{Surrogate}]/u
@@ -6,8 +9,8 @@ const unsafe = /[\0\p{Surrogate}]/u
 export const isUnsafe = (text: string): boolean => unsafe.test(text)
 
 /**
- * Whether any key or text in a parsed value is unsafe. Valid UTF-8 can bring neither into JSON but by an escape, so
- * this is worth its walk only where `mayBeUnsafe(source)`.
+ * Whether any key or text in a parsed value is unsafe. Valid UTF-8 can bring neither into JSON but
+ * by an escape, so this is worth its walk only where `mayBeUnsafe(source)`.
  */
 export function holdsUnsafeText(value: unknown): boolean {
   if (typeof value === "string") return isUnsafe(value)
@@ -51,8 +54,9 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const textPart = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y
 
 /**
- * Where text stops being JSON, in UTF-16 units; only for text that `JSON.parse` refused, whose message quotes the text
- * instead of saying the place. It recurses as deep as the text: see `opensDeeper` before.
+ * Where text stops being JSON, in UTF-16 units; only for text that `JSON.parse` refused, whose
+ * message quotes the text instead of saying the place. It recurses as deep as the text: see
+ * `opensDeeper` before.
  */
 export function jsonErrorOffset(source: string): number {
   let at = 0

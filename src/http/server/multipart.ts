@@ -19,7 +19,10 @@ interface Part extends FormFile {
   readonly bytes: Buffer
 }
 
-/** A body as the form that its route declares, validated. Parts that are not declared are left out; of a repeated one the last counts. */
+/**
+ * A body as the form that its route declares, validated. Parts that are not declared are left out;
+ * of a repeated one the last counts.
+ */
 export function readForm(body: Buffer | undefined, contentType: string | undefined, route: Route): unknown {
   const schema = route.body as z.ZodObject
   const { file } = route.form!
@@ -49,8 +52,9 @@ export const sizeMessage = (bytes: number, limit: number): string => `File size 
 const sizeOf = (bytes: number) => (bytes >= 1_048_576 ? `${bytes / 1_048_576}MB` : `${bytes / 1024}KB`)
 
 /**
- * The parts of `multipart/form-data` (RFC 7578), as views of the body. Written out here: uWebSockets.js's `getParts`
- * finds nothing behind a quoted boundary, takes what is cut off, and reads memory that is not the body's.
+ * The parts of `multipart/form-data` (RFC 7578), as views of the body. Written out here:
+ * uWebSockets.js's `getParts` finds nothing behind a quoted boundary, takes what is cut off, and
+ * reads memory that is not the body's.
  */
 export function partsOf(body: Buffer | undefined, contentType?: string): Part[] {
   const boundary = boundaryOf(contentType)
@@ -129,7 +133,9 @@ export function headOf(bytes: Buffer): Omit<Part, "bytes"> {
   return { name, filename: found.get("filename"), type: headers.get("content-type") }
 }
 
-/** Browsers write a quotation mark and line breaks with percent signs, others a backslash before it. */
+/**
+ * Browsers write a quotation mark and line breaks with percent signs, others a backslash before it.
+ */
 const unescaped = (text: string): string =>
   text.replace(/%22|%0D|%0A|\\(["\\])/gi, (escape, character?: string) => character ?? decodeURIComponent(escape))
 

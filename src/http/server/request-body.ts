@@ -23,7 +23,10 @@ export interface BodyBounds {
 /** Bytes of a body that is refused. */
 export const maxDrainedBytes = 64 * 1024 * 1024
 
-/** A request's body on its way in. Most arrive with their head and are read without a promise; the rest is waited for. */
+/**
+ * A request's body on its way in. Most arrive with their head and are read without a promise; the
+ * rest is waited for.
+ */
 export class RequestBody {
   readonly #bounds: BodyBounds
   #chunks: Buffer[] | undefined
@@ -79,8 +82,8 @@ export class RequestBody {
   }
 
   /**
-   * Reads and drops the rest for a while: an answer that is sent before ends the connection, and many clients that still
-   * write at that moment never read it. Not where the rest is too long.
+   * Reads and drops the rest for a while: an answer that is sent before ends the connection, and
+   * many clients that still write at that moment never read it. Not where the rest is too long.
    */
   async drained(): Promise<void> {
     if (this.#complete || this.#isGone || this.#announced > maxDrainedBytes) return
@@ -145,7 +148,10 @@ export class RequestBody {
     this.#end()
   }
 
-  /** Whether there is budget for more: for its parts, and for the whole that they are put together to. */
+  /**
+   * Whether there is budget for more: for its parts, and for the whole that they are put together
+   * to.
+   */
   #hold(bytes: number): boolean {
     const { budget } = this.#bounds
     if (!budget) return true

@@ -11,8 +11,8 @@ const authorizationShape = /^(?:Bearer|Bot) [A-Za-z0-9._-]+$/
 const idempotencyShape = /^[\x20-\x7e]{1,64}$/
 
 /**
- * The token; null: the route needs one and none came; undefined: the route is public, so that an outdated token does
- * no harm.
+ * The token; null: the route needs one and none came; undefined: the route is public, so that an
+ * outdated token does no harm.
  */
 export function tokenIn(exchange: Exchange, route: Route): string | null | undefined {
   if (route.auth === "public") return undefined

@@ -41,9 +41,10 @@ const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
 
 /**
- * The REST server: every route of the contract, and the pages, on an app that the gateway shares. A request is checked
- * in this order: blocked addresses, maintenance, the caller, rate limits, its shape; then its handler runs. A request
- * that fails at one of these steps reaches none of the later ones.
+ * The REST server: every route of the contract, and the pages, on an app that the gateway shares. A
+ * request is checked in this order: blocked addresses, maintenance, the caller, rate limits, its
+ * shape; then its handler runs. A request that fails at one of these steps reaches none of the
+ * later ones.
  */
 export function createHttpServer({ handlers, access: rules, limits, ...options }: HttpServerOptions) {
   const { log, metrics } = options
@@ -131,7 +132,10 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   }
 
   return {
-    /** Puts every route on the app. What the gateway registers stays its own: paths match before the catch-all. */
+    /**
+     * Puts every route on the app. What the gateway registers stays its own: paths match before the
+     * catch-all.
+     */
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
       const on = (method: Route["method"], pattern: string, take: (res: HttpResponse, req: HttpRequest) => void) => {
@@ -159,7 +163,10 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       registerUnmatched(app, methodsOf)
     },
 
-    /** From now on every answer ends its connection, so that clients reach another worker with their next request. */
+    /**
+     * From now on every answer ends its connection, so that clients reach another worker with their
+     * next request.
+     */
     beginDrain: () => exchanges.beginDrain(),
 
     /** Waits for the answers under way. The listening socket is the caller's. */

@@ -24,7 +24,8 @@ export interface StreamBounds {
 }
 
 /**
- * A body that is read while it comes: as long as nobody reads, its connection is told to wait. It keeps:
+ * A body that is read while it comes: as long as nobody reads, its connection is told to wait. It
+ * keeps:
  *   BODY1  No more of it is in memory than what one read from its connection brings.
  *   BODY2  The response is not touched once it is answered or its client gone.
  */

@@ -26,8 +26,8 @@ interface Refusal {
 }
 
 /**
- * Answers what matches nothing: a path that is not there, a method that a path does not have, a preflight (no route
- * takes OPTIONS).
+ * Answers what matches nothing: a path that is not there, a method that a path does not have, a
+ * preflight (no route takes OPTIONS).
  */
 export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedOptions) {
   async function answer(exchange: Exchange, { code, isGated, headers = {} }: Refusal, isOptions: boolean) {
@@ -54,7 +54,8 @@ export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedO
 
   /** After everything else: `methodsOf` has the methods of every pattern that is served. */
   return (app: TemplatedApp, methodsOf: ReadonlyMap<string, readonly string[]>): void => {
-    // A path that only gated routes have says nothing, not even that it exists, without an access token.
+    // A path that only gated routes have says nothing, not even that it exists, without an access
+    // token.
     const openPaths = new Set([
       ...Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route))),
       ...Object.values(pages).flatMap(patternsOfPage),

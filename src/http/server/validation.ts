@@ -21,10 +21,16 @@ const idErrors: Record<string, ErrorCode> = {
   emoji_id: "invalid_emoji_id",
 }
 
-/** In longer text the place of a mistake is not looked for: it would take milliseconds that others wait. */
+/**
+ * In longer text the place of a mistake is not looked for: it would take milliseconds that others
+ * wait.
+ */
 const maxSearchedCharacters = 16_384
 
-/** A parameter of a path, with the refusal of a value that is no snowflake; absent where its schema asks for none. */
+/**
+ * A parameter of a path, with the refusal of a value that is no snowflake; absent where its schema
+ * asks for none.
+ */
 export interface PathParameter {
   readonly name: string
   readonly invalid: ErrorCode | undefined
@@ -56,7 +62,10 @@ export function readParams(
   return params
 }
 
-/** The first id of a path, for the bucket of its resource. What is no id will be refused, but counts until then. */
+/**
+ * The first id of a path, for the bucket of its resource. What is no id will be refused, but counts
+ * until then.
+ */
 function firstId(given: readonly string[]): string {
   if (given.length === 0) return ""
   const first = decoded(given[0]!)
@@ -64,8 +73,9 @@ function firstId(given: readonly string[]): string {
 }
 
 /**
- * The part of a bucket's name that says what it is about. At a webhook it also says with which token, as a hash: a client
- * that knows the id alone, which its messages show, must not use up what the right token may send.
+ * The part of a bucket's name that says what it is about. At a webhook it also says with which
+ * token, as a hash: a client that knows the id alone, which its messages show, must not use up what
+ * the right token may send.
  */
 export function resourceOf(scope: RateLimit["scope"], given: readonly string[]): string {
   if (scope !== "webhook") return firstId(given)
