@@ -89,7 +89,7 @@ test("an operator speaks to a running server with nothing but its folder of data
   )
   expect(await operator("unblock", "198.51.100.0/24")).toEqual({
     code: 0,
-    out: "198.51.100.0/24 is let in again",
+    out: "198.51.100.0/24 is no longer blocked",
     said: "",
   })
   expect(await operator("unblock", "198.51.100.0/24")).toEqual({
@@ -140,7 +140,7 @@ test("an operator speaks to a running server with nothing but its folder of data
   expect(await operator("dance")).toMatchObject({
     code: 2,
     out: "",
-    said: expect.stringContaining("dance is no command"),
+    said: expect.stringContaining("dance is not a command"),
   })
   expect(await operator("block", "::/0")).toMatchObject({
     code: 1,
@@ -172,16 +172,16 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   })
   expect(await live.ended).toEqual(closedWith("authentication_failed"))
   expect(await refusal(ada.on(server).getMe())).toBe("account_suspended")
-  expect(await say("unlock", ada.id)).toEqual({ code: 0, out: "ada is let in again", said: "" })
+  expect(await say("unlock", ada.id)).toEqual({ code: 0, out: "ada is no longer blocked", said: "" })
   expect((await ada.on(server).getMe()).id).toBe(ada.id)
   expect(await say("unlock", "ada")).toMatchObject({ code: 0, out: "ada was not locked by an operator" })
-  expect(await say("lock", "lin")).toMatchObject({ out: "lin is locked for ever" })
+  expect(await say("lock", "lin")).toMatchObject({ out: "lin is locked permanently" })
   expect(await say("unlock", "lin")).toMatchObject({ code: 0 })
 
   expect(await say("grant", "ada", "administrator")).toMatchObject({ out: "ada is an administrator" })
   await ada.on(server).listTiers()
   expect(await say("revoke-grant", "ada", "administrator")).toMatchObject({
-    out: "ada is no administrator any more",
+    out: "ada is no longer an administrator",
   })
   expect(await refusal(ada.on(server).listTiers())).toBe("administrator_only")
 
@@ -197,13 +197,13 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   const again = await say("bot", "token", "helper_of_ada")
   expect(await refusal(clientAt(server, token).getMe())).toBe("revoked_token")
   await clientAt(server, again.out.split("\n")[1]).getMe()
-  expect(await say("bot", "revoke", "helper_of_ada")).toMatchObject({ out: "helper_of_ada has no token any more" })
+  expect(await say("bot", "revoke", "helper_of_ada")).toMatchObject({ out: "helper_of_ada no longer has a token" })
   expect(await refusal(clientAt(server, again.out.split("\n")[1]).getMe())).toBe("revoked_token")
   expect(await say("bot", "revoke", "helper_of_ada")).toMatchObject({ out: "helper_of_ada had no token" })
   expect(await say("bot", "list", "ada")).toMatchObject({ out: expect.stringMatching(/without a token$/) })
 
   // Access tokens.
-  expect(await say("access-token", "list")).toMatchObject({ out: "there are none: nobody is asked for any" })
+  expect(await say("access-token", "list")).toMatchObject({ out: "there are no access tokens, so none is required" })
   const access = await say(
     "access-token",
     "create",
@@ -251,7 +251,7 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   const chosen = `Chosen.by-the_operator~${"x".repeat(105)}`
   expect(await saying(`${chosen}\n`)).toEqual({
     code: 0,
-    out: expect.stringMatching(/^access token \d+ is asked for within a second or so$/),
+    out: expect.stringMatching(/^access token \d+ is required within a second or so$/),
     said: "",
   })
   await until("both workers ask for it", async () => (await statuses({})).every(status => status === 401))
@@ -265,7 +265,9 @@ test("what an operator says of accounts and tokens is done, and what makes no se
 
   await lin.on(server).deleteAccount({ password: lin.password })
   expect(await refusal(lin.signIn(server))).toBe("account_deleted")
-  expect(await say("cancel-deletion", "lin")).toMatchObject({ out: "lin is not deleted, and signs in again" })
+  expect(await say("cancel-deletion", "lin")).toMatchObject({
+    out: "lin: deletion cancelled; the user can sign in again",
+  })
   const back = await lin.signIn(west)
 
   // A second factor that is lost, with a challenge open; one that was never confirmed; none.
@@ -274,7 +276,7 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   const { challenge_token } = await clientAt(west).login({ username: "lin", password: lin.password })
   expect(await say("second-factor", "off", "lin")).toMatchObject({
     code: 0,
-    out: "lin signs in with the password alone; backup codes that are void: 10",
+    out: "lin now signs in with the password only; invalidated backup codes: 10",
   })
   for (const place of [server, west]) {
     expect(await back.on(place).getMe()).toMatchObject({ totp_enabled: false })
@@ -287,14 +289,16 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   ).toBe("used_challenge")
   await back.signIn(west)
   const waiting = await back.on(west).enableTwoFactor({ password: lin.password })
-  expect(await say("second-factor", "off", lin.id)).toMatchObject({ out: expect.stringContaining("was not confirmed") })
+  expect(await say("second-factor", "off", lin.id)).toMatchObject({
+    out: expect.stringContaining("an unconfirmed setup was removed"),
+  })
   expect(await refusal(back.on(west).confirmTwoFactor({ code: generateSync({ secret: waiting.secret }) }))).toBe(
     "second_factor_not_started",
   )
   expect(await say("second-factor", "off", "lin")).toMatchObject({ code: 0, out: "lin had no second factor" })
 
   expect(await say("rename", "ada", "--reason", "impersonation")).toMatchObject({
-    out: "ada has to choose another name",
+    out: "ada must choose another name",
   })
   expect(await refusal(ada.on(server).listServers())).toBe("username_change_required")
 
@@ -303,21 +307,21 @@ test("what an operator says of accounts and tokens is done, and what makes no se
     [["lock", "ada", "--hours", "x"], /--hours takes a whole number/],
     [["rename", "ada", "--reason", "x".repeat(501)], /--reason takes/],
     [["second-factor", "off"], /takes USER/],
-    [["second-factor"], /second-factor is no command/],
+    [["second-factor"], /second-factor is not a command/],
     [["secret-key", "forget", "it"], /takes nothing/],
     [["access-token", "create", "x", "--token-stdin=x"], /token-stdin/],
     [["grant", "ada", "root"], /the only permission is administrator/],
-    [["bot"], /bot is no command/],
+    [["bot"], /bot is not a command/],
     [["bot", "create", "x", "--owner", "ada"], /x: Username/],
     [["bot", "create", "has space", "--owner", "ada"], /has space: Username/],
     [["bot", "create", "system", "--owner", "ada"], /reserved/],
-    [["bot", "create", "helper"], /--owner says/],
+    [["bot", "create", "helper"], /--owner is required/],
     [["access-token", "create", " "], /a name has/],
-    [["access-token", "create", "x", "--scope", "nowhere"], /--scope: nowhere is no IP/],
+    [["access-token", "create", "x", "--scope", "nowhere"], /--scope: nowhere is not an IP/],
     [["access-token", "create", "x", "--mode", "shout"], /--mode takes/],
     [["access-token", "create", "x", "--days", "0"], /--days takes/],
     [[], /npm run operator/],
-    [["dance"], /dance is no command/],
+    [["dance"], /dance is not a command/],
     [["state", "asleep"], /state: /],
     [["state", "running", "twice"], /state takes STATE/],
     [["state", "--message", "x"], /which state/],
@@ -326,7 +330,7 @@ test("what an operator says of accounts and tokens is done, and what makes no se
     [["state", "maintenance", "--restart-at", "tomorrow"], /--restart-at takes/],
     [["state", "maintenance", "--nonsense"], /nonsense/],
     [["force-logout"], /takes USER/],
-    [["block", "localhost"], /is no IP address/],
+    [["block", "localhost"], /is not an IP address/],
     [["block", "198.51.100.9", "--hours", "0"], /--hours takes/],
     [["block", "198.51.100.9", "--reason", "x".repeat(501)], /--reason takes/],
   ] as const) {
@@ -335,18 +339,18 @@ test("what an operator says of accounts and tokens is done, and what makes no se
     expect(run.said).toMatch(what)
   }
   for (const [words, what] of [
-    [["bot", "create", "helper_of_ada", "--owner", "ada"], /there is a helper_of_ada already/],
+    [["bot", "create", "helper_of_ada", "--owner", "ada"], /there already is a helper_of_ada/],
     [["bot", "create", "helper_2", "--owner", "helper_of_ada"], /is a bot/],
-    [["bot", "create", "helper_2", "--owner", "nobody"], /there is no user nobody/],
-    [["bot", "token", "ada"], /ada is no bot/],
+    [["bot", "create", "helper_2", "--owner", "nobody"], /no such user: nobody/],
+    [["bot", "token", "ada"], /ada is not a bot/],
     [["rename", "helper_of_ada"], /is a bot/],
-    [["cancel-deletion", "ada"], /ada does not wait to be deleted/],
-    [["second-factor", "off", "nobody"], /there is no user nobody/],
-    [["secret-key", "forget"], /servers are connected to the database: w\d-/],
-    [["access-token", "revoke", "1"], /there is no access token 1/],
-    [["access-token", "revoke", "x"], /there is no access token x/],
-    [["force-logout", "nobody"], /there is no user nobody/],
-    [["force-logout", "9999999999999999999"], /there is no user/],
+    [["cancel-deletion", "ada"], /ada is not scheduled for deletion/],
+    [["second-factor", "off", "nobody"], /no such user: nobody/],
+    [["secret-key", "forget"], /servers are still connected to the database: w\d-/],
+    [["access-token", "revoke", "1"], /no such access token: 1/],
+    [["access-token", "revoke", "x"], /no such access token: x/],
+    [["force-logout", "nobody"], /no such user: nobody/],
+    [["force-logout", "9999999999999999999"], /no such user/],
     [["block", "127.0.0.1"], /cannot be blocked/],
     [["block", "::/0"], /cannot be blocked/],
   ] as const) {
@@ -363,10 +367,10 @@ test("without a server, or with a configuration that is wrong, the operator is t
   expect(nothing.said).toContain("no PostgreSQL runs there")
   const away = await operatorWith({ DATABASE_URL: "postgres://nobody:nothing@127.0.0.1:9/nowhere" })("state")
   expect(away.code).toBe(1)
-  expect(away.said).toContain("the database does not answer")
+  expect(away.said).toContain("the database does not respond")
   const stopped = await operatorWith({ DATA_DIR })("secret-key", "forget")
   expect(stopped.code).toBe(1)
-  expect(stopped.said).toContain("there is no PostgreSQL")
+  expect(stopped.said).toContain("no PostgreSQL found")
   expect(await readdir(DATA_DIR)).toEqual([])
   const wrong = await operatorWith({ DATA_DIR, PORT: "no" })("state")
   expect(wrong.code).toBe(2)

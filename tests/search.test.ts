@@ -386,7 +386,7 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
       ${column(({ channel, home }) => (channel === home ? null : home))}::bigint[], ${column(({ author }) => author)}::bigint[],
       ${column(({ words }) => words.join(" "))}::text[], ${column(({ isPinned }) => (isPinned ? "1" : null))}::bigint[])`
   const said = await operator(["search", "rebuild"], { DATABASE_URL: cluster.databaseUrl })
-  expect(said.out).toBe("320 messages are indexed")
+  expect(said.out).toBe("320 messages indexed")
   await cluster.sql`ANALYZE message_search`
 
   const readable = new Set([channel.id, ajar.id, dm.id])
@@ -570,7 +570,7 @@ test("what was edited is found as it is now, what was deleted not at all, and wh
     operator(["search", "rebuild"], { DATABASE_URL: shared.databaseUrl }),
     createMessage({ channel_id, content: "sorb jam" }),
   ])
-  expect(said).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+ messages are indexed$/) as string })
+  expect(said).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+ messages indexed$/) as string })
   await until("all is there again", async () => (await found("jam")).length === 2)
   expect(await shared.sql`SELECT FROM message_search WHERE folded = 'ghost'`).toHaveLength(0)
 })

@@ -127,7 +127,7 @@ test("where the key is lost another takes its place, without what was sealed: no
   const generation = await generations()
   let answer = await say()
   await until("its connections are gone", async () => (answer = answer.code === 0 ? answer : await say()).code === 0)
-  expect(answer.out).toMatch(/switched off: 1, backup codes that are void: 10$/)
+  expect(answer.out).toMatch(/disabled second factors: 1, invalidated backup codes: 10$/)
   expect(await factors()).toEqual(before.map(() => ({ totp_enabled: false, none: true, codes: 0 })))
   expect(await cluster.sql`SELECT 1 FROM incarnations WHERE died_at IS NULL`).toEqual([])
   expect(await generations()).toBeGreaterThan(generation)

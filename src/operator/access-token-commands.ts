@@ -19,10 +19,10 @@ export const accessTokenCommands: Commands = {
     async run({ storage, given: [name], options: { mode, days }, lists: { scope = [] }, flags, input }) {
       if (name!.trim() === "" || codePoints(name!) > longestName)
         throw new Misuse(`a name has 1 to ${longestName} characters`)
-      if (scope.length > mostScopes) throw new Misuse(`--scope is taken ${mostScopes} times at most`)
+      if (scope.length > mostScopes) throw new Misuse(`--scope can be given ${mostScopes} times at most`)
       const scopes = scope.map(text => {
         const range = parseRange(text)
-        if (!range) throw new Misuse(`--scope: ${text} is no IP address and no CIDR range`)
+        if (!range) throw new Misuse(`--scope: ${text} is not an IP address or a CIDR range`)
         return formatRange(range)
       })
       const chosen = mode ?? (scopes.length > 0 ? "enforce" : "none")
@@ -33,7 +33,7 @@ export const accessTokenCommands: Commands = {
         throw new Misuse("--token-stdin: a token has 32 to 128 characters of A-Z a-z 0-9 . _ ~ -")
       const token = given ?? newSecret(tokenBytes)
       if (given !== undefined && (await storage.accessTokens.isTaken(hashSecret(given))))
-        throw new Refusal("that token is in use, or was once: choose another")
+        throw new Refusal("this token is or was in use: choose another")
       const id = await storage.accessTokens.create({
         name: name!,
         token_hash: hashSecret(token),
@@ -41,10 +41,13 @@ export const accessTokenCommands: Commands = {
         scopes,
         lasts: lasts === undefined ? null : lasts * 86_400,
       })
-      if (id === undefined) throw new Refusal(`there are ${mostAccessTokens} tokens already: that is the most`)
-      const warning = chosen === "enforce" && scopes.length === 0 ? "without --scope it lets nobody in\n" : ""
-      const shown = given === undefined ? `; it is shown this once:\n${token}` : ""
-      return `${warning}access token ${id} is asked for within a second or so${shown}`
+      if (id === undefined) throw new Refusal(`there are ${mostAccessTokens} tokens, which is the maximum`)
+      const warning =
+        chosen === "enforce" && scopes.length === 0
+          ? "warning: in this mode a token without --scope is always refused\n"
+          : ""
+      const shown = given === undefined ? `; it is shown only once:\n${token}` : ""
+      return `${warning}access token ${id} is required within a second or so${shown}`
     },
   },
 
@@ -52,9 +55,9 @@ export const accessTokenCommands: Commands = {
     takes: ["ID"],
     async run({ storage, given: [id] }) {
       const name = isBigint(id!) ? await storage.accessTokens.revoke(id!) : undefined
-      if (name === undefined) throw new Refusal(`there is no access token ${id}`)
+      if (name === undefined) throw new Refusal(`no such access token: ${id}`)
       const left = await storage.accessTokens.list()
-      return `${name} is refused within a second or so${left.length === 0 ? "; it was the last one: nobody is asked for any" : ""}`
+      return `${name} is refused within a second or so${left.length === 0 ? ". It was the last one: no access token is required any more" : ""}`
     },
   },
 
@@ -66,13 +69,13 @@ export const accessTokenCommands: Commands = {
         [
           id,
           name,
-          expires_at === null ? "for ever" : `until ${dateOf(expires_at)}`,
+          expires_at === null ? "permanently" : `until ${dateOf(expires_at)}`,
           mode === "none" ? "" : `${mode} ${scopes.join(", ") || "nothing"}`,
         ]
           .filter(Boolean)
           .join("  "),
       )
-      return lines.join("\n") || "there are none: nobody is asked for any"
+      return lines.join("\n") || "there are no access tokens, so none is required"
     },
   },
 }

@@ -25,7 +25,7 @@ export const accountCommands: Commands = {
       const until = lasts === undefined ? forEver : Math.floor(Date.now() / 1000) + lasts * 3600
       const user = await userCalled(storage, name!)
       await obeyed(storage, user, "lockAccount", { until, reason })
-      return `${user.username} is locked ${lasts === undefined ? "for ever" : `until ${dateOf(until)}`}`
+      return `${user.username} is locked ${lasts === undefined ? "permanently" : `until ${dateOf(until)}`}`
     },
   },
 
@@ -44,9 +44,9 @@ export const accountCommands: Commands = {
     async run({ storage, given: [name], options: { reason = null } }) {
       requireReason(reason)
       const user = await userCalled(storage, name!)
-      if (user.bot) throw new Refusal(`${user.username} is a bot: nobody would choose a name`)
+      if (user.bot) throw new Refusal(`${user.username} is a bot: bots cannot choose a name`)
       await obeyed(storage, user, "forceRename", { reason })
-      return `${user.username} has to choose another name`
+      return `${user.username} must choose another name`
     },
   },
 
@@ -55,8 +55,8 @@ export const accountCommands: Commands = {
     async run({ storage, given: [name] }) {
       const user = await userCalled(storage, name!)
       const { cancelled } = await obeyed(storage, user, "cancelDeletion", {})
-      if (!cancelled) throw new Refusal(`${user.username} does not wait to be deleted`)
-      return `${user.username} is not deleted, and signs in again`
+      if (!cancelled) throw new Refusal(`${user.username} is not scheduled for deletion`)
+      return `${user.username}: deletion cancelled; the user can sign in again`
     },
   },
 
@@ -66,8 +66,8 @@ export const accountCommands: Commands = {
       const user = await userCalled(storage, name!)
       const { wasOn, codes } = await obeyed(storage, user, "dropSecondFactor", {})
       if (wasOn !== true)
-        return `${user.username} had no second factor${codes === 0 ? "" : ", but a setup that was not confirmed, which is void"}`
-      return `${user.username} signs in with the password alone; backup codes that are void: ${String(codes)}`
+        return `${user.username} had no second factor${codes === 0 ? "" : "; an unconfirmed setup was removed"}`
+      return `${user.username} now signs in with the password only; invalidated backup codes: ${String(codes)}`
     },
   },
 
@@ -80,15 +80,15 @@ export const accountCommands: Commands = {
     async run({ storage, given: [name], options, policy }) {
       const refusal = isLong(name!) ? "invalid_username" : usernameRules(policy).refusal(name!)
       if (refusal) throw new Misuse(`${name}: ${errors[refusal].message}`)
-      if (options["owner"] === undefined) throw new Misuse("--owner says whose bot it is")
+      if (options["owner"] === undefined) throw new Misuse("--owner is required: the owner of the bot")
       const owner = await userCalled(storage, options["owner"])
       if (owner.bot) throw new Refusal(`${owner.username} is a bot`)
-      if (await storage.users.findByLogin(name!)) throw new Refusal(`there is a ${name} already`)
+      if (await storage.users.findByLogin(name!)) throw new Refusal(`there already is a ${name}`)
       const secret = newSecret(botTokenBytes)
       const { id } = await obeyed(storage, owner, "createBot", { name, token_hash: hashSecret(secret) })
       if (typeof id !== "string")
-        throw new Refusal(`${owner.username} has ${limits.botsPerOwner} bots: that is the most`)
-      return `${name} is bot ${id}; its token is shown this once:\nbot.${id}.${secret}`
+        throw new Refusal(`${owner.username} has ${limits.botsPerOwner} bots, which is the maximum`)
+      return `${name} is bot ${id}. The token is shown only once:\nbot.${id}.${secret}`
     },
   },
 
@@ -98,7 +98,7 @@ export const accountCommands: Commands = {
       const bot = await botCalled(storage, name!)
       const secret = newSecret(botTokenBytes)
       await obeyed(storage, bot, "issueBotToken", { token_hash: hashSecret(secret) })
-      return `the new token of ${bot.username} is shown this once:\nbot.${bot.id}.${secret}`
+      return `the new token of ${bot.username} is shown only once:\nbot.${bot.id}.${secret}`
     },
   },
 
@@ -107,7 +107,7 @@ export const accountCommands: Commands = {
     async run({ storage, given: [name] }) {
       const bot = await botCalled(storage, name!)
       const { ended } = await obeyed(storage, bot, "revokeBot", {})
-      return ended === 0 ? `${bot.username} had no token` : `${bot.username} has no token any more`
+      return ended === 0 ? `${bot.username} had no token` : `${bot.username} no longer has a token`
     },
   },
 
@@ -127,7 +127,7 @@ async function setPermission({ storage, given: [name, permission] }: Saying, isG
   const user = await userCalled(storage, name!)
   const { permissions } = await obeyed(storage, user, "setPermission", { permission, isGranted })
   const held = permissions as readonly string[]
-  if (!isAdministrator(held)) return `${user.username} is no administrator any more`
+  if (!isAdministrator(held)) return `${user.username} is no longer an administrator`
   return `${user.username} is an administrator${isGranted ? "" : `: ${held.join(", ")} makes one, too`}`
 }
 
@@ -135,7 +135,7 @@ const isLong = (name: string) => name.length < limits.username.min || name.lengt
 
 async function botCalled(storage: Storage, text: string): Promise<UserRow> {
   const bot = await userCalled(storage, text)
-  if (!bot.bot) throw new Refusal(`${bot.username} is no bot`)
+  if (!bot.bot) throw new Refusal(`${bot.username} is not a bot`)
   return bot
 }
 
@@ -148,7 +148,7 @@ async function obeyed(storage: Storage, user: UserRow, command: string, input: o
     if (answer) throw new Refusal(errors[answer.refusal as ErrorCode]?.message ?? answer.refusal)
     if (Date.now() > until)
       throw new Refusal(
-        `nobody has done it after ${patience / 1000} s; it is done as soon as a server runs, and a token that it makes is lost: ask again then`,
+        `no server carried it out within ${patience / 1000} s. It is carried out as soon as a server runs. A new token of it is lost: run the command again then`,
       )
   }
 }

@@ -15,35 +15,35 @@ import { serviceCommands } from "./service-commands.ts"
 
 const usage = `npm run operator -- <command>
 
-  state                                  what state the service is in
+  state                                  prints the state of the service
   state running|maintenance|shutting_down|restarting
         [--message TEXT] [--downtime SECONDS] [--restart-at TIME]
   force-logout USER                      ends all sessions of a user, given by name or id
-  logout-all                             ends all sessions of everybody
+  logout-all                             ends all sessions of all users
   block ADDRESS [--reason TEXT] [--hours N]
-                                         refuses an address or a CIDR range; without --hours for ever
+                                         blocks an address or a CIDR range; without --hours permanently
   unblock ADDRESS
-  blocks                                 what is blocked
-  lock USER [--hours N] [--reason TEXT]  keeps a user and his bots out; without --hours for ever
-  unlock USER                            ends that, and a lock after failed sign-ins
-  rename USER [--reason TEXT]            a user has to choose another name before anything else
-  cancel-deletion USER                   an account that waits to be deleted is not
-  second-factor off USER                 of somebody who has lost it; voids his backup codes
-  grant USER administrator               makes somebody an administrator
+  blocks                                 lists the blocked addresses
+  lock USER [--hours N] [--reason TEXT]  locks a user and their bots; without --hours permanently
+  unlock USER                            ends a lock, also one after failed sign-ins
+  rename USER [--reason TEXT]            a user must choose another name before anything else
+  cancel-deletion USER                   cancels the deletion of an account
+  second-factor off USER                 disables a lost second factor and its backup codes
+  grant USER administrator               makes a user an administrator
   revoke-grant USER administrator
-  bot create NAME --owner USER           a bot, and its token
-  bot token BOT                          a new token; the one before ends
-  bot revoke BOT                         ends the token; the bot stays
-  bot list USER                          the bots of a user
+  bot create NAME --owner USER           creates a bot and prints its token
+  bot token BOT                          replaces the token
+  bot revoke BOT                         revokes the token; the bot stays
+  bot list USER                          lists the bots of a user
   access-token create NAME [--scope ADDRESS]... [--mode none|monitor|enforce] [--days N]
-                [--token-stdin]          a token that applications have to present from then on, made,
-                                         or read from the standard input: 32 to 128 of A-Z a-z 0-9 . _ ~ -
+                [--token-stdin]          creates a token that applications must send from now on,
+                                         or reads it from standard input: 32 to 128 of A-Z a-z 0-9 . _ ~ -
   access-token revoke ID
   access-token list
-  search rebuild                         reads all messages anew for searches, while servers run; cut off, it
-                                         goes on where it was
-  secret-key forget                      while no server runs and the key is lost: the next server brings
-                                         another, and everybody sets up the second factor anew`
+  search rebuild                         rebuilds the search index while servers run; if interrupted,
+                                         it continues where it stopped
+  secret-key forget                      if the key is lost and no server runs: the next server sets
+                                         a new key, and users must set up their second factor again`
 
 const exitCodes = { done: 0, failed: 1, misused: 2 } as const
 
@@ -72,7 +72,7 @@ export async function operator(
   } catch (error) {
     const isMisuse = error instanceof Misuse || error instanceof ConfigError
     const message = isAway(error)
-      ? `the database does not answer (${(error as Error).message})`
+      ? `the database does not respond (${(error as Error).message})`
       : (error as Error).message
     return {
       code: isMisuse ? exitCodes.misused : exitCodes.failed,
@@ -87,7 +87,7 @@ async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buf
   const name = Object.hasOwn(commands, two) ? two : (words[0] ?? "")
   const rest = words.slice(name === two ? 2 : 1)
   const command = Object.hasOwn(commands, name) ? commands[name]! : undefined
-  if (!command) throw new Misuse(name === "" ? usage : `${name} is no command\n\n${usage}`)
+  if (!command) throw new Misuse(name === "" ? usage : `${name} is not a command\n\n${usage}`)
   const { positionals, options, lists, flags } = parsed(command, rest)
   const least = command.mayBeLeftOut ? 0 : command.takes.length
   if (positionals.length < least || positionals.length > command.takes.length)
@@ -120,7 +120,7 @@ async function databaseOf(
   if (databaseUrl !== undefined) return { url: databaseUrl }
   if (!isForStopped) return { url: await runningPostgres(dataDir) }
   if (!existsSync(join(dataDir, "postgres")))
-    throw new Refusal(`${dataDir}: there is no PostgreSQL; set DATA_DIR or DATABASE_URL as the server has them`)
+    throw new Refusal(`${dataDir}: no PostgreSQL found. Set DATA_DIR or DATABASE_URL as for the server`)
   return startEmbeddedPostgres({ dataDir, log: silent })
 }
 

@@ -45,9 +45,9 @@ export async function userCalled(storage: Storage, text: string): Promise<UserRo
   const byId = isBigint(text) ? await storage.users.find(text) : undefined
   const byName = await storage.users.findByLogin(text)
   const user = byId ?? byName
-  if (!user) throw new Refusal(`there is no user ${text}`)
+  if (!user) throw new Refusal(`no such user: ${text}`)
   if (byId && byName && byId.id !== byName.id)
-    throw new Refusal(`${text} is the id of ${byId.username} and the name of ${byName.id}: say one of these`)
+    throw new Refusal(`${text} is the id of ${byId.username} and the name of ${byName.id}. Use one of them`)
   return user
 }
 

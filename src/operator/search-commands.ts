@@ -28,7 +28,7 @@ export const searchCommands: Commands = {
           saidAt = count
           console.log(`${count} messages`)
         })
-        return `${done} messages are indexed`
+        return `${done} messages indexed`
       } finally {
         await indexing.close()
       }

@@ -9,12 +9,12 @@ export const secretKeyCommands: Commands = {
       const outcome = await storage.serverStatus.forgetSecretKey()
       if ("running" in outcome)
         throw new Refusal(
-          `servers are connected to the database: ${outcome.running.join(", ")}; stop them all, on every host`,
+          `servers are still connected to the database: ${outcome.running.join(", ")}. Stop them all, on every host`,
         )
       const { switchedOff, codes } = outcome
       return (
-        `the next server brings the key that counts from then on; second factors that were switched off: ${switchedOff}, ` +
-        `backup codes that are void: ${codes}`
+        `the next server sets the new key; disabled second factors: ${switchedOff}, ` +
+        `invalidated backup codes: ${codes}`
       )
     },
   },

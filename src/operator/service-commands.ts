@@ -51,7 +51,7 @@ export const serviceCommands: Commands = {
     async run({ storage }) {
       const request = await storage.operatorRequests.logoutAll()
       console.log(
-        "no session of before is accepted any longer; clients are told and closed, then the sessions are taken away",
+        "all existing sessions are refused from now on; clients are notified and disconnected, then the sessions are deleted",
       )
       return outcomeOf(storage, request, "logout_all")
     },
@@ -62,7 +62,7 @@ export const serviceCommands: Commands = {
     options: ["reason", "hours"],
     async run({ storage, given: [text], options: { reason = null, hours } }) {
       const range = parseRange(text!)
-      if (!range) throw new Misuse(`${text} is no IP address and no CIDR range`)
+      if (!range) throw new Misuse(`${text} is not an IP address or a CIDR range`)
       if (!mayBlock(range)) throw new Refusal("this machine's own addresses cannot be blocked")
       requireReason(reason)
       const lasts = within("hours", hours, 876_000)
@@ -73,8 +73,8 @@ export const serviceCommands: Commands = {
         blocked_by: null,
         lasts: lasts === undefined ? null : lasts * 3600,
       })
-      if (!isBlocked) throw new Refusal(`${mostBlocks} addresses are blocked already: that is the most; use a firewall`)
-      return `${address} is refused ${lasts === undefined ? "for ever" : `for ${lasts} h`}; its connections end within a second or so`
+      if (!isBlocked) throw new Refusal(`${mostBlocks} addresses are blocked, which is the maximum. Use a firewall`)
+      return `${address} is refused ${lasts === undefined ? "permanently" : `for ${lasts} h`}; its connections end within a second or so`
     },
   },
 
@@ -82,10 +82,10 @@ export const serviceCommands: Commands = {
     takes: ["ADDRESS"],
     async run({ storage, given: [text] }) {
       const range = parseRange(text!)
-      if (!range) throw new Misuse(`${text} is no IP address and no CIDR range`)
+      if (!range) throw new Misuse(`${text} is not an IP address or a CIDR range`)
       const address = formatRange(range)
       return (await storage.addressBlocks.unblock(address))
-        ? `${address} is let in again`
+        ? `${address} is no longer blocked`
         : `${address} was not blocked`
     },
   },
@@ -95,7 +95,9 @@ export const serviceCommands: Commands = {
     async run({ storage }) {
       const blocks = await storage.addressBlocks.list()
       const lines = blocks.map(({ address, expires_at, reason }) =>
-        [address, expires_at === null ? "for ever" : `until ${dateOf(expires_at)}`, reason].filter(Boolean).join("  "),
+        [address, expires_at === null ? "permanently" : `until ${dateOf(expires_at)}`, reason]
+          .filter(Boolean)
+          .join("  "),
       )
       return lines.join("\n") || "nothing is blocked"
     },
@@ -103,10 +105,10 @@ export const serviceCommands: Commands = {
 }
 
 const consequences: Record<ServiceNotice["state"], string> = {
-  running: "running: clients notice when they ask for /status",
-  restarting: "restarting: connected clients are told; nothing else changes until it is set to running again",
-  maintenance: `maintenance: REST answers 503, connections are told and end ${closingSeconds} s later, until it is set to running again`,
-  shutting_down: `shutting_down: connections are told and end ${closingSeconds} s later, and clients do not come back by themselves`,
+  running: "running: clients find out when they poll /status",
+  restarting: "restarting: connected clients are notified; nothing else changes until the state is set to running",
+  maintenance: `maintenance: REST returns 503; connections are notified and close ${closingSeconds} s later, until the state is set to running`,
+  shutting_down: `shutting_down: connections are notified and close ${closingSeconds} s later; clients do not reconnect on their own`,
 }
 
 /** Unix seconds or milliseconds, or a date as ISO 8601 writes it. @returns Unix seconds */
@@ -125,7 +127,7 @@ async function outcomeOf(storage: Storage, request: string, kind: "force_logout"
     if (answer) return told(answer)
     if (Date.now() > until)
       throw new Refusal(
-        `request ${request} is not finished after ${patience[kind] / 1000} s; it goes on as soon as, and as long as, a server runs`,
+        `request ${request} is not finished after ${patience[kind] / 1000} s. It continues while a server runs`,
       )
   }
 }
@@ -136,7 +138,7 @@ function told(answer: OperatorAnswer): string {
   const done = `${ended} session${ended === 1 ? "" : "s"} ended`
   if (failed > 0)
     throw new Refusal(
-      `${done}; those of ${failed} user${failed === 1 ? " are" : "s are"} refused, but could not be taken away: the log of the servers says why`,
+      `${done}; those of ${failed} user${failed === 1 ? " are" : "s are"} refused, but could not be deleted: see the log of the servers`,
     )
   return done
 }
