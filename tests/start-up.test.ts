@@ -5,7 +5,7 @@
 import { fork, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { copyFile, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { connect, createServer, type AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -194,7 +194,7 @@ test("a database that says it is PostgreSQL, but whose locks do not hold", optio
 
 test("a database that says it is PostgreSQL, but lacks what a migration uses", options, async () => {
   const url = await through(database.url, { up: ["PARTITION BY HASH", "PARTITION BY HUSH"] })
-  await expectRefusal(/PostgreSQL at \S+: migration 0001_foundation\.sql is refused by what says it is PostgreSQL \d/, {
+  await expectRefusal(/PostgreSQL at \S+: migration 0001_baseline\.sql is refused by what says it is PostgreSQL \d/, {
     DATABASE_URL: url,
   })
 })
@@ -251,8 +251,16 @@ test("a password that is wrong, a database that is not there", options, async ()
 
 test("a migration that has changed since it ran", options, async () => {
   await migrate(database.url)
-  await database.sql`UPDATE migrations SET digest = 'another' WHERE name = '0001_foundation.sql'`
-  await expectRefusal(/migration 0001_foundation\.sql has changed since it ran/)
+  await database.sql`UPDATE migrations SET digest = 'another' WHERE name = '0001_baseline.sql'`
+  await expectRefusal(/migration 0001_baseline\.sql has changed since it ran/)
+})
+
+test("a database that was made before there was one baseline", options, async () => {
+  await migrate(database.url)
+  await database.sql`UPDATE migrations SET name = '0001_foundation.sql'`
+  await expectRefusal(
+    /the database was made by a version from before 0001_baseline\.sql, which cannot be upgraded; begin with an empty database/,
+  )
 })
 
 test("a migration of a newer version, unless that leaves room for this one", options, async () => {
@@ -264,11 +272,12 @@ test("a migration of a newer version, unless that leaves room for this one", opt
 })
 
 test("a table that is held while it is migrated: those who come later have their turn", options, async () => {
-  const files = new URL("../src/storage/migrations/", import.meta.url)
-  const before = await mkdtemp(join(tmpdir(), "starling-migrations-"))
-  onTestFinished(() => rm(before, { recursive: true, force: true }))
-  for (const name of await readdir(files)) if (name < "0013") await copyFile(new URL(name, files), join(before, name))
-  await migrate(database.url, pathToFileURL(`${before}/`))
+  await migrate(database.url)
+  const folder = await mkdtemp(join(tmpdir(), "starling-migrations-"))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  await cp(new URL("../src/storage/migrations/", import.meta.url), folder, { recursive: true })
+  await writeFile(join(folder, "9999_wider.sql"), "-- Expands\nALTER TABLE messages ADD COLUMN trial text;\n")
+  const files = pathToFileURL(`${folder}/`)
   const outcome = { isOver: false }
   let waited = 0
   await database.sql
@@ -337,7 +346,7 @@ test("a process whose primary has not migrated: it says so and ends", options, a
     clearTimeout(late)
     expect({ code, said }).toEqual({
       code: 1,
-      said: expect.stringMatching(/the database is not migrated: 0001_foundation\.sql has not run/),
+      said: expect.stringMatching(/the database is not migrated: 0001_baseline\.sql has not run/),
     })
   }
 })

@@ -115,6 +115,11 @@ function missingOf(files: readonly Migration[], ran: readonly Ran[]): Migration[
   for (const { name, digest } of files)
     if (digests.has(name) && digests.get(name) !== digest)
       throw new Error(`migration ${name} has changed since it ran; migrations only go forward, add a new file`)
+  const [baseline] = files
+  if (ran.length > 0 && !digests.has(baseline!.name))
+    throw new Error(
+      `the database was made by a version from before ${baseline!.name}, which cannot be upgraded; begin with an empty database`,
+    )
   const names = new Set(files.map(({ name }) => name))
   const strange = ran.find(({ name, expands }) => !names.has(name) && !expands)
   if (strange)
@@ -125,19 +130,14 @@ function missingOf(files: readonly Migration[], ran: readonly Ran[]): Migration[
 }
 
 async function readRan(sql: Statements): Promise<Ran[]> {
-  const [table] = await sql<{ columns: string[] | null }[]>`
-    SELECT array_agg(attname::text) AS columns FROM pg_attribute WHERE attrelid = to_regclass('migrations') AND attnum > 0`
-  const columns = table!.columns
-  if (!columns) return []
-  // A database from before the column was there holds nothing that another version has added.
-  return columns.includes("expands")
-    ? sql<Ran[]>`SELECT name, digest, expands FROM migrations`
-    : sql<Ran[]>`SELECT name, digest, false AS expands FROM migrations`
+  const [table] = await sql<{ exists: boolean }[]>`SELECT to_regclass('migrations') IS NOT NULL AS exists`
+  return table!.exists ? sql<Ran[]>`SELECT name, digest, expands FROM migrations` : []
 }
 
 async function prepareTable(sql: Statements): Promise<void> {
-  await sql`CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, digest text NOT NULL, ran_at timestamptz NOT NULL DEFAULT now())`
-  await sql`ALTER TABLE migrations ADD COLUMN IF NOT EXISTS expands boolean NOT NULL DEFAULT false`
+  await sql`
+    CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, digest text NOT NULL, ran_at timestamptz NOT NULL DEFAULT now(),
+      expands boolean NOT NULL DEFAULT false)`
 }
 
 /** What the table of migrations says may not be so: tables are lost by hand, and by backups of a part. */
