@@ -55,7 +55,11 @@ export const Message = z
     delivery_count: z.int(),
     read_count: z.int(),
     read: z.boolean(),
-    read_by: z.array(z.string()),
+    read_by: z
+      .array(z.string())
+      .describe(
+        `For the author: names of up to ${limits.readersNamed.toLocaleString("en")} readers, the furthest first`,
+      ),
     reactions: z.array(Reaction),
     nonce: z.string().nullable(),
     metadata: z.record(z.string(), z.unknown()).nullable(),

@@ -1,4 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
+import { limits } from "../contract/limits.ts"
 import { compareIds, firstIdAt } from "./snowflake.ts"
 import { firstNotBelow } from "../std/sorted-search.ts"
 
@@ -177,8 +178,8 @@ export function countReaders(
   return began - ended - hidden - (own && holds(own, place) ? 1 : 0)
 }
 
-/** So many of those who have read furthest are looked at for the names of a message's readers. */
-const lookedAt = 1_000
+/** So many of those who have read furthest are looked at for the names of a message's readers: twice as many as are named. */
+const lookedAt = 2 * limits.readersNamed
 
 /** Who has read a message, at most so many: those who have read furthest. */
 export function someReaders(
