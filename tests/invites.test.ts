@@ -1,5 +1,6 @@
 import { allIntents, bitOf } from "../src/contract/intents.ts"
 import { refusal } from "./kit/conformance.ts"
+import { limits } from "../src/contract/limits.ts"
 import { plantServer, sharedServer } from "./kit/seeds.ts"
 import { expect, test, type SharedCluster } from "./kit/test.ts"
 
@@ -74,7 +75,8 @@ test("JOIN2: of parallel uses of the last one on two workers exactly one wins", 
   expect(refused).toHaveLength(3)
   for (const reason of refused) expect(await refusal(Promise.reject(reason))).toBe("invite_not_found")
   expect((await ada.on(shared.west).getServer({ server_id: server.id })).member_count).toBe(4)
-  expect(await shared.sql`SELECT uses FROM invites WHERE code = ${code}`).toEqual([])
+  const listed = await ada.on(shared.west).listInvites({ server_id: server.id })
+  expect(listed.filter(invite => invite.code === code)).toEqual([expect.objectContaining({ uses: 2, max_uses: 2 })])
   expect(await refusal(people[0]!.on(shared.east).getInvite({ invite_code: code }))).toBe("invite_not_found")
 })
 
@@ -214,7 +216,7 @@ test("those who manage the server are told of invites, live and after a resume; 
   expect(log.map(({ user_id, target_id }) => [user_id, target_id])).toEqual([[mo.id, revoked.code]])
 })
 
-test("the list has what still lets somebody in, the newest first, for those who may see it", async ({ shared }) => {
+test("the list has all that were not revoked, the newest first, for those who may see it", async ({ shared }) => {
   const { mo, server_id, channel_id, owner, host, plain, role_id } = await inviting(shared)
   const before = await owner.listInvites({ server_id })
   const now = Math.floor(Date.now() / 1000)
@@ -226,9 +228,12 @@ test("the list has what still lets somebody in, the newest first, for those who 
   await plant(codes[1]!, now - 100, now - 1)
   await plant(codes[2]!, now - 100, now + 600, 5, 5)
   const newest = await plain.createInvite({ channel_id, max_age: 0 })
+  const revoked = await plain.createInvite({ channel_id })
+  await plain.deleteInvite({ invite_code: revoked.code })
   const listed = await host.listInvites({ server_id })
-  expect(new Set(listed.slice(0, -1))).toEqual(new Set([newest, ...before]))
-  expect(listed.at(-1)).toEqual({
+  expect(new Set(listed.slice(0, -3))).toEqual(new Set([newest, ...before]))
+  expect(listed.slice(-2).map(({ code }) => code)).toEqual(codes.slice(1).toSorted())
+  expect(listed.at(-3)).toEqual({
     code: codes[0],
     server_id,
     channel_id,
@@ -288,6 +293,30 @@ test("an invite is revoked by who made it, and by who manages invites or the ser
     expect(await refusal(revoke(owner, invite_code))).toBe("invite_not_found")
 })
 
+test("of a server's invites that ended the latest thousand are kept, and they take nobody's place", async ({
+  shared,
+}) => {
+  const { server_id, channel_id, owner } = await inviting(shared)
+  const eve = await shared.person("eve")
+  const before = await owner.listInvites({ server_id })
+  const now = Math.floor(Date.now() / 1000)
+  const name = shared.newName("ended").replaceAll("_", "")
+  await shared.sql`
+    INSERT INTO invites (code, server_id, channel_id, max_age, max_uses, temporary, uses, created_at, expires_at, ended_at)
+    SELECT ${name} || i, ${server_id}, ${channel_id}, 60, 0, false, 0, ${now} - 100000 + i, ${now} - 99000 + i, ${now} - 99000 + i
+    FROM generate_series(1, ${limits.endedInvitesKept}) AS i`
+  const used = await owner.createInvite({ channel_id, max_uses: 1 })
+  await eve.on(shared.west).joinByInvite({ invite_code: used.code })
+  const listed = await owner.listInvites({ server_id })
+  expect(listed).toHaveLength(before.length + limits.endedInvitesKept)
+  const codes = listed.map(({ code }) => code)
+  expect([codes.includes(used.code), codes.includes(`${name}1`), codes.includes(`${name}2`)]).toEqual([
+    true,
+    false,
+    true,
+  ])
+})
+
 test("of twenty at once through both workers who want the last place exactly one gets it, revoked or not", async ({
   shared,
 }) => {
@@ -328,7 +357,8 @@ test("an invite that ends by its time is told of; one whose channel has gone lea
   const inbox = await ada.listen(place!)
   const short = await owner.createInvite({ channel_id: channel.id, max_age: 1 })
   expect((await inbox.next("INVITE_DELETE", { timeoutMs: 20_000 })).code).toBe(short.code)
-  expect(await cluster.sql`SELECT FROM invites WHERE code = ${short.code}`).toHaveLength(0)
+  const ended = await cluster.sql`SELECT ended_at >= expires_at AS after FROM invites WHERE code = ${short.code}`
+  expect(ended).toEqual([{ after: true }])
   const { code } = await owner.createInvite({ channel_id: channel.id, max_uses: 1 })
   await cluster.sql`UPDATE invites SET channel_id = NULL WHERE code = ${code}`
   const eve = await cluster.person("eve")

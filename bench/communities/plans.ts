@@ -42,7 +42,7 @@ const pages: Record<string, (sql: postgres.Sql, community: Community) => Promise
   "members, from the middle": (sql, { id, middle }) => guildMembersStorage(sql).page(id, middle, pageSize),
   "one member": (sql, { id, middle }) => serversStorage(sql).members(id, [middle]),
   "bans, from the start": (sql, { id }) => bansStorage(sql).list(id, "0", pageSize),
-  invites: (sql, { id }) => invitesStorage(sql).list(id, Math.floor(Date.now() / 1_000), pageSize),
+  invites: (sql, { id }) => invitesStorage(sql).list(id),
   "audit log, the newest": (sql, { id }) => auditLogStorage(sql).page(id, { limit: pageSize }),
   "audit log, of one action": (sql, { id }) =>
     auditLogStorage(sql).page(id, { limit: pageSize, action: "MEMBER_KICK" }),

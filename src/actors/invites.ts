@@ -9,7 +9,7 @@ import { secondsAt } from "../domain/clock.ts"
 import { holds } from "../domain/permissions.ts"
 import { isOver } from "../domain/invites.ts"
 import type { ChannelState, InviteState, ServerState } from "../domain/states.ts"
-import { deleteInvite, insertInvite } from "../storage/invites.ts"
+import { deleteInvite, endInvite, forgetEndedInvites, insertInvite } from "../storage/invites.ts"
 import { accessOf, requireMember, requirePermission } from "./access.ts"
 import { audited, type Deed } from "./audit.ts"
 import { member } from "./communities/member-facts.ts"
@@ -17,7 +17,7 @@ import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { defineFact, type Need } from "./runtime/facts.ts"
 
-/** Invites: made where they lead to, kept and ended by their server. One that lets nobody in any longer is gone. */
+/** Invites: made where they lead to, kept and ended by their server. One that was revoked is gone. */
 export interface InviteChannelCommands {
   createInvite(
     input: Deed & {
@@ -70,6 +70,7 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
         uses: 0,
         created_at,
         expires_at: max_age === 0 ? null : created_at + max_age,
+        ended_at: null,
       }
       return {
         apply: draft => {
@@ -98,7 +99,7 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
                 ),
               ]),
         ],
-        reply: invite,
+        reply: shown(invite),
       }
     },
   },
@@ -122,7 +123,7 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
       const caller = requireMember(server, user)
       if (found.inviter_id !== user && !holds(server, caller, "server.manage"))
         requirePermission(server, caller, "invites.manage")
-      const { apply, write, publish } = inviteEnding(server, found)
+      const { apply, write, publish } = inviteRevocation(server, found)
       const changes = changesOf(found, null, ["channel_id", "max_age", "max_uses", "temporary", "uses"])
       const about = { type: "invite", id: code } as const
       return {
@@ -138,22 +139,40 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
     needs: ({ code }) => [invite(code), inviteCount],
     turn({ state: server, now }, { code }) {
       const ended = inviteFacts.of(server).get(code)
-      if (!ended || ended.expires_at === null || ended.expires_at > secondsAt(now)) return { reply: { ended: false } }
-      return { ...inviteEnding(server, ended), reply: { ended: true } }
+      if (!ended || ended.ended_at !== null || ended.expires_at === null || ended.expires_at > secondsAt(now))
+        return { reply: { ended: false } }
+      return { ...inviteEnding(server, ended, now), reply: { ended: true } }
     },
   },
 }
 
-/** What the end of an invite does, however it ends. */
-export const inviteEnding = (server: Server, ended: Readonlied<InviteState>) => ({
+const inviteRevocation = (server: Server, revoked: Readonlied<InviteState>) => ({
   apply: (draft: ServerState) => {
-    inviteFacts.of(draft).set(ended.code, null)
-    const count = inviteCounts.of(draft).get("")
-    if (count) inviteCounts.of(draft).set("", count - 1)
+    inviteFacts.of(draft).set(revoked.code, null)
+    countOneLess(draft)
   },
-  write: [deleteInvite({ code: ended.code })],
-  publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, ended))],
+  write: [deleteInvite({ code: revoked.code })],
+  publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, revoked))],
 })
+
+/** An invite expires or is used up: it stays in the list. `now` in Unix milliseconds. */
+export const inviteEnding = (server: Server, ending: Readonlied<InviteState>, now: number) => {
+  const ended_at = secondsAt(now)
+  const { code, server_id, uses } = ending
+  return {
+    apply: (draft: ServerState) => {
+      inviteFacts.of(draft).set(code, { ...ending, ended_at })
+      countOneLess(draft)
+    },
+    write: [endInvite({ code, uses, ended_at }), forgetEndedInvites({ server_id })],
+    publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, ending))],
+  }
+}
+
+const countOneLess = (draft: ServerState): void => {
+  const count = inviteCounts.of(draft).get("")
+  if (count) inviteCounts.of(draft).set("", count - 1)
+}
 
 type Server = Readonlied<ServerState>
 
@@ -166,9 +185,10 @@ export function forgetInvitesTo(draft: ServerState, channel: Snowflake): void {
 
 const countOf = (server: Server): number => inviteCounts.of(server).get("") ?? 0
 
+const shown = ({ ended_at: _, ...facts }: Readonlied<InviteState>): Invite => facts
+
 /** The channel may have gone. */
 const told = (server: Server, { channel_id, ...facts }: Readonlied<InviteState>) => ({
-  ...facts,
+  ...shown({ ...facts, channel_id: channel_id !== null && server.channels.has(channel_id) ? channel_id : null }),
   guild_id: server.id,
-  channel_id: channel_id !== null && server.channels.has(channel_id) ? channel_id : null,
 })

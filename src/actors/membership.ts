@@ -61,8 +61,8 @@ export interface MembershipCommands extends ServerAccountCommands {
 interface Joining {
   user: Actor
   workers: string[]
-  /** He is in as many servers as he can be. Doors of the version before do not say. */
-  isFull?: boolean
+  /** They are in as many servers as they can be. */
+  isFull: boolean
 }
 
 export const banFacts = defineFact<ServerState, BanState>({
@@ -89,7 +89,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
       const uses = used.uses + 1
       const after = { ...used, uses }
       const joined = joins(server, joining, { now, newId }, used.temporary)
-      const ending = isOver(after, now) ? inviteEnding(server, after) : undefined
+      const ending = isOver(after, now) ? inviteEnding(server, after, now) : undefined
       return {
         ...joined,
         apply: draft => {
@@ -287,7 +287,7 @@ export function banning(
 /** What coming into a server does, whichever way: whether he may is to be looked at before. */
 function joins(
   server: Readonlied<ServerState>,
-  { user, workers, isFull = false }: Joining,
+  { user, workers, isFull }: Joining,
   { now, newId }: Moment,
   temporary = false,
 ) {

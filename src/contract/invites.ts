@@ -50,7 +50,7 @@ export const createInvite = defineRoute({
 export const listInvites = defineRoute({
   method: "GET",
   path: "/servers/:server_id/invites",
-  summary: "List the valid invites of a server, newest first",
+  summary: `The invites of a server that were not revoked, newest first; of those that expired or were used up the latest ${limits.endedInvitesKept.toLocaleString("en")}`,
   tag: "Servers",
   auth: "user",
   permission: ["invites.manage", "server.manage"],

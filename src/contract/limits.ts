@@ -8,7 +8,7 @@ export const limits = {
   /** Of one request that says of several up to where they are read. */
   channelsPerAck: 500,
   /** Readers of a message that are named to its author: those who have read furthest. */
-  readersNamed: 100,
+  readersNamed: 1_000,
   pageSize: 100,
   defaultPageSize: 50,
   searchPage: 25,
@@ -37,7 +37,10 @@ export const limits = {
   timeoutSeconds: 28 * 86_400,
   timeoutReason: 512,
   membersPage: { most: 1000, usual: 100 },
+  /** Those that still let somebody in. */
   invitesPerServer: 1000,
+  /** Of a server's invites that expired or were used up, those that the list still shows: the ones that ended last. */
+  endedInvitesKept: 1000,
   inviteAge: 31_536_000,
   inviteUses: 1_000_000,
   membersPerServer: 250_000,

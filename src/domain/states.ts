@@ -190,6 +190,8 @@ export interface InviteState {
   uses: number
   created_at: number
   expires_at: number | null
+  /** When it expired or was used up, in Unix seconds. */
+  ended_at: number | null
 }
 
 export interface MessageState {

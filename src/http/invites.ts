@@ -4,8 +4,6 @@ import { serverActor } from "../actors/server.ts"
 import { fail, Failure } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/invites.ts"
-import { limits } from "../contract/limits.ts"
-import { secondsAt } from "../domain/clock.ts"
 import { isOver } from "../domain/invites.ts"
 import { actorOf, type Handlers } from "./server/handlers.ts"
 import { createPlaces } from "./places.ts"
@@ -43,7 +41,7 @@ export function invites(
 
     async listInvites({ params: { server_id }, caller }) {
       await ask(serverActor, server_id, { type: "requireInvites", user: caller.user_id })
-      return storage.invites.list(server_id, secondsAt(clock()), limits.invitesPerServer)
+      return storage.invites.list(server_id)
     },
 
     async getInvite({ params }) {

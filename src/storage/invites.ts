@@ -1,4 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { Invite } from "../contract/invites.ts"
+import { limits } from "../contract/limits.ts"
 import type { InviteState } from "../domain/states.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
@@ -29,10 +31,11 @@ export const personalData: PersonalData = {
 export const insertInvite = defineWrite<InviteState>(
   "insertInvite",
   (sql, rows) => sql`
-    INSERT INTO invites (code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at)
+    INSERT INTO invites (code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at, ended_at)
     SELECT * FROM unnest(${column(rows, "code")}::text[], ${column(rows, "server_id")}::bigint[], ${column(rows, "channel_id")}::bigint[],
       ${column(rows, "inviter_id")}::bigint[], ${column(rows, "max_age")}::int[], ${column(rows, "max_uses")}::int[], ${column(rows, "temporary")}::text[]::boolean[],
-      ${column(rows, "uses")}::int[], ${column(rows, "created_at")}::bigint[], ${column(rows, "expires_at")}::bigint[])`,
+      ${column(rows, "uses")}::int[], ${column(rows, "created_at")}::bigint[], ${column(rows, "expires_at")}::bigint[],
+      ${column(rows, "ended_at")}::bigint[])`,
 )
 
 export const setInviteUses = defineWrite<{ code: string; uses: number }>("setInviteUses", (sql, rows) => {
@@ -45,6 +48,33 @@ export const setInviteUses = defineWrite<{ code: string; uses: number }>("setInv
 export const deleteInvite = defineWrite<{ code: string }>(
   "deleteInvite",
   (sql, rows) => sql`DELETE FROM invites WHERE code = ANY(${column(rows, "code")}::text[])`,
+)
+
+interface EndedInvite {
+  code: string
+  uses: number
+  ended_at: number
+}
+
+/** It lets nobody in any longer, but stays in the list. */
+export const endInvite = defineWrite<EndedInvite>("endInvite", (sql, rows) => {
+  const last = lastOf(rows, row => row.code)
+  return sql`
+    UPDATE invites SET uses = t.uses, ended_at = t.ended_at
+    FROM unnest(${column(last, "code")}::text[], ${column(last, "uses")}::int[], ${column(last, "ended_at")}::bigint[]) AS t (code, uses, ended_at)
+    WHERE invites.code = t.code`
+})
+
+/** After `endInvite`: of a server's invites that ended those that ended last are kept. */
+export const forgetEndedInvites = defineWrite<{ server_id: Snowflake }>(
+  "forgetEndedInvites",
+  (sql, rows) => sql`
+    DELETE FROM invites WHERE code IN (
+      SELECT old.code FROM (SELECT DISTINCT unnest(${column(rows, "server_id")}::bigint[]) AS id) AS servers
+      CROSS JOIN LATERAL (
+        SELECT code FROM invites WHERE server_id = servers.id AND ended_at IS NOT NULL
+        ORDER BY ended_at DESC, code OFFSET ${limits.endedInvitesKept}
+      ) AS old)`,
 )
 
 export const invitesStorage = (sql: Sql) => ({
@@ -66,22 +96,23 @@ export const invitesStorage = (sql: Sql) => ({
     return new Map(rows.map(row => [row.code, row]))
   },
 
+  /** Those that have not ended. */
   async count(server: Snowflake): Promise<number> {
-    const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM invites WHERE server_id = ${server}`
+    const [row] = await sql<{ count: number }[]>`
+      SELECT count(*)::int AS count FROM invites WHERE server_id = ${server} AND ended_at IS NULL`
     return row!.count
   },
 
-  /** Those that still let somebody in at `now`, in Unix seconds, newest first. */
-  async list(server: Snowflake, now: number, limit: number): Promise<InviteState[]> {
-    return sql<InviteState[]>`
+  /** All that were not revoked, newest first; bounded by what a server may have and what is kept of ended ones. */
+  async list(server: Snowflake): Promise<Invite[]> {
+    return sql<Invite[]>`
       SELECT code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at FROM invites
-      WHERE server_id = ${server} AND (expires_at IS NULL OR expires_at > ${now}) AND (max_uses = 0 OR uses < max_uses)
-      ORDER BY created_at DESC, code LIMIT ${limit}`
+      WHERE server_id = ${server} ORDER BY created_at DESC, code`
   },
 
   async expired(now: number, limit: number): Promise<{ code: string; server_id: Snowflake }[]> {
     return sql<
       { code: string; server_id: Snowflake }[]
-    >`SELECT code, server_id FROM invites WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`
+    >`SELECT code, server_id FROM invites WHERE expires_at <= ${now} AND ended_at IS NULL ORDER BY expires_at LIMIT ${limit}`
   },
 })

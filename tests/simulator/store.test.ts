@@ -12,7 +12,7 @@ import { deleteOverride, putOverride } from "../../src/storage/overrides.ts"
 import { putPresence, type PresenceAudience } from "../../src/storage/presences.ts"
 import { deleteRelationship, putRelationship } from "../../src/storage/relationships.ts"
 import { updateMember } from "../../src/storage/guild-members.ts"
-import { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
+import { deleteInvite, endInvite, forgetEndedInvites, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
 import { Fenced, type Lane } from "../../src/storage/lanes.ts"
 import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages.ts"
 import {
@@ -147,6 +147,7 @@ const newInvite = (i: number, of: number) =>
     uses: 0,
     created_at: i,
     expires_at: i === 0 ? null : 100 + i,
+    ended_at: null,
   })
 const newMessage = (of: number, i: number, author: number, nonce: string | null) =>
   insertMessage({
@@ -278,6 +279,8 @@ const write: fc.Arbitrary<Write> = fc.oneof(
   fc.tuple(n, n).map(parts => newInvite(...parts)),
   fc.tuple(n, count).map(([i, uses]) => setInviteUses({ code: code(i), uses })),
   n.map(i => deleteInvite({ code: code(i) })),
+  fc.tuple(n, count).map(([i, uses]) => endInvite({ code: code(i), uses, ended_at: uses })),
+  n.map(of => forgetEndedInvites({ server_id: server(of) })),
   { arbitrary: fc.tuple(n, many, n, nonce).map(parts => newMessage(...parts)), weight: 4 },
   fc
     .tuple(n, many, count)

@@ -695,7 +695,11 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       find: unsupported("invites.find"),
       withServer: unsupported("invites.withServer"),
       count: server =>
-        ask("invites.count", () => [...invites.values()].filter(({ server_id }) => server_id === server).length),
+        ask(
+          "invites.count",
+          () =>
+            [...invites.values()].filter(({ server_id, ended_at }) => server_id === server && ended_at === null).length,
+        ),
       list: unsupported("invites.list"),
       ofServer(server, codes) {
         const asked = [...new Set(codes)]
@@ -713,7 +717,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       expired: (now, limit) =>
         ask("invites.expired", () =>
           [...invites.values()]
-            .filter(({ expires_at }) => expires_at !== null && expires_at <= now)
+            .filter(({ expires_at, ended_at }) => expires_at !== null && expires_at <= now && ended_at === null)
             .toSorted((a, b) => a.expires_at! - b.expires_at!)
             .slice(0, limit)
             .map(({ code, server_id }) => ({ code, server_id })),

@@ -25,7 +25,13 @@ import type { DeliveryRow } from "../../src/storage/deliveries.ts"
 import type { eraseAccount } from "../../src/storage/account-deletion.ts"
 import type { ExportRow, putExport } from "../../src/storage/exports.ts"
 import type { updateMember } from "../../src/storage/guild-members.ts"
-import type { deleteInvite, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
+import type {
+  deleteInvite,
+  endInvite,
+  forgetEndedInvites,
+  insertInvite,
+  setInviteUses,
+} from "../../src/storage/invites.ts"
 import type { OutboxRow } from "../../src/storage/lanes.ts"
 import {
   nonceKey,
@@ -723,7 +729,17 @@ const applyWrite = {
   },
   insertInvite({ invites }, rows: RowsOf<typeof insertInvite>) {
     const columns = ["code", "server_id", "channel_id", "inviter_id", "max_age", "max_uses", "temporary"] as const
-    invites.insert(rows.map(row => picked(row, ...columns, "uses", "created_at", "expires_at")))
+    invites.insert(rows.map(row => picked(row, ...columns, "uses", "created_at", "expires_at", "ended_at")))
+  },
+  endInvite({ invites }, rows: RowsOf<typeof endInvite>) {
+    for (const { code, uses, ended_at } of rows) invites.update(code, { uses, ended_at })
+  },
+  forgetEndedInvites({ invites }, rows: RowsOf<typeof forgetEndedInvites>) {
+    for (const server of new Set(rows.map(({ server_id }) => server_id))) {
+      const ended = [...invites.values()].filter(({ server_id, ended_at }) => server_id === server && ended_at !== null)
+      const latestFirst = ended.toSorted((a, b) => b.ended_at! - a.ended_at! || (a.code < b.code ? -1 : 1))
+      for (const { code } of latestFirst.slice(limits.endedInvitesKept)) invites.delete(code)
+    }
   },
   setInviteUses({ invites }, rows: RowsOf<typeof setInviteUses>) {
     for (const { code, uses } of rows) invites.update(code, { uses })

@@ -308,6 +308,7 @@ class World {
         uses: 0,
         created_at: 0,
         expires_at: null,
+        ended_at: null,
       }),
     )
     this.#servers.push(server)
@@ -552,7 +553,13 @@ class World {
           this.#change(change, 5, async ({ node }) => {
             if (deed.do === "leave") return node.ask(serverActor, server.id, { type: "leave", user: guest.actor.id })
             const workers = await node.router.workersOf(guest.actor.id)
-            return node.ask(serverActor, server.id, { type: "join", user: guest.actor, code: server.code, workers })
+            return node.ask(serverActor, server.id, {
+              type: "join",
+              user: guest.actor,
+              code: server.code,
+              workers,
+              isFull: false,
+            })
           }),
         )
         return

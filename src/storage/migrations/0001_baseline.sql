@@ -190,10 +190,12 @@ CREATE TABLE invites (
   temporary boolean NOT NULL,
   uses integer NOT NULL,
   created_at bigint NOT NULL,
-  expires_at bigint
+  expires_at bigint,
+  -- When it expired or was used up, in Unix seconds: it stays in the list. A revoked one has no row.
+  ended_at bigint
 );
-CREATE INDEX invites_server ON invites (server_id);
-CREATE INDEX invites_expiry ON invites (expires_at);
+CREATE INDEX invites_server ON invites (server_id, ended_at);
+CREATE INDEX invites_expiry ON invites (expires_at) WHERE ended_at IS NULL;
 
 -- Creation time is in the id. A page of history is one index range of one partition.
 CREATE TABLE messages (
