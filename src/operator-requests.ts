@@ -1,6 +1,6 @@
 import type { Ask, Create } from "./actors/runtime/actor.ts"
 import { isPassing } from "./actors/runtime/passing.ts"
-import { suspended } from "./actors/standing.ts"
+import { suspended } from "./actors/account-status.ts"
 import { userActor } from "./actors/user.ts"
 import { Failure, fail } from "./contract/errors.ts"
 import type { Snowflake } from "./contract/fields.ts"
@@ -173,10 +173,10 @@ export class OperatorRequests {
   async #settle(ask: Ask, user: Snowflake, message: string | null = null): Promise<void> {
     const { storage, clock, lookEvery } = this.#options
     const bots = await storage.bots.ownedBy(user)
-    for (const { id } of bots) await ask(userActor, id, { type: "standingChanged", message })
+    for (const { id } of bots) await ask(userActor, id, { type: "accountStatusChanged", message })
     await clock.sleep(2 * lookEvery)
     for (const id of [user, ...bots.map(bot => bot.id)])
-      await ask(userActor, id, { type: "standingChanged", message: null })
+      await ask(userActor, id, { type: "accountStatusChanged", message: null })
   }
 
   /**

@@ -6,20 +6,18 @@ import { insertAuditEntry } from "../storage/audit-log.ts"
 import type { Write } from "../storage/write.ts"
 import type { Moment } from "./runtime/actor.ts"
 
-/** Who does something in a server, and why, as its log shows it. */
-export interface Deed {
+/** Who changes something in a server, and why, as its audit log shows it. */
+export interface AuditContext {
   readonly user: Snowflake
   readonly reason?: string | undefined
 }
 
 /**
- * The row that notes a deed in a server's audit log: committed with what it tells of. Names of people
- * are no part of it: they are looked up when the log is read.
+ * The row of an entry in a server's audit log: committed with the change that it tells of. Names of
+ * people are no part of it: they are looked up when the log is read.
  */
-export const audited = (
-  { now, newId }: Moment,
-  server: Snowflake,
-  { user, reason = "" }: Deed,
+export const auditEntry = (
+  { now, newId, server, user, reason = "" }: AuditContext & Moment & { readonly server: Snowflake },
   action: AuditAction,
   target: { readonly type: AuditTarget; readonly id: string | null; readonly name?: string | null | undefined },
   changes: Changes = {},

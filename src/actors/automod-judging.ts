@@ -21,12 +21,12 @@ import { holds, rankOf } from "../domain/permissions.ts"
 import { msOf, firstIdAt } from "../domain/snowflake.ts"
 import type { Actor, ChannelState, MemberState, MessageState, ServerState } from "../domain/states.ts"
 import { insertAutomodViolation, trimAutomodViolations } from "../storage/automod.ts"
-import { audited, memberTarget, type Deed } from "./audit.ts"
+import { auditEntry, memberTarget, type AuditContext } from "./audit.ts"
 import { mayBeTimedOut, memberChanges, timingOut } from "./members.ts"
 import { banning, removal } from "./membership.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import { authorKey, byChannel } from "./messages/message-facts.ts"
-import { together, type Parts } from "./parts.ts"
+import { combine, type HomeEffects } from "./effects.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { defineFact, defineMemory, type Need } from "./runtime/facts.ts"
 import type { Effects, Moment, TurnContext } from "./runtime/actor.ts"
@@ -121,19 +121,19 @@ interface Judging extends Judged, Moment {
 export function moderating<Reply>(
   { state: channel, home: server, now, newId }: TurnContext<ServerState, ChannelState>,
   judged: Judged,
-  said: () => Parts & { readonly about?: Snowflake; readonly reply: Reply },
-  refused: (refusal: Refusal) => Partial<Parts> = () => ({}),
+  said: () => HomeEffects & { readonly about?: Snowflake; readonly reply: Reply },
+  refused: (refusal: Refusal) => Partial<HomeEffects> = () => ({}),
 ): Effects<ServerState, Reply | Held> {
   const subject = { server, channel: channel.id, now, newId, ...judged }
   const verdict = judging(subject)
   if (verdict && "unasked" in verdict) return { reply: verdict }
   if (verdict?.consequences.isRefused) {
     const refusal = refusalOf(verdict)
-    return { ...together(refused(refusal), sanctioning(subject, verdict, judged.edited)), reply: { refused: refusal } }
+    return { ...combine(refused(refusal), sanctioning(subject, verdict, judged.edited)), reply: { refused: refusal } }
   }
   // Its id is minted before those of what follows: who is banned for it may lose it with the rest.
   const { about = judged.edited, reply, ...parts } = said()
-  return { ...together(parts, verdict && sanctioning(subject, verdict, about)), reply }
+  return { ...combine(parts, verdict && sanctioning(subject, verdict, about)), reply }
 }
 
 interface Sanction {
@@ -181,7 +181,7 @@ function sanctioning(
   { server, channel, now, newId, author, caller }: Judging,
   { broken, consequences }: Sanction,
   message_id: Snowflake | undefined,
-): Parts {
+): HomeEffects {
   const alertKey = (rule: Snowflake) => `${rule}:${author.id}`
   const alerting = new Set(
     consequences.alerts.flatMap(({ rule }) => {
@@ -233,30 +233,39 @@ function sanctioning(
   }
 
   /** The end of his membership, or of what he may do for a while. */
-  function ending(): Parts | undefined {
+  function ending(): HomeEffects | undefined {
     const { ban, kick, timeout, timeoutSeconds } = consequences
     const moment = { now, newId }
     if (ban) {
       const { delete_message_days: days = 0 } = ban.action.metadata
       const banned = { target_id: author.id, username: author.username, days: days as number }
-      return banning(server, banned, deedOf(ban), moment)
+      return banning(server, banned, contextOf(ban), moment)
     }
     if (kick) {
-      const noted = audited(moment, server.id, deedOf(kick), "MEMBER_KICK", memberTarget(author.id))
+      const noted = auditEntry(
+        { ...moment, server: server.id, ...contextOf(kick) },
+        "MEMBER_KICK",
+        memberTarget(author.id),
+      )
       return removal(server, author.id, now, noted)
     }
     if (!timeout || timeoutSeconds === null || !mayBeTimedOut(server, caller)) return undefined
     const until = secondsAt(now) + timeoutSeconds
-    const deed = deedOf(timeout)
+    const by = contextOf(timeout)
     const after = { ...caller, timeout_until: until, timeout_reason: timeout.action.reason }
     const about = memberTarget(author.id)
-    const noted = audited(moment, server.id, deed, "MEMBER_UPDATE", about, memberChanges(caller, after))
+    const noted = auditEntry(
+      { ...moment, server: server.id, ...by },
+      "MEMBER_UPDATE",
+      about,
+      memberChanges(caller, after),
+    )
     return timingOut(server, caller, until, timeout.action.reason, noted, author)
   }
 }
 
 /** What a rule does is done in the name of whoever wrote it as it is; the log says that it was the rule. */
-function deedOf({ rule, action }: Decided): Deed {
+function contextOf({ rule, action }: Decided): AuditContext {
   const reason = `Auto-moderation: ${rule.name}${action.reason ? `: ${action.reason}` : ""}`
   return { user: rule.updated_by, reason: shortened(reason, limits.banReason) }
 }

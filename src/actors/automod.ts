@@ -8,9 +8,9 @@ import { secondsAt } from "../domain/clock.ts"
 import type { MemberState, ServerState } from "../domain/states.ts"
 import { deleteAutomodRule, putAutomodRule } from "../storage/automod.ts"
 import { requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { member } from "./communities/member-facts.ts"
-import type { Parts } from "./parts.ts"
+import type { HomeEffects } from "./effects.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind, Moment } from "./runtime/actor.ts"
 
@@ -24,9 +24,9 @@ export interface AutomodCommands {
   listAutomodRules(input: { user: Snowflake }): AutomodRule[]
   readAutomodRule(input: { user: Snowflake; rule_id: Snowflake }): AutomodRule
   /** `config` and `actions` have been looked into, see domain/automod-rules.ts. */
-  createAutomodRule(input: Deed & { rule: NewRule }): AutomodRule
-  editAutomodRule(input: Deed & { rule_id: Snowflake; patch: Partial<NewRule> }): AutomodRule
-  deleteAutomodRule(input: Deed & { rule_id: Snowflake }): { deleted: true }
+  createAutomodRule(input: AuditContext & { rule: NewRule }): AutomodRule
+  editAutomodRule(input: AuditContext & { rule_id: Snowflake; patch: Partial<NewRule> }): AutomodRule
+  deleteAutomodRule(input: AuditContext & { rule_id: Snowflake }): { deleted: true }
 }
 
 type NewRule = Omit<AutomodRule, "id" | "server_id" | "created_at" | "updated_at" | "created_by" | "updated_by">
@@ -86,10 +86,8 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
         },
         write: [
           putAutomodRule(rule),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "AUTOMOD_RULE_CREATE",
             target(rule),
             changes(null, rule),
@@ -118,7 +116,7 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
         },
         write: [
           putAutomodRule(rule),
-          audited({ now, newId }, server.id, { user, reason }, "AUTOMOD_RULE_UPDATE", target(rule), changed),
+          auditEntry({ now, newId, server: server.id, user, reason }, "AUTOMOD_RULE_UPDATE", target(rule), changed),
         ],
         reply: rule,
       }
@@ -136,10 +134,8 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
         },
         write: [
           deleteAutomodRule({ id: rule_id }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "AUTOMOD_RULE_DELETE",
             target(rule),
             changes(rule, null),
@@ -186,9 +182,9 @@ function requireTargets(server: Server, rule: Partial<NewRule>): void {
 export function withoutTarget(
   server: Server,
   target_id: Snowflake,
-  deed: Deed,
+  by: AuditContext,
   { now, newId }: Moment,
-): Pick<Parts, "apply" | "write"> {
+): Pick<HomeEffects, "apply" | "write"> {
   const left = (ids: readonly Snowflake[]) => ids.filter(id => id !== target_id)
   const changed = rulesOf(server).flatMap(before => {
     const { applied_roles, exempt_roles, exempt_channels } = before
@@ -210,7 +206,12 @@ export function withoutTarget(
     },
     write: changed.flatMap(({ before, after }) => [
       putAutomodRule(after),
-      audited({ now, newId }, server.id, deed, "AUTOMOD_RULE_UPDATE", target(after), changes(before, after)),
+      auditEntry(
+        { now, newId, server: server.id, ...by },
+        "AUTOMOD_RULE_UPDATE",
+        target(after),
+        changes(before, after),
+      ),
     ]),
   }
 }

@@ -16,7 +16,7 @@ import type { ChannelState, MemberState, ServerState } from "../domain/states.ts
 import { holdsVoice } from "../domain/voice.ts"
 import { insertChannel, placeChannel } from "../storage/channels.ts"
 import { accessOf, mayView, requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { member } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { type ActorKind, control, type Publication } from "./runtime/actor.ts"
@@ -28,8 +28,8 @@ import { type ActorKind, control, type Publication } from "./runtime/actor.ts"
  */
 export interface ChannelListCommands {
   listChannels(input: { user: Snowflake }): Channel[]
-  createChannel(input: Deed & { channel: ChannelInput }): Channel
-  reorderChannels(input: Deed & { moves: ChannelMoves["channels"] }): Channel[]
+  createChannel(input: AuditContext & { channel: ChannelInput }): Channel
+  reorderChannels(input: AuditContext & { moves: ChannelMoves["channels"] }): Channel[]
 }
 
 type Server = Readonlied<ServerState>
@@ -76,10 +76,8 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
         },
         write: [
           insertChannel(created),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "CHANNEL_CREATE",
             channelTarget(created),
             changesOf(null, created, channelFields),
@@ -124,10 +122,8 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
         ...placed,
         write: [
           ...placed.write,
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "CHANNEL_UPDATE",
             { type: "server", id: server.id, name: server.name },
             moveChanges(server, moves, after),

@@ -8,13 +8,13 @@ import type { ChannelState, ServerState } from "../domain/states.ts"
 import { holdsVoice } from "../domain/voice.ts"
 import { deleteChannel, forgetChannel, updateChannel } from "../storage/channels.ts"
 import { accessOf, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
 import { member } from "./communities/member-facts.ts"
 import { forgetInvitesTo } from "./invites.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
-import { together, type Parts } from "./parts.ts"
+import { combine, type HomeEffects } from "./effects.ts"
 import type { Need } from "./runtime/facts.ts"
 import { control, type ActorKind, type Moment, type Publication } from "./runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
@@ -22,15 +22,15 @@ import { voiceEnding } from "./voice.ts"
 
 /** What becomes of one channel, among its commands; CHAN1 and CHAN2 of channel-list.ts hold here, too. */
 export interface ChannelSettingsCommands {
-  editChannel(input: Deed & { patch: ChannelPatch }): Channel
-  deleteChannel(input: Deed): { deleted: true }
+  editChannel(input: AuditContext & { patch: ChannelPatch }): Channel
+  deleteChannel(input: AuditContext): { deleted: true }
 }
 
 /** What another subject does in the turn in which a channel is deleted. */
 export interface ChannelDeletion {
   readonly needs?: readonly Need<ServerState>[]
   /** Its publications precede the end of the channel: until then those who view it know of it. */
-  readonly parts: (server: Readonlied<ServerState>, channel: Snowflake) => Partial<Parts>
+  readonly effects: (server: Readonlied<ServerState>, channel: Snowflake) => Partial<HomeEffects>
 }
 
 export const channelSettingsCommands = (
@@ -58,7 +58,7 @@ export const channelSettingsCommands = (
         },
         write: [
           updateChannel(edited),
-          audited({ now, newId }, server.id, { user, reason }, "CHANNEL_UPDATE", channelTarget(edited), changes),
+          auditEntry({ now, newId, server: server.id, user, reason }, "CHANNEL_UPDATE", channelTarget(edited), changes),
         ],
         publish: changed(channel, shown),
         reply: shown,
@@ -80,7 +80,7 @@ export const channelSettingsCommands = (
           each.category_id === id ? [{ ...each, category_id: null }] : [],
         ),
       )
-      const others = together(...deletions.map(({ parts }) => parts(server, id)))
+      const others = combine(...deletions.map(({ effects }) => effects(server, id)))
       const undefaulted =
         id === server.default_channel_id ? withoutDefault(server, { user, reason }, { now, newId }) : undefined
       const moderated = withoutTarget(server, id, { user, reason }, { now, newId })
@@ -98,10 +98,8 @@ export const channelSettingsCommands = (
           ...freed.write,
           deleteChannel({ id }),
           forgetChannel({ id, server_id: server.id }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "CHANNEL_DELETE",
             channelTarget(channel),
             changesOf(channel, null, channelFields),
@@ -163,8 +161,8 @@ function saidOf(channel: Readonlied<ChannelState>, patch: ChannelPatch): Partial
 }
 
 /** The server has no default channel any longer. */
-function withoutDefault(server: Readonlied<ServerState>, deed: Deed, moment: Moment) {
-  return changing(server, { ...settingsOf(server), default_channel_id: null }, deed, moment)
+function withoutDefault(server: Readonlied<ServerState>, by: AuditContext, moment: Moment) {
+  return changing(server, { ...settingsOf(server), default_channel_id: null }, by, moment)
 }
 
 /** What the home remembers of a channel that is gone, or of what led to it. */

@@ -12,7 +12,7 @@ import { serverFile } from "../storage/blobs.ts"
 import { deleteEmoji, insertEmoji, renameEmoji } from "../storage/emojis.ts"
 import { discardFile, useFile } from "../storage/files.ts"
 import { requireMember } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { discarded } from "./files.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -30,9 +30,9 @@ export interface EmojiCommands {
   getEmoji(input: { user: Snowflake; emoji_id: Snowflake }): Emoji
   /** Refuses whoever may not add or change emoji and stickers. */
   requireEmojiManager(input: { user: Snowflake }): { server_id: Snowflake }
-  createEmoji(input: Deed & { name: string; animated: boolean; file: FileState }): Emoji
-  renameEmoji(input: Deed & { emoji_id: Snowflake; name?: string | undefined }): Emoji
-  deleteEmoji(input: Deed & { emoji_id: Snowflake }): { deleted: true }
+  createEmoji(input: AuditContext & { name: string; animated: boolean; file: FileState }): Emoji
+  renameEmoji(input: AuditContext & { emoji_id: Snowflake; name?: string | undefined }): Emoji
+  deleteEmoji(input: AuditContext & { emoji_id: Snowflake }): { deleted: true }
 }
 
 type Server = Readonlied<ServerState>
@@ -105,10 +105,8 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         write: [
           insertEmoji(created),
           useFile({ key: serverFile(server.id, file.file) }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "EMOJI_CREATE",
             { type: "emoji", id: created.id, name },
             changesOf(null, created, ["name", "animated"]),
@@ -136,10 +134,8 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         },
         write: [
           renameEmoji({ id: emoji_id, name }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "EMOJI_UPDATE",
             { type: "emoji", id: emoji_id, name },
             changesOf(found, renamed, ["name"]),
@@ -165,10 +161,8 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         write: [
           deleteEmoji({ id: emoji_id }),
           discardFile({ key, since: secondsAt(now) }), // EMOJI2
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "EMOJI_DELETE",
             { type: "emoji", id: emoji_id, name: found.name },
             changesOf(found, null, ["name", "animated"]),

@@ -7,7 +7,7 @@ import { serverFile } from "../storage/blobs.ts"
 import { discardFile, useFile } from "../storage/files.ts"
 import { deleteIcon, putIcon } from "../storage/icons.ts"
 import { requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { discarded } from "./files.ts"
 import { member } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -17,8 +17,8 @@ import { defineFact } from "./runtime/facts.ts"
 
 /** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
 export interface IconCommands {
-  putIcon(input: Deed & { file: FileState }): ShownServer
-  deleteIcon(input: Deed): { deleted: true }
+  putIcon(input: AuditContext & { file: FileState }): ShownServer
+  deleteIcon(input: AuditContext): { deleted: true }
 }
 
 type Server = Readonlied<ServerState>
@@ -63,7 +63,7 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
 }
 
 /** What is the same whether there is another icon from now on, or none. */
-function changed({ state: server, now, newId }: Moment & { state: Server }, deed: Deed, file: FileState | null) {
+function changed({ state: server, now, newId }: Moment & { state: Server }, by: AuditContext, file: FileState | null) {
   const before = iconFacts.of(server).get(iconKey)
   const key = before && serverFile(server.id, before.file)
   const icon_url = file && iconPath(server.id)
@@ -75,10 +75,8 @@ function changed({ state: server, now, newId }: Moment & { state: Server }, deed
     write: [
       ...(key ? [discardFile({ key, since: secondsAt(now) })] : []),
       // Another picture has the same address.
-      audited(
-        { now, newId },
-        server.id,
-        deed,
+      auditEntry(
+        { now, newId, server: server.id, ...by },
         "SERVER_UPDATE",
         { type: "server", id: server.id, name: server.name },
         {

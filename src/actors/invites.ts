@@ -11,7 +11,7 @@ import { isOver } from "../domain/invites.ts"
 import type { ChannelState, InviteState, ServerState } from "../domain/states.ts"
 import { deleteInvite, endInvite, forgetEndedInvites, insertInvite } from "../storage/invites.ts"
 import { accessOf, requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { member } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
@@ -20,7 +20,7 @@ import { defineFact, type Need } from "./runtime/facts.ts"
 /** Invites: made where they lead to, kept and ended by their server. One that was revoked is gone. */
 export interface InviteChannelCommands {
   createInvite(
-    input: Deed & {
+    input: AuditContext & {
       code: string
       max_age?: number | undefined
       max_uses?: number | undefined
@@ -32,7 +32,7 @@ export interface InviteChannelCommands {
 export interface InviteServerCommands {
   /** Refuses whoever may not see the invites. */
   requireInvites(input: { user: Snowflake }): { server_id: Snowflake }
-  revokeInvite(input: Deed & { code: string }): { revoked: true }
+  revokeInvite(input: AuditContext & { code: string }): { revoked: true }
   /** Ends an invite whose time is over; nothing happens to any other. */
   expireInvite(input: { code: string }): { ended: boolean }
 }
@@ -79,10 +79,8 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
         },
         write: [
           insertInvite(invite),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "INVITE_CREATE",
             { type: "invite", id: code },
             changesOf(null, invite, ["channel_id", "max_age", "max_uses", "temporary"]),
@@ -128,7 +126,7 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
       const about = { type: "invite", id: code } as const
       return {
         apply,
-        write: [...write, audited({ now, newId }, server.id, { user, reason }, "INVITE_DELETE", about, changes)],
+        write: [...write, auditEntry({ now, newId, server: server.id, user, reason }, "INVITE_DELETE", about, changes)],
         publish,
         reply: { revoked: true },
       }

@@ -12,7 +12,7 @@ import type { Actor, MemberState, ServerState } from "../domain/states.ts"
 import { updateMember } from "../storage/guild-members.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
-import { audited, memberTarget, type Deed } from "./audit.ts"
+import { auditEntry, memberTarget, type AuditContext } from "./audit.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
@@ -27,7 +27,7 @@ export interface MemberCommands {
   /** Refuses whoever is no member; says which roles there are. */
   requireMember(input: { user: Snowflake }): { server_id: Snowflake; roles: Snowflake[] }
   /** `target` is the member as he is shown. */
-  editMember(input: Deed & { member_id: Snowflake; target: Actor; patch: MemberPatch }): Member
+  editMember(input: AuditContext & { member_id: Snowflake; target: Actor; patch: MemberPatch }): Member
 }
 
 /** Null: none from now on; left out: as before. */
@@ -71,10 +71,8 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
       const changes = memberChanges(target, edited)
       if (Object.keys(changes).length === 0) return { reply }
       const why = reason ?? timeout?.reason ?? undefined
-      const noted = audited(
-        { now, newId },
-        server.id,
-        { user, reason: why },
+      const noted = auditEntry(
+        { now, newId, server: server.id, user, reason: why },
         "MEMBER_UPDATE",
         memberTarget(member_id),
         changes,

@@ -21,7 +21,7 @@ import { deleteMember, insertMember, setMemberCount } from "../storage/servers.t
 import type { Write } from "../storage/write.ts"
 import type { ServerAccountCommands } from "./account.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
-import { audited, memberTarget, type Deed } from "./audit.ts"
+import { auditEntry, memberTarget, type AuditContext } from "./audit.ts"
 import { inviteEnding, invite, inviteCount, inviteFacts } from "./invites.ts"
 import { membershipChanged } from "./memberships.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
@@ -44,14 +44,14 @@ export interface MembershipCommands extends ServerAccountCommands {
   /** The same without an invite, where the server is open to everybody. */
   joinPublic(input: Joining): { server_id: Snowflake }
   leave(input: { user: Snowflake }): { left: true }
-  kick(input: Deed & { member_id: Snowflake }): { kicked: true }
+  kick(input: AuditContext & { member_id: Snowflake }): { kicked: true }
   /** Whoever joined for as long as he is there has gone. */
   endTemporary(input: { user: Snowflake }): { ended: boolean }
   /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. What he wrote in the last `days` goes. */
-  ban(input: Deed & { target_id: Snowflake; username: string | null; reason: string; days: number }): {
+  ban(input: AuditContext & { target_id: Snowflake; username: string | null; reason: string; days: number }): {
     banned: true
   }
-  unban(input: Deed & { target_id: Snowflake; username: string }): { unbanned: true }
+  unban(input: AuditContext & { target_id: Snowflake; username: string }): { unbanned: true }
   /** Refuses whoever may not see the bans. */
   requireBans(input: { user: Snowflake }): { server_id: Snowflake }
   /** Somebody's account is gone for good: he is neither a member nor banned any longer. The owner stays: his server goes. */
@@ -100,10 +100,8 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
         write: [
           ...joined.write,
           ...(ending?.write ?? [setInviteUses({ code, uses })]),
-          audited(
-            { now, newId },
-            server.id,
-            { user: user.id },
+          auditEntry(
+            { now, newId, server: server.id, user: user.id },
             "INVITE_USE",
             { type: "invite", id: code },
             { uses: { old: used.uses, new: uses } },
@@ -131,7 +129,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     turn({ state: server, now, newId }, { user }) {
       requireMember(server, user)
       if (server.owner_id === user) throw fail("owner_cannot_leave")
-      const noted = audited({ now, newId }, server.id, { user }, "MEMBER_LEAVE", memberTarget(user))
+      const noted = auditEntry({ now, newId, server: server.id, user }, "MEMBER_LEAVE", memberTarget(user))
       return { ...removal(server, user, now, noted), reply: { left: true } }
     },
   },
@@ -144,7 +142,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
       const target = memberFacts.of(server).get(member_id)
       if (!target) throw fail("member_not_found")
       requireRank(server, caller, rankOf(server, target))
-      const noted = audited({ now, newId }, server.id, { user, reason }, "MEMBER_KICK", memberTarget(member_id))
+      const noted = auditEntry({ now, newId, server: server.id, user, reason }, "MEMBER_KICK", memberTarget(member_id))
       return { ...removal(server, member_id, now, noted), reply: { kicked: true } }
     },
   },
@@ -153,8 +151,8 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
     needs: ({ user }) => [member(user)],
     turn({ state: server, now, newId }, { user }) {
       if (!memberFacts.of(server).get(user)?.temporary || server.owner_id === user) return { reply: { ended: false } }
-      const deed = { user, reason: "temporary membership ended" }
-      const noted = audited({ now, newId }, server.id, deed, "MEMBER_KICK", memberTarget(user))
+      const by = { user, reason: "temporary membership ended" }
+      const noted = auditEntry({ now, newId, server: server.id, ...by }, "MEMBER_KICK", memberTarget(user))
       return { ...removal(server, user, now, noted), reply: { ended: true } }
     },
   },
@@ -183,7 +181,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
         },
         write: [
           deleteBan({ server_id: server.id, user_id: target_id }),
-          audited({ now, newId }, server.id, { user, reason }, "MEMBER_UNBAN", memberTarget(target_id)),
+          auditEntry({ now, newId, server: server.id, user, reason }, "MEMBER_UNBAN", memberTarget(target_id)),
         ],
         publish: [
           guildBanRemove.to(holdersOf(server.id, "members.ban"), {
@@ -244,7 +242,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
 export function banning(
   server: Readonlied<ServerState>,
   { target_id, username, days }: { target_id: Snowflake; username: string; days: number },
-  { user, reason = "" }: Deed,
+  { user, reason = "" }: AuditContext,
   { now, newId }: Moment,
 ) {
   const before = banFacts.of(server).get(target_id)
@@ -278,7 +276,7 @@ export function banning(
       putBan({ ...banned, server_id: server.id }),
       ...(days > 0 ? [putMessageDeletion(written)] : []),
       ...(removed?.write ?? []),
-      audited({ now, newId }, server.id, { user, reason }, "MEMBER_BAN", memberTarget(target_id)),
+      auditEntry({ now, newId, server: server.id, user, reason }, "MEMBER_BAN", memberTarget(target_id)),
     ],
     publish: [...(removed?.publish ?? []), ...(before ? [] : [told]), ...(days > 0 ? [deletion] : [])],
   }
@@ -315,7 +313,7 @@ function joins(
       ...(isStillOut ? [updateMember({ ...joined, server_id: server.id })] : []),
       ...(left ? [deleteLeftTimeout({ server_id: server.id, user_id: user.id })] : []),
       setMemberCount({ id: server.id, member_count }),
-      audited({ now, newId }, server.id, { user: user.id }, "MEMBER_JOIN", memberTarget(user.id)),
+      auditEntry({ now, newId, server: server.id, user: user.id }, "MEMBER_JOIN", memberTarget(user.id)),
     ],
     interest: workers,
     publish: [

@@ -6,14 +6,14 @@ import { msOf } from "../domain/snowflake.ts"
 import type { ChannelState, MessageState, ServerState } from "../domain/states.ts"
 import { deleteMessage, messageKey } from "../storage/messages.ts"
 import { accessOf } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { filesLeft } from "./files.ts"
 import { forget } from "./kept-messages.ts"
 import { member } from "./communities/member-facts.ts"
 import { message, messageFacts } from "./messages/message-facts.ts"
 import { reactorsGone } from "./reactions.ts"
 import { needsOfPinsGone, pinsGone } from "./pins.ts"
-import { together, type Parts } from "./parts.ts"
+import { combine, type HomeEffects } from "./effects.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { Need } from "./runtime/facts.ts"
 import type { ActorKind, Publication } from "./runtime/actor.ts"
@@ -21,11 +21,11 @@ import { inServer, toViewers } from "./viewers.ts"
 
 /** How messages of a channel end, among its commands. */
 export interface MessageDeletionCommands {
-  deleteMessage(input: Deed & { message_id: Snowflake }): { deleted: true }
+  deleteMessage(input: AuditContext & { message_id: Snowflake }): { deleted: true }
   /** Those of these messages that are there and his. */
   deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
   /** Those of these messages that are there. */
-  bulkDeleteMessages(input: Deed & { message_ids: readonly Snowflake[] }): { deleted: number }
+  bulkDeleteMessages(input: AuditContext & { message_ids: readonly Snowflake[] }): { deleted: number }
 }
 
 type Server = Readonlied<ServerState>
@@ -41,16 +41,14 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
       const isHis = found.author_id === user
       if (!isHis && !access.may("messages.manage")) throw fail("cannot_delete_message")
       const noted = () =>
-        audited(
-          { now, newId },
-          server.id,
-          { user, reason },
+        auditEntry(
+          { now, newId, server: server.id, user, reason },
           "MESSAGE_DELETE",
           { type: "message", id: message_id },
           { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
         )
       return {
-        ...together(deleting(channel, [found], goneFrom(server, found), now), isHis ? undefined : { write: [noted()] }),
+        ...combine(deleting(channel, [found], goneFrom(server, found), now), isHis ? undefined : { write: [noted()] }),
         reply: { deleted: true },
       }
     },
@@ -72,16 +70,14 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
       access.require("messages.manage")
       const found = those(server, channel.id, message_ids)
       if (found.length === 0) return { reply: { deleted: 0 } }
-      const noted = audited(
-        { now, newId },
-        server.id,
-        { user, reason },
+      const noted = auditEntry(
+        { now, newId, server: server.id, user, reason },
         "MESSAGE_BULK_DELETE",
         { type: "channel", id: channel.id, name: channel.name },
         { messages: { old: found.map(({ id }) => id), new: null } },
       )
       return {
-        ...together(deleting(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
+        ...combine(deleting(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
         reply: { deleted: found.length },
       }
     },
@@ -108,8 +104,8 @@ export const deleting = (
   found: readonly Known[],
   told: readonly Publication[],
   now: number,
-): Parts =>
-  together(
+): HomeEffects =>
+  combine(
     {
       apply: draft => {
         for (const one of found) forget(draft, one)

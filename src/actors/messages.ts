@@ -19,7 +19,7 @@ import { member, memberFacts } from "./communities/member-facts.ts"
 import { authorKey, message, nonce, messageFacts, nonceFacts, byChannel } from "./messages/message-facts.ts"
 import { tallyAfter } from "./read-state.ts"
 import { pollBegins } from "./polls.ts"
-import { together, type Parts } from "./parts.ts"
+import { combine, type HomeEffects } from "./effects.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "./runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
@@ -114,7 +114,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
           const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // MSG1
           const posted = authorKey(channel.id, author.id)
           return {
-            ...together(posting(context, state, access.member), {
+            ...combine(posting(context, state, access.member), {
               apply: draft => {
                 countPost(draft, state)
                 // Known while slow mode was on, it is right when that is on again.
@@ -197,9 +197,9 @@ export function posting(
   { home: server, now, linkTo }: Pick<TurnContext<ServerState, unknown>, "home" | "now" | "linkTo">,
   state: MessageState,
   author: Member | null,
-): Parts {
+): HomeEffects {
   const { channel_id, id, poll } = state
-  return together(
+  return combine(
     {
       apply: draft => keep(draft, state),
       write: [inserted(state), ...usesOf(state), ...tallyAfter(channel_id, id)],

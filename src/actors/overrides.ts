@@ -11,7 +11,7 @@ import { loosened, rankOf, type Override } from "../domain/permissions.ts"
 import type { ChannelState, ServerState } from "../domain/states.ts"
 import { deleteOverride, putOverride } from "../storage/overrides.ts"
 import { accessOf, requireRank, type Access } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { control, type ActorKind } from "./runtime/actor.ts"
@@ -22,14 +22,14 @@ export interface OverrideCommands {
   listOverrides(input: { user: Snowflake }): ShownOverride[]
   readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
   setOverride(
-    input: Deed & {
+    input: AuditContext & {
       target_id: Snowflake
       kind: Override["type"]
       allow: readonly string[]
       deny: readonly string[]
     },
   ): ShownOverride
-  deleteOverride(input: Deed & { target_id: Snowflake }): { deleted: true }
+  deleteOverride(input: AuditContext & { target_id: Snowflake }): { deleted: true }
   /** Of a member whose account is gone for good. */
   eraseOverride(input: { target_id: Snowflake }): { erased: boolean }
 }
@@ -73,10 +73,8 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
         ...overriding(server, channel, before, after, override),
         write: [
           putOverride({ ...override, channel_id: channel.id, server_id: server.id }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             found ? "OVERRIDE_UPDATE" : "OVERRIDE_CREATE",
             { type: "override", id: channel.id, name: channel.name },
             changes,
@@ -106,10 +104,8 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
         ...overriding(server, channel, before, after, found),
         write: [
           deleteOverride({ channel_id: channel.id, target_id }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "OVERRIDE_DELETE",
             { type: "override", id: channel.id, name: channel.name },
             overrideChanges(found, undefined),

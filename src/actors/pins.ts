@@ -7,14 +7,14 @@ import type { Actor, ChannelState, MessageState, ServerState, PinsState } from "
 import { messageKey } from "../storage/messages.ts"
 import { setPinned } from "../storage/pins.ts"
 import { accessOf } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { member } from "./communities/member-facts.ts"
 import { message, messageFacts } from "./messages/message-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "./runtime/actor.ts"
-import type { Parts } from "./parts.ts"
+import type { HomeEffects } from "./effects.ts"
 import { toViewers } from "./viewers.ts"
 import { defineFact, type Need } from "./runtime/facts.ts"
 
@@ -30,7 +30,7 @@ export interface PinCommands {
 
 type Message = Readonlied<MessageState>
 type Context = TurnContext<ServerState, ChannelState>
-type Input = Deed & {
+type Input = AuditContext & {
   message_id: Snowflake
   /** Of the message, as he is called by now: of who is no member its home is not told. Workers of the version before leave it out. */
   author?: Actor | undefined
@@ -99,10 +99,8 @@ function changed(
       setPinned({ channel_id: channel.id, id: message_id, pinned_at }),
       ...(server.participants === null
         ? [
-            audited(
-              { now, newId },
-              server.id,
-              { user, reason },
+            auditEntry(
+              { now, newId, server: server.id, user, reason },
               isPinned ? "MESSAGE_PIN" : "MESSAGE_UNPIN",
               { type: "message", id: message_id },
               { channel_id: { old: isPinned ? null : channel.id, new: isPinned ? channel.id : null } },
@@ -129,7 +127,7 @@ export const needsOfPinsGone = (channel: Snowflake, found: readonly Message[]): 
   found.some(isPinned) ? [pinFacts.need(channel)] : []
 
 /** Pins go with messages of a channel that are deleted. */
-export const pinsGone = (channel: Snowflake, found: readonly Message[]): Pick<Parts, "apply"> => ({
+export const pinsGone = (channel: Snowflake, found: readonly Message[]): Pick<HomeEffects, "apply"> => ({
   apply: draft => countPins(draft, channel, -found.filter(isPinned).length),
 })
 

@@ -17,7 +17,7 @@ import { keep } from "./kept-messages.ts"
 import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import { message, messageFacts } from "./messages/message-facts.ts"
-import { together } from "./parts.ts"
+import { combine } from "./effects.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind, Publication, TurnContext } from "./runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
@@ -98,7 +98,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
         () => {
           const poll = newPoll(asked, author.id, { now, newId })
           return {
-            ...together(change(context, withAuthor(found, author), poll), pollBegins(poll, found)),
+            ...combine(change(context, withAuthor(found, author), poll), pollBegins(poll, found)),
             reply: pollObject(poll, message_id, now),
           }
         },
@@ -166,7 +166,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
         embeds: embeds ?? [],
       })
       return {
-        ...together(isAll ? deleting(channel, [found], goneFrom(server, found), now) : change(context, found, null), {
+        ...combine(isAll ? deleting(channel, [found], goneFrom(server, found), now) : change(context, found, null), {
           write: [deletePoll({ id: poll.id })],
           publish: [purgePoll.at({ poll_id: poll.id }, { key: `purge:${poll.id}` })],
         }),

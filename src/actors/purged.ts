@@ -14,7 +14,7 @@ const answered: ReadonlySet<string> = new Set([
   "regard",
   "announce",
   "otherChanged",
-  "standingChanged",
+  "accountStatusChanged",
   "startSession",
   "answerChallenge",
   "endSession",

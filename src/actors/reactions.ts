@@ -13,7 +13,7 @@ import { pair, requireOpen } from "./direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { member } from "./communities/member-facts.ts"
 import { message, messageFacts } from "./messages/message-facts.ts"
-import type { Parts } from "./parts.ts"
+import type { HomeEffects } from "./effects.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
@@ -212,7 +212,7 @@ const change = (
 const fewReactions = 200
 
 /** Who reacted goes with messages that are deleted together: at once, or later where they are many. */
-export function reactorsGone(...found: Message[]): Pick<Parts, "write" | "publish"> {
+export function reactorsGone(...found: Message[]): Pick<HomeEffects, "write" | "publish"> {
   const counts = found.map(({ reactions }) => reactionsIn(reactions))
   const places = found.filter((_, i) => counts[i]! > 0).map(({ channel_id, id }) => ({ channel_id, message_id: id }))
   if (counts.reduce((sum, count) => sum + count, 0) <= fewReactions)

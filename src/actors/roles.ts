@@ -19,7 +19,7 @@ import { updateMember } from "../storage/guild-members.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../storage/servers.ts"
 import type { Write } from "../storage/write.ts"
 import { requireMember, requirePermission, requireRank } from "./access.ts"
-import { audited, memberTarget, type Deed } from "./audit.ts"
+import { auditEntry, memberTarget, type AuditContext } from "./audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { memberTold } from "./members.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
@@ -35,12 +35,16 @@ import { voiceRechecks } from "./voice.ts"
  */
 export interface RoleCommands {
   listRoles(input: { user: Snowflake }): Role[]
-  createRole(input: Deed & { role: RoleInput }): Role
-  editRole(input: Deed & { role_id: Snowflake; patch: RolePatch }): Role
-  deleteRole(input: Deed & { role_id: Snowflake }): { deleted: true }
+  createRole(input: AuditContext & { role: RoleInput }): Role
+  editRole(input: AuditContext & { role_id: Snowflake; patch: RolePatch }): Role
+  deleteRole(input: AuditContext & { role_id: Snowflake }): { deleted: true }
   /** `shown`: the member as others see him. Doors of the version before do not say, here and in the next. */
-  giveRole(input: Deed & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): { given: true }
-  takeRole(input: Deed & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): { taken: true }
+  giveRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): {
+    given: true
+  }
+  takeRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): {
+    taken: true
+  }
 }
 
 type Server = Readonlied<ServerState>
@@ -87,10 +91,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         write: [
           insertRole({ ...placed, server_id: server.id }),
           ...moved.map(role => updateRole(role)),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "ROLE_CREATE",
             { type: "role", id: placed.id, name: placed.name },
             roleChanges(null, placed),
@@ -141,10 +143,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         },
         write: [
           ...[placed, ...moved].map(role => updateRole(role)),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "ROLE_UPDATE",
             { type: "role", id: role_id, name: placed.name },
             changes,
@@ -181,10 +181,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         },
         write: [
           deleteRole({ id: role_id }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "ROLE_DELETE",
             { type: "role", id: role_id, name: found.name },
             roleChanges(found, null),
@@ -206,9 +204,14 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
     turn({ state: server, now, newId }, { user, reason, member_id, role_id, shown }) {
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
-      const noted = audited({ now, newId }, server.id, { user, reason }, "MEMBER_ROLE_ADD", memberTarget(member_id), {
-        role_id: { old: null, new: role.id },
-      })
+      const noted = auditEntry(
+        { now, newId, server: server.id, user, reason },
+        "MEMBER_ROLE_ADD",
+        memberTarget(member_id),
+        {
+          role_id: { old: null, new: role.id },
+        },
+      )
       return { ...assignment(server, target, [...target.roles, role.id], noted, shown), reply: { given: true } }
     },
   },
@@ -220,10 +223,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       if (role.id === server.id) throw fail("default_role")
       if (!target.roles.includes(role.id)) return { reply: { taken: true } }
       const left = target.roles.filter(id => id !== role.id)
-      const noted = audited(
-        { now, newId },
-        server.id,
-        { user, reason },
+      const noted = auditEntry(
+        { now, newId, server: server.id, user, reason },
         "MEMBER_ROLE_REMOVE",
         memberTarget(member_id),
         { role_id: { old: role.id, new: null } },

@@ -10,7 +10,7 @@ import type { MemberState, ServerSettings, ServerState } from "../domain/states.
 import { updateMember } from "../storage/guild-members.ts"
 import { updateServer } from "../storage/servers.ts"
 import { accessOf, mayView, requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { control, type ActorKind, type Moment, type Publication } from "./runtime/actor.ts"
@@ -18,13 +18,13 @@ import { voiceRechecks } from "./voice.ts"
 
 /** What a server is called, how it is presented and whose it is, among its home's commands. */
 export interface ServerSettingsCommands {
-  editServer(input: Deed & { patch: ServerPatch }): Server
+  editServer(input: AuditContext & { patch: ServerPatch }): Server
   /** What somebody may do, in the server or in one of its channels. */
   readPermissions(input: { user: Snowflake; channel_id?: Snowflake | undefined }): Record<string, boolean>
   /** Refuses whoever cannot hand the server to `heir`, before he is asked to prove who he is. */
   requireTransfer(input: { user: Snowflake; heir: Heir }): { server_id: Snowflake }
   /** The new owner sees and may do everything from now on; who was it keeps what his roles give him. */
-  transferServer(input: Deed & { heir: Heir; isFull: boolean }): Server
+  transferServer(input: AuditContext & { heir: Heir; isFull: boolean }): Server
 }
 
 /** Somebody who is to own a server. `mayOwn`: he is a person whose account is not about to end. */
@@ -120,7 +120,7 @@ export const settingsOf = (server: Home): ServerSettings =>
   Object.fromEntries(settings.map(name => [name, server[name]])) as unknown as ServerSettings
 
 /** What a change of settings does, whoever decides on it; undefined: it is none. */
-export function changing(server: Home, after: ServerSettings, deed: Deed, moment: Moment) {
+export function changing(server: Home, after: ServerSettings, by: AuditContext, moment: Moment) {
   const before = settingsOf(server)
   const changes = changesOf(before, after, settings)
   if (Object.keys(changes).length === 0) return undefined
@@ -133,7 +133,7 @@ export function changing(server: Home, after: ServerSettings, deed: Deed, moment
     },
     write: [
       updateServer({ ...after, id }),
-      audited(moment, id, deed, "SERVER_UPDATE", { type: "server", id, name: after.name }, changes),
+      auditEntry({ ...moment, server: id, ...by }, "SERVER_UPDATE", { type: "server", id, name: after.name }, changes),
     ],
     publish: [
       ...(isAnother

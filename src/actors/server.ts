@@ -14,7 +14,7 @@ import { insertChannel } from "../storage/channels.ts"
 import { discardFile } from "../storage/files.ts"
 import { deleteServer, insertMember, insertRole, insertServer, newServerState } from "../storage/servers.ts"
 import { requireMember, requirePermission } from "./access.ts"
-import { audited } from "./audit.ts"
+import { auditEntry } from "./audit.ts"
 import { automodCommands, type AutomodCommands } from "./automod.ts"
 import { channelListCommands, newChannel, type ChannelListCommands } from "./channel-list.ts"
 import { emojiCommands, type EmojiCommands } from "./emojis.ts"
@@ -111,7 +111,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
             insertRole({ ...everyone, server_id: id }),
             insertChannel(general),
             insertMember({ ...founder, server_id: id }),
-            audited({ now, newId }, id, { user: owner.id }, "SERVER_CREATE", { type: "server", id, name }),
+            auditEntry({ now, newId, server: id, user: owner.id }, "SERVER_CREATE", { type: "server", id, name }),
           ],
           publish: [
             control(userOnly(owner.id), {

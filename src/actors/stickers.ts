@@ -17,7 +17,7 @@ import {
   insertStickerPack,
 } from "../storage/stickers.ts"
 import { requireMember } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import { requireEmojiManager } from "./emojis.ts"
 import { discarded } from "./files.ts"
 import { member } from "./communities/member-facts.ts"
@@ -32,8 +32,10 @@ import { defineFact } from "./runtime/facts.ts"
  */
 export interface StickerCommands {
   listStickers(input: { user: Snowflake }): StickerPack[]
-  createSticker(input: Deed & { name: string; tags: readonly string[]; picture: StickerFile; file: FileState }): Sticker
-  deleteSticker(input: Deed & { sticker_id: Snowflake }): { deleted: true }
+  createSticker(
+    input: AuditContext & { name: string; tags: readonly string[]; picture: StickerFile; file: FileState },
+  ): Sticker
+  deleteSticker(input: AuditContext & { sticker_id: Snowflake }): { deleted: true }
   countStickerUse(input: { user: Snowflake; sticker_id: Snowflake }): { counted: true }
 }
 
@@ -94,10 +96,8 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
           ...(open ? [] : [insertStickerPack(pack)]),
           insertSticker(created),
           useFile({ key: serverFile(server.id, file.file) }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "STICKER_CREATE",
             { type: "sticker", id: created.id, name },
             changesOf(null, created, ["name", "format", "tags", "pack_id"]),
@@ -126,10 +126,8 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
           deleteSticker({ id: sticker_id }),
           ...(kept.length > 0 ? [] : [deleteStickerPack({ id: pack.id })]),
           discardFile({ key, since: secondsAt(now) }), // EMOJI2
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "STICKER_DELETE",
             { type: "sticker", id: sticker_id, name: sticker.name },
             changesOf(sticker, null, ["name", "format", "tags", "pack_id"]),

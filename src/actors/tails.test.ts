@@ -11,7 +11,7 @@ import type { ChannelState, MessageState, ServerState } from "../domain/states.t
 import { messageKey } from "../storage/messages.ts"
 import { newServerState } from "../storage/servers.ts"
 import type { Storage } from "../storage/storage.ts"
-import type { Deed } from "./audit.ts"
+import type { AuditContext } from "./audit.ts"
 import { channelSettingsCommands } from "./channel-settings.ts"
 import { newChannel } from "./channel-list.ts"
 import { forget, keep } from "./kept-messages.ts"
@@ -226,7 +226,7 @@ test("a tail is gone with its readers, at the next message, and with its channel
   const { turn } = channelSettingsCommands([historyDeletion]).deleteChannel as Command<
     ServerState,
     ChannelState,
-    Deed,
+    AuditContext,
     unknown
   >
   const { apply } = turn(

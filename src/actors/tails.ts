@@ -129,7 +129,7 @@ function dropUnread(draft: ServerState, now: number): void {
 
 /** The history of a channel ends with it. */
 export const historyDeletion: ChannelDeletion = {
-  parts: (_, channel) => ({ apply: draft => forgetHistory(draft, channel) }),
+  effects: (_, channel) => ({ apply: draft => forgetHistory(draft, channel) }),
 }
 
 /** Nobody reads the channel, or it is gone. */

@@ -75,7 +75,7 @@ const mostTyping = 1_000
 
 /** Nobody types in a channel that is deleted. */
 export const typingDeletion: ChannelDeletion = {
-  parts: (_, channel) => ({
+  effects: (_, channel) => ({
     apply(draft) {
       const known = typing.of(draft)
       for (const key of known.keys()) if (key.startsWith(typingKey(channel, ""))) known.delete(key)

@@ -4,9 +4,9 @@ import type { UserState } from "../domain/states.ts"
 import { insertSession } from "../storage/sessions.ts"
 import { insertUser, newUserState, type UserRow } from "../storage/users.ts"
 import { accountCommands, type AccountCommands } from "./account.ts"
-import { deletionCommands, type DeletionCommands } from "./deletion.ts"
+import { accountDeletionCommands, type AccountDeletionCommands } from "./account-deletion.ts"
 import { exportCommands, type ExportCommands } from "./exports.ts"
-import { mailedCommands, type MailedCommands } from "./mailed.ts"
+import { emailLinkCommands, type EmailLinkCommands } from "./email-links.ts"
 import { membershipsCommands, type MembershipsCommands } from "./memberships.ts"
 import { notificationLevelCommands, type NotificationLevelCommands } from "./notification-levels.ts"
 import { notificationCommands, type NotificationCommands } from "./notifications.ts"
@@ -20,7 +20,7 @@ import { renewing } from "./renewing.ts"
 import { relationshipCommands, type RelationshipCommands } from "./relationships.ts"
 import { expiry, newSession, signInCommands, type NewSession, type SignInCommands } from "./sign-in.ts"
 import { settingsCommands, type SettingsCommands } from "./settings.ts"
-import { standingCommands, type StandingCommands } from "./standing.ts"
+import { accountStatusCommands, type AccountStatusCommands } from "./account-status.ts"
 import { voiceUserCommands, type VoiceUserCommands } from "./voice.ts"
 import { defineActor, type HomeKind } from "./runtime/actor.ts"
 
@@ -30,8 +30,8 @@ import { defineActor, type HomeKind } from "./runtime/actor.ts"
  */
 export interface UserCommands
   extends
-    StandingCommands,
-    DeletionCommands,
+    AccountStatusCommands,
+    AccountDeletionCommands,
     ExportCommands,
     AccountCommands,
     SettingsCommands,
@@ -40,7 +40,7 @@ export interface UserCommands
     ReadMentionCommands,
     PlaceCommands,
     SignInCommands,
-    MailedCommands,
+    EmailLinkCommands,
     OAuthCommands,
     RelationshipCommands,
     PresenceCommands,
@@ -94,11 +94,11 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
     ...renewing(
       unlessPurged({
         ...signInCommands,
-        ...standingCommands,
+        ...accountStatusCommands,
         ...oauthCommands,
-        ...deletionCommands,
+        ...accountDeletionCommands,
         ...exportCommands,
-        ...mailedCommands,
+        ...emailLinkCommands,
         ...relationshipCommands,
         ...accountCommands,
         ...settingsCommands,

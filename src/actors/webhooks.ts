@@ -14,7 +14,7 @@ import { executionObject, isPublicUrl, listedWebhook, webhookObject } from "../d
 import { nonceKey } from "../storage/messages.ts"
 import { deleteWebhook, insertWebhook, updateWebhook } from "../storage/webhooks.ts"
 import { Access, accessOf, requireMember, requirePermission } from "./access.ts"
-import { audited, type Deed } from "./audit.ts"
+import { auditEntry, type AuditContext } from "./audit.ts"
 import type { ChannelDeletion } from "./channel-settings.ts"
 import { posting } from "./messages.ts"
 import { member } from "./communities/member-facts.ts"
@@ -30,7 +30,7 @@ import { defineFact } from "./runtime/facts.ts"
  *   HOOK3  One webhook and nonce make one message in a channel, however often they arrive.
  */
 export interface WebhookChannelCommands {
-  createWebhook(input: Deed & { name: string; avatar_url?: string | undefined; token_hash: string }): Webhook
+  createWebhook(input: AuditContext & { name: string; avatar_url?: string | undefined; token_hash: string }): Webhook
   listChannelWebhooks(input: { user: Snowflake }): ListedWebhook[]
 }
 
@@ -38,7 +38,7 @@ export interface WebhookServerCommands {
   listServerWebhooks(input: { user: Snowflake }): ListedWebhook[]
   readWebhook(input: { user: Snowflake; webhook_id: Snowflake }): Webhook
   editWebhook(
-    input: Deed & {
+    input: AuditContext & {
       webhook_id: Snowflake
       patch: {
         channel_id?: Snowflake | undefined
@@ -48,8 +48,8 @@ export interface WebhookServerCommands {
       }
     },
   ): Webhook
-  deleteWebhook(input: Deed & { webhook_id: Snowflake }): { deleted: true }
-  setWebhookToken(input: Deed & { webhook_id: Snowflake; token_hash: string }): Webhook
+  deleteWebhook(input: AuditContext & { webhook_id: Snowflake }): { deleted: true }
+  setWebhookToken(input: AuditContext & { webhook_id: Snowflake; token_hash: string }): Webhook
   executeWebhook(input: {
     webhook_id: Snowflake
     /** The webhook's, as the door found it. */
@@ -99,10 +99,8 @@ export const webhookChannelCommands: ActorKind<ServerState, ChannelState, Webhoo
         apply: draft => keep(draft, [...webhooksOf(server), created]),
         write: [
           insertWebhook(created),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "WEBHOOK_CREATE",
             targetOf(created),
             webhookChanges(null, created),
@@ -167,7 +165,7 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
         apply: draft => keep(draft, replaced(server, edited)),
         write: [
           updateWebhook(edited),
-          audited({ now, newId }, server.id, { user, reason }, "WEBHOOK_UPDATE", targetOf(edited), changes),
+          auditEntry({ now, newId, server: server.id, user, reason }, "WEBHOOK_UPDATE", targetOf(edited), changes),
         ],
         publish: webhooksChanged(server.id, found.channel_id, edited.channel_id),
         reply: webhookObject(edited),
@@ -187,10 +185,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
           ),
         write: [
           deleteWebhook({ id: webhook_id }),
-          audited(
-            { now, newId },
-            server.id,
-            { user, reason },
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
             "WEBHOOK_DELETE",
             targetOf(found),
             webhookChanges(found, null),
@@ -211,7 +207,7 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
         apply: draft => keep(draft, replaced(server, edited)),
         write: [
           updateWebhook(edited),
-          audited({ now, newId }, server.id, { user, reason }, "WEBHOOK_UPDATE", targetOf(edited), {
+          auditEntry({ now, newId, server: server.id, user, reason }, "WEBHOOK_UPDATE", targetOf(edited), {
             token_regenerated: { old: false, new: true },
           }),
         ],
@@ -274,7 +270,7 @@ const webhooksChanged = (server: Snowflake, ...channels: readonly Snowflake[]): 
 /** The webhooks of a channel end with it. */
 export const webhooksDeletion: ChannelDeletion = {
   needs: [allWebhooks],
-  parts: (server, channel) => ({
+  effects: (server, channel) => ({
     publish: webhooksOf(server).some(({ channel_id }) => channel_id === channel)
       ? webhooksChanged(server.id, channel)
       : [],

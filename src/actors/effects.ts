@@ -3,17 +3,17 @@ import type { Write } from "../storage/write.ts"
 import type { Publication } from "./runtime/actor.ts"
 
 /** What a turn in a server's home does, but for its answer. */
-export interface Parts {
+export interface HomeEffects {
   readonly apply: (draft: ServerState) => void
   readonly write: readonly Write[]
   readonly publish: readonly Publication[]
 }
 
 /** All of it at once, in this order. */
-export const together = (...parts: readonly (Partial<Parts> | undefined)[]): Parts => ({
+export const combine = (...effects: readonly (Partial<HomeEffects> | undefined)[]): HomeEffects => ({
   apply(draft) {
-    for (const part of parts) part?.apply?.(draft)
+    for (const each of effects) each?.apply?.(draft)
   },
-  write: parts.flatMap(part => part?.write ?? []),
-  publish: parts.flatMap(part => part?.publish ?? []),
+  write: effects.flatMap(each => each?.write ?? []),
+  publish: effects.flatMap(each => each?.publish ?? []),
 })

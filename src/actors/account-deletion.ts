@@ -12,7 +12,7 @@ import type { UserState } from "../domain/states.ts"
 import { eraseAccount, eraseFailedLogins } from "../storage/account-deletion.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import { becoming, endedSessions, type Proof } from "./sign-in.ts"
-import type { StandingCommands } from "./standing.ts"
+import type { AccountStatusCommands } from "./account-status.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
@@ -23,7 +23,7 @@ import { tellsOf } from "./tells.ts"
  *   DEL2  From purged there is no way back: the turn that says so forgets who it was. `deletion_at` is null until everything
  *       else has gone, too, so that whoever looks for what is unfinished finds it.
  */
-export interface DeletionCommands {
+export interface AccountDeletionCommands {
   /** `days` from now it is purged. `bots` are his: they are refused like him. False: the code was wrong. */
   freezeAccount(input: { proof: Proof; factor: SecondFactor; days: number; bots: readonly Snowflake[] }): {
     frozen: boolean
@@ -40,7 +40,7 @@ type User = Readonlied<UserState>
 
 const day = 86_400
 
-export const deletionCommands: ActorKind<UserState, UserState, DeletionCommands>["commands"] = {
+export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDeletionCommands>["commands"] = {
   freezeAccount: {
     needs: needsTokens,
     turn({ state: user, now }, { proof, factor, days, bots }) {
@@ -61,7 +61,7 @@ export const deletionCommands: ActorKind<UserState, UserState, DeletionCommands>
         write: [...frozen.write, ...out.write],
         publish: [
           ...out.publish,
-          ...bots.map(bot => standingChangedOf(bot)),
+          ...bots.map(bot => accountStatusChangedOf(bot)),
           purgeAccount.at(
             { user_id: user.id },
             { key: `purge-account:${user.id}:${deletion_at}`, runAtMs: deletion_at * 1000 },
@@ -124,10 +124,10 @@ export const deletionCommands: ActorKind<UserState, UserState, DeletionCommands>
   },
 }
 
-const tellUser = tellsOf<StandingCommands>("user")
-const standingChangedOf = (bot: Snowflake) =>
+const tellUser = tellsOf<AccountStatusCommands>("user")
+const accountStatusChangedOf = (bot: Snowflake) =>
   tellUser(bot, {
-    type: "standingChanged",
+    type: "accountStatusChanged",
     message: "Account scheduled for deletion",
   })
 

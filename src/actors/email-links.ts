@@ -10,7 +10,7 @@ import type { ActorKind } from "./runtime/actor.ts"
 import { becoming, endedSessions } from "./sign-in.ts"
 
 /** What comes back by mail, among the commands of a user's home. A mailed token counts only for the address it was sent to. */
-export interface MailedCommands {
+export interface EmailLinkCommands {
   /** For a mail that is about to go out; the one of its kind before is void. Null: there is nothing to be mailed. */
   startMailedToken(input: { kind: MailKind; token_hash: string; email: string; expires_at: number }): {
     token_id: Snowflake | null
@@ -28,7 +28,7 @@ export interface PresentedToken {
 /** Whoever answers a mail reads what is sent to the address. */
 const confirmed = { email_verified: true, email_confirmed: true }
 
-export const mailedCommands: ActorKind<UserState, UserState, MailedCommands>["commands"] = {
+export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommands>["commands"] = {
   startMailedToken: {
     needs: needsTokens,
     turn({ state: user, now, newId }, { kind, token_hash, email, expires_at }) {
@@ -42,7 +42,7 @@ export const mailedCommands: ActorKind<UserState, UserState, MailedCommands>["co
   verifyEmail: {
     needs: needsTokens,
     turn({ state: user, now }, { token }) {
-      requireMailed(user, token, "verify_email", now)
+      requireEmailLink(user, token, "verify_email", now)
       const used = voidTokens(user, ({ kind }) => kind === "verify_email")
       const verified = becoming(user, confirmed)
       return {
@@ -59,7 +59,7 @@ export const mailedCommands: ActorKind<UserState, UserState, MailedCommands>["co
   resetPassword: {
     needs: needsTokens,
     turn({ state: user, now }, { token, password_hash }) {
-      requireMailed(user, token, "password_reset", now)
+      requireEmailLink(user, token, "password_reset", now)
       const used = voidTokens(user)
       const reset = becoming(user, { ...confirmed, password_hash })
       const ended = endedSessions(user, [...user.sessions.keys()])
@@ -78,7 +78,12 @@ export const mailedCommands: ActorKind<UserState, UserState, MailedCommands>["co
 }
 
 /** Of two who come with one token the second finds it gone (OTT1). */
-function requireMailed(user: Readonlied<UserState>, token: PresentedToken, kind: MailKind, now: number): OneTimeToken {
+function requireEmailLink(
+  user: Readonlied<UserState>,
+  token: PresentedToken,
+  kind: MailKind,
+  now: number,
+): OneTimeToken {
   const open = openToken(tokensOf(user), token, kind, secondsAt(now))
   if (!open || open.email !== user.email) throw fail("invalid_token")
   return open

@@ -14,9 +14,9 @@ import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
  * What an operator decides about an account, among the commands of a user's home. Each may be said again. It keeps:
  *   STAT1  Whoever is locked is told so where he is connected, and cut off; his sessions stay for the time after.
  *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once a new one is answered, except
- *       where a worker was just reading it: `standingChanged` after a moment settles that.
+ *       where a worker was just reading it: `accountStatusChanged` after a moment settles that.
  */
-export interface StandingCommands {
+export interface AccountStatusCommands {
   /** `until`: Unix seconds. */
   lockAccount(input: { until: number; reason: string | null }): { sessions: number }
   unlockAccount(input: object): { wasLocked: boolean }
@@ -31,7 +31,7 @@ export interface StandingCommands {
    * What the doors have cached of the account is asked for again: it, or the owner of the bot that it is, is not what it was.
    * With a `message` it is told that, and cut off.
    */
-  standingChanged(input: { message: string | null }): { sessions: number }
+  accountStatusChanged(input: { message: string | null }): { sessions: number }
 }
 
 export const suspended = "Account suspended"
@@ -40,7 +40,7 @@ const never = 9_999_999_999
 
 type User = Readonlied<UserState>
 
-export const standingCommands: ActorKind<UserState, UserState, StandingCommands>["commands"] = {
+export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatusCommands>["commands"] = {
   lockAccount: {
     turn: ({ state: user }, { until, reason }) => ({
       ...becoming(user, { locked_until: until, lock_reason: reason }),
@@ -102,7 +102,7 @@ export const standingCommands: ActorKind<UserState, UserState, StandingCommands>
     },
   },
 
-  standingChanged: {
+  accountStatusChanged: {
     turn: ({ state: user }, { message }) => ({
       publish: [...(message === null ? [] : cutOff(user, message)), ...renewed(user)],
       reply: { sessions: user.sessions.size },
