@@ -3,7 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
 import { participant } from "../domain/directs.ts"
 import { holds, holdsIn, holdsNow, rankOf, type Override } from "../domain/permissions.ts"
-import type { MemberState, ServerState } from "../domain/states.ts"
+import type { MemberState, ServerState } from "../domain/servers.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { memberFacts } from "./communities/member-facts.ts"
 

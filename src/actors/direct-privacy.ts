@@ -1,6 +1,6 @@
 import { fail } from "../contract/errors.ts"
 import { isBlocked, type Pair } from "../domain/relationships.ts"
-import type { ServerState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { type Need, defineFact } from "./runtime/facts.ts"
 import type { Command } from "./runtime/actor.ts"

@@ -1,4 +1,4 @@
-import type { ServerState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
 import type { Write } from "../storage/write.ts"
 import type { Publication } from "./runtime/actor.ts"
 

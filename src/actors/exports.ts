@@ -3,11 +3,11 @@ import type { Snowflake } from "../contract/fields.ts"
 import { exportAccount } from "../contract/jobs.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { exportKeptSeconds, exportRefusal, type ExportState } from "../domain/exports.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { putExport } from "../storage/exports.ts"
 
 import type { Readonlied } from "../domain/core/readonlied.ts"
-import { type ActorKind } from "./runtime/actor.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { defineFact } from "./runtime/facts.ts"
 
 /**

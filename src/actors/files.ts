@@ -1,6 +1,6 @@
 import { deleteFiles, deleteUploads } from "../contract/jobs.ts"
 import type { JobRequest } from "../contract/registry.ts"
-import type { MessageState } from "../domain/states.ts"
+import type { MessageState } from "../domain/messages.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 
 /** The job that deletes a file that was discarded in the same turn. Were it lost, a sweep would come to it. */

@@ -1,4 +1,5 @@
-import type { MessageState, ServerState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { MessageState } from "../domain/messages.ts"
 import { messageKey, nonceKey } from "../storage/messages.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { noteInTail } from "./tails.ts"

@@ -9,9 +9,17 @@ import { holdersOf, membersOf, userOnly } from "../domain/audience.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { isOver } from "../domain/invites.ts"
 import { holds, rankOf } from "../domain/permissions.ts"
-import { guildObject, memberObject, newMember } from "../domain/servers.ts"
+import {
+  guildObject,
+  memberObject,
+  newMember,
+  type BanState,
+  type MemberState,
+  type ServerState,
+  type TimeoutState,
+} from "../domain/servers.ts"
 import { firstIdAt } from "../domain/snowflake.ts"
-import type { Actor, BanState, MemberState, ServerState, TimeoutState } from "../domain/states.ts"
+import type { Actor } from "../domain/accounts.ts"
 import { deleteBan, putBan } from "../storage/bans.ts"
 import { deleteLeftTimeout, putLeftTimeout, updateMember } from "../storage/guild-members.ts"
 import { putMessageDeletion } from "../storage/messages.ts"

@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { userOnly } from "../domain/audience.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { forgetServerChoices, notificationChoices } from "./notification-levels.ts"
 import { control, type ActorKind } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"

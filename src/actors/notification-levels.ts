@@ -18,10 +18,11 @@ import {
   noChoice,
   type NotificationChoice,
 } from "../domain/notification-levels.ts"
-import type { ServerState, UserState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { dropNotificationChoice, putNotificationChoice } from "../storage/notification-settings.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
-import { type ActorKind } from "./runtime/actor.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { defineFact } from "./runtime/facts.ts"
 
 /**

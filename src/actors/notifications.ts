@@ -3,7 +3,7 @@ import type { Snowflake } from "../contract/fields.ts"
 import { notificationCreate, notificationUpdate, type Notification } from "../contract/notifications.ts"
 import { userOnly } from "../domain/audience.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import {
   insertNotification,
   noticeKey,
@@ -11,7 +11,7 @@ import {
   markNotificationsRead,
 } from "../storage/notifications.ts"
 import { notificationChoices, wantsToKnow, type NotificationDefault } from "./notification-levels.ts"
-import { type ActorKind } from "./runtime/actor.ts"
+import type { ActorKind } from "./runtime/actor.ts"
 import { defineFact } from "./runtime/facts.ts"
 
 /** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */

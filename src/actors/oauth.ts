@@ -2,7 +2,7 @@ import { fail } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { barToSignIn } from "../domain/accounts.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { insertExternalAccount } from "../storage/oauth.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 

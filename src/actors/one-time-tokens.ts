@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { codesAllowed, tokensOfAKind, type OneTimeToken, type TokenKind } from "../domain/one-time-tokens.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { deleteOneTimeToken, putOneTimeToken } from "../storage/one-time-tokens.ts"
 import type { Write } from "../storage/write.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"

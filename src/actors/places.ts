@@ -1,8 +1,19 @@
 import { fail, unavailable } from "../contract/errors.ts"
-import type { Place, UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { defineMemory } from "./runtime/facts.ts"
+
+export interface Place {
+  /** In a server that will be his. */
+  readonly owns: boolean
+  /** In a server that he is not in yet. */
+  readonly joins: boolean
+  /** None at all: he is about to delete his account. */
+  readonly ends?: true
+  /** Unix milliseconds. */
+  readonly until: number
+}
 
 /**
  * Places in servers that are about to be taken, among the commands of a user's home. Which servers somebody is in and which

@@ -4,9 +4,20 @@ import { expirePoll, purgePoll } from "../contract/jobs.ts"
 import { messageUpdate } from "../contract/messages.ts"
 import type { Poll, PollInput, PollResults } from "../contract/polls.ts"
 import { secondsAt } from "../domain/clock.ts"
-import { messageObject, nothingIn, withAuthor } from "../domain/messages.ts"
-import { chosenOptions, isEnded, newPoll, pollObject, pollResults, textOf, withVote } from "../domain/polls.ts"
-import type { Actor, ChannelState, MessageState, PollState, ServerState } from "../domain/states.ts"
+import { messageObject, nothingIn, withAuthor, type MessageState } from "../domain/messages.ts"
+import {
+  chosenOptions,
+  isEnded,
+  newPoll,
+  pollObject,
+  pollResults,
+  textOf,
+  withVote,
+  type PollState,
+} from "../domain/polls.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { ChannelState } from "../domain/channels.ts"
+import type { Actor } from "../domain/accounts.ts"
 import { messageKey } from "../storage/messages.ts"
 import { deletePoll, endPoll, insertPoll, putPollVote, setPoll, voteKey } from "../storage/polls.ts"
 import type { Write } from "../storage/write.ts"

@@ -1,7 +1,7 @@
 import { presenceUpdate, type Activity, type Status } from "../contract/presence.ts"
 import { userOnly } from "../domain/audience.ts"
 import { looksSame, type Shown } from "../domain/presences.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { putPresence } from "../storage/presences.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { presenceChanged } from "./social/presence-changed.ts"

@@ -4,8 +4,18 @@ import { purgeReactors } from "../contract/jobs.ts"
 import { limits } from "../contract/limits.ts"
 import { messageReactionAdd, messageReactionRemove, type ReactionChange } from "../contract/reactions.ts"
 import { secondsAt } from "../domain/clock.ts"
-import { emojiKey, oneLess, oneMore, reactionsIn, tallyOf, type GivenEmoji } from "../domain/reactions.ts"
-import type { ChannelState, MessageState, ReactionTally, ServerState } from "../domain/states.ts"
+import {
+  emojiKey,
+  oneLess,
+  oneMore,
+  reactionsIn,
+  tallyOf,
+  type GivenEmoji,
+  type ReactionTally,
+} from "../domain/reactions.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { ChannelState } from "../domain/channels.ts"
+import type { MessageState } from "../domain/messages.ts"
 import { messageKey } from "../storage/messages.ts"
 import { deleteReactors, putReaction, reactorKey, type ReactionPlace } from "../storage/reactions.ts"
 import { accessOf, type Access } from "./access.ts"

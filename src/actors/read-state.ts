@@ -4,7 +4,7 @@ import { limits } from "../contract/limits.ts"
 import { notificationUpdate } from "../contract/notifications.ts"
 import { messageAck } from "../contract/read-state.ts"
 import { userOnly } from "../domain/audience.ts"
-import { holdsMessages } from "../domain/channels.ts"
+import { holdsMessages, type ChannelState } from "../domain/channels.ts"
 import {
   beginningOf,
   countReaders,
@@ -21,7 +21,8 @@ import {
   type ReadState,
 } from "../domain/read-state.ts"
 import { compareIds } from "../domain/snowflake.ts"
-import type { ChannelState, ServerState, UserState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { markNotificationsRead } from "../storage/notifications.ts"
 import { putReadState, stretch, tallyMessages } from "../storage/read-state.ts"
 import type { Write } from "../storage/write.ts"
@@ -31,7 +32,7 @@ import { member, memberFacts } from "./communities/member-facts.ts"
 import { byChannel } from "./messages/message-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { defineFact, defineMemory, type Need } from "./runtime/facts.ts"
-import { type ActorKind, type Effects, type Publication } from "./runtime/actor.ts"
+import type { ActorKind, Effects, Publication } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
 import { toUser } from "./relay.ts"
 import { toViewers } from "./viewers.ts"

@@ -23,7 +23,7 @@ import {
   type Side,
   type View,
 } from "../domain/relationships.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { deleteRelationship, putRelationship } from "../storage/relationships.ts"
 
 import type { Readonlied } from "../domain/core/readonlied.ts"

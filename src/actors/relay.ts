@@ -3,7 +3,7 @@ import { events, type EventName } from "../contract/contract.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { EventDefinition } from "../contract/registry.ts"
 import { userOnly } from "../domain/audience.ts"
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import type { ActorKind, Tell } from "./runtime/actor.ts"
 import { tellsOf } from "./tells.ts"
 

@@ -1,5 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { MessageState, ServerState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { MessageState } from "../domain/messages.ts"
 import { defineMemory } from "./runtime/facts.ts"
 
 /** Rows of messages have their authors' names. One that is told of while they are on their way may not be in them yet. */

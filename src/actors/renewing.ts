@@ -1,4 +1,4 @@
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { isOfAccount } from "../storage/users.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { renew, type Publication } from "./runtime/actor.ts"

@@ -5,8 +5,13 @@ import { changesOf } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
 import { holdsMessages } from "../domain/channels.ts"
 import { permissionMap } from "../domain/permissions.ts"
-import { serverObject, serverUpdate } from "../domain/servers.ts"
-import type { MemberState, ServerSettings, ServerState } from "../domain/states.ts"
+import {
+  serverObject,
+  serverUpdate,
+  type MemberState,
+  type ServerSettings,
+  type ServerState,
+} from "../domain/servers.ts"
 import { updateMember } from "../storage/guild-members.ts"
 import { updateServer } from "../storage/servers.ts"
 import { accessOf, mayView, requireMember, requirePermission } from "./access.ts"

@@ -6,13 +6,20 @@ import type { Server } from "../contract/servers.ts"
 import { membersOf, userOnly } from "../domain/audience.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { grantedAtCreation } from "../domain/permissions.ts"
-import { guildObject, newMember, serverObject } from "../domain/servers.ts"
+import {
+  guildObject,
+  newMember,
+  serverObject,
+  type RoleState,
+  type ServerState,
+  newServerState,
+} from "../domain/servers.ts"
 import { secondsOf } from "../domain/snowflake.ts"
-import type { Actor, RoleState, ServerState } from "../domain/states.ts"
+import type { Actor } from "../domain/accounts.ts"
 import { serverFiles } from "../storage/blobs.ts"
 import { insertChannel } from "../storage/channels.ts"
 import { discardFile } from "../storage/files.ts"
-import { deleteServer, insertMember, insertRole, insertServer, newServerState } from "../storage/servers.ts"
+import { deleteServer, insertMember, insertRole, insertServer } from "../storage/servers.ts"
 import { requireMember, requirePermission } from "./access.ts"
 import { auditEntry } from "./audit.ts"
 import { automodCommands, type AutomodCommands } from "./automod.ts"

@@ -5,8 +5,15 @@ import { guildStickersUpdate, type Sticker, type StickerPack } from "../contract
 import { changesOf } from "../domain/audit.ts"
 import { membersOf } from "../domain/audience.ts"
 import { secondsAt } from "../domain/clock.ts"
-import { packObject, stickerObject, type StickerFile } from "../domain/stickers.ts"
-import type { FileState, ServerState, StickerPackState, StickerState } from "../domain/states.ts"
+import {
+  packObject,
+  stickerObject,
+  type StickerFile,
+  type StickerPackState,
+  type StickerState,
+} from "../domain/stickers.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { FileState } from "../domain/file-types.ts"
 import { serverFile } from "../storage/blobs.ts"
 import { discardFile, useFile } from "../storage/files.ts"
 import {

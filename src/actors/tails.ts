@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { msOf } from "../domain/snowflake.ts"
-import type { MessageState, ServerState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
+import type { MessageState } from "../domain/messages.ts"
 import {
   dropFromTail,
   mergeIntoTail,
@@ -17,7 +18,7 @@ import { messageKey } from "../storage/messages.ts"
 import type { ChannelDeletion } from "./channel-settings.ts"
 import { noteRename, readMessages } from "./renames.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
-import { type Moment } from "./runtime/actor.ts"
+import type { Moment } from "./runtime/actor.ts"
 import { messageFacts } from "./messages/message-facts.ts"
 import { defineFact, defineMemory } from "./runtime/facts.ts"
 

@@ -7,8 +7,11 @@ import { eitherViewersOf, userOnly, viewersOf } from "../domain/audience.ts"
 import { tierAt } from "../domain/accounts.ts"
 import { secondsAt } from "../domain/clock.ts"
 import { voiceAllowance } from "../domain/tiers.ts"
-import type { CallState, ChannelState, MemberState, ServerState, UserState, VoiceState } from "../domain/states.ts"
+import type { MemberState, ServerState } from "../domain/servers.ts"
+import type { ChannelState } from "../domain/channels.ts"
 import {
+  type CallState,
+  type VoiceState,
   absentObject,
   dayOf,
   hasSameFlags,
@@ -22,6 +25,7 @@ import {
   withDeafness,
   type SelfFlags,
 } from "../domain/voice.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import { addVoiceUsage, deleteVoiceCall, deleteVoiceState, putVoiceCall, putVoiceState } from "../storage/voice.ts"
 import { Access, accessOf, mayView } from "./access.ts"
 import { member, memberFacts } from "./communities/member-facts.ts"

@@ -1,4 +1,4 @@
-import type { UserState } from "../domain/states.ts"
+import type { UserState } from "../domain/accounts/user-state.ts"
 import type { ActorKind, Command } from "./runtime/actor.ts"
 
 export type UserCommandTable = ActorKind<UserState, UserState, Record<string, (input: never) => unknown>>["commands"]

@@ -1,5 +1,14 @@
 import type { Snowflake } from "../contract/fields.ts"
 
+/** Who acts, as the door knows him. */
+export interface Actor {
+  id: Snowflake
+  username: string
+  /** Doors of the version before do not say. */
+  bot?: boolean
+  badges: readonly string[]
+}
+
 /** What is kept of a user beside his sessions and what others share with him. Times are Unix seconds. */
 export interface Account {
   username: string

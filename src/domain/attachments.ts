@@ -1,4 +1,28 @@
 import { sameHash } from "./hashes.ts"
+import type { Snowflake } from "../contract/fields.ts"
+
+/** A file that somebody sent: its name below `/media/attachments`, and what was found out about it. */
+export interface UploadFacts {
+  file: string
+  filename: string
+  content_type: string
+  size: number
+  /** SHA-256 in hex. */
+  hash: string
+}
+
+export interface UploadState extends UploadFacts {
+  user_id: Snowflake
+  /** Unix seconds. */
+  created_at: number
+  /** Until when it is kept though no message shows it; null: one may. */
+  keep_until: number | null
+}
+
+/** A file of a message. */
+export interface AttachmentState extends UploadFacts {
+  id: Snowflake
+}
 
 /** Where a file of a message can be read. */
 export type LinkTo = (file: string) => string

@@ -1,7 +1,27 @@
-import type { Channel } from "../contract/channels.ts"
+import type { Channel, ChannelType } from "../contract/channels.ts"
 import { limits } from "../contract/limits.ts"
 import { holdsIn, type AccessRules, type Holder, type Override } from "./permissions.ts"
-import type { ChannelState } from "./states.ts"
+import type { Snowflake } from "../contract/fields.ts"
+
+/** Conversations outside servers. */
+export type DirectType = "dm" | "notes"
+
+export interface ChannelState {
+  id: Snowflake
+  server_id: Snowflake
+  name: string
+  channel_type: ChannelType | DirectType
+  topic: string | null
+  position: number
+  category_id: Snowflake | null
+  nsfw: boolean
+  slowmode_seconds: number
+  read_receipts_enabled: boolean
+  /** Of voice channels; 0: any number. */
+  user_limit: number
+  bitrate: number
+  created_at: number
+}
 
 export const channelObject = (channel: Readonly<ChannelState>): Channel => ({
   id: channel.id,

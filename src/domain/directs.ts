@@ -2,8 +2,8 @@ import type { DirectChannel, NotesChannel } from "../contract/directs.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { PublicUser } from "../contract/users.ts"
-import { channelObject } from "./channels.ts"
-import type { ChannelState, MemberState, RoleState } from "./states.ts"
+import { channelObject, type ChannelState } from "./channels.ts"
+import { type MemberState, type RoleState, newServerState, type ServerState } from "./servers.ts"
 import { compareIds, secondsOf } from "./snowflake.ts"
 
 /** What participants may do in a conversation outside servers. Pinning is theirs as well; deleting is each author's own. */
@@ -95,3 +95,26 @@ export const participant = (user_id: Snowflake): MemberState => ({
   timeout_reason: null,
   temporary: false,
 })
+
+/** A conversation outside servers as a home: its channel, and who is in it. */
+export function newDirectState(row: DirectRow): ServerState {
+  return newServerState({
+    participants: participantsOf(row),
+    server: {
+      id: row.id,
+      name: "",
+      description: null,
+      icon_url: null,
+      owner_id: "0",
+      member_count: 0,
+      default_channel_id: null,
+      verification_level: 0,
+      default_message_notifications: 0,
+      public: false,
+      category: null,
+      created_at: row.created_at,
+    },
+    roles: new Map([[row.id, directRole(row.id)]]),
+    channels: new Map([[row.id, directChannel(row)]]),
+  })
+}

@@ -1,5 +1,16 @@
 import { emojiPath, type Emoji } from "../contract/emojis.ts"
-import type { EmojiState } from "./states.ts"
+import type { FileState } from "./file-types.ts"
+import type { Snowflake } from "../contract/fields.ts"
+
+export interface EmojiState extends FileState {
+  id: Snowflake
+  server_id: Snowflake
+  name: string
+  animated: boolean
+  created_by: Snowflake
+  /** Unix milliseconds. */
+  created_at: number
+}
 
 /** As it is kept, or undefined where it is none. */
 export function emojiName(given: string): string | undefined {

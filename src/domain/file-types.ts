@@ -1,3 +1,10 @@
+/** A file's facts: what it is kept under, what it is by its content, its SHA-256 in hex, and its bytes. */
+export interface FileState {
+  file: string
+  content_type: string
+  hash: string
+  size: number
+}
 /** What files are by their first bytes, as far as that can be said. */
 
 /** How many of them it takes. */

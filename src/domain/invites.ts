@@ -1,5 +1,20 @@
 import { secondsAt } from "./clock.ts"
-import type { InviteState } from "./states.ts"
+import type { Snowflake } from "../contract/fields.ts"
+
+export interface InviteState {
+  code: string
+  server_id: Snowflake
+  channel_id: Snowflake | null
+  inviter_id: Snowflake | null
+  max_age: number
+  max_uses: number
+  temporary: boolean
+  uses: number
+  created_at: number
+  expires_at: number | null
+  /** When it expired or was used up, in Unix seconds. */
+  ended_at: number | null
+}
 
 /** Whether nobody can join by it any longer; `now` in Unix milliseconds. */
 export const isOver = (

@@ -1,5 +1,5 @@
 import { valuesIn } from "../contract/embeds.ts"
-import type { MessageState } from "./states.ts"
+import type { MessageState } from "./messages.ts"
 
 /** How large messages are, roughly: where many of them are kept, or sent on, it is this that has a bound. */
 

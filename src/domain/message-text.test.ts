@@ -1,8 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { endOf, headOf, isPlain, type ReadBy } from "./message-text.ts"
-import { messageObject } from "./messages.ts"
-import type { MessageState } from "./states.ts"
+import { messageObject, type MessageState } from "./messages.ts"
 
 const id = fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }).map(String)
 const words = fc.string({ unit: "binary", maxLength: 30 })

@@ -1,8 +1,7 @@
 import type { Message } from "../contract/messages.ts"
 import { shownBadges } from "./badges.ts"
-import { avatarOf, isByBot } from "./messages.ts"
+import { avatarOf, isByBot, type MessageState } from "./messages.ts"
 import { secondsOf } from "./snowflake.ts"
-import type { MessageState } from "./states.ts"
 
 /** What a message is to those who were sent it: it depends on who asks, and when. */
 export type ReadBy = Pick<Message, "status" | "delivery_count" | "read_count" | "read" | "read_by">

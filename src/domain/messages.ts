@@ -3,12 +3,42 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Message } from "../contract/messages.ts"
 import type { PollInput } from "../contract/polls.ts"
 import { avatarPath } from "../contract/users.ts"
-import type { LinkTo } from "./attachments.ts"
+import type { LinkTo, UploadFacts, AttachmentState } from "./attachments.ts"
 import { shownBadges } from "./badges.ts"
 import { secondsOf } from "./snowflake.ts"
-import { newPoll, pollObject, pollResults, textOf } from "./polls.ts"
-import { shownReactions } from "./reactions.ts"
-import type { Actor, MessageState, UploadFacts } from "./states.ts"
+import { newPoll, pollObject, pollResults, textOf, type PollState } from "./polls.ts"
+import { shownReactions, type ReactionTally } from "./reactions.ts"
+import type { Actor } from "./accounts.ts"
+
+export interface MessageState {
+  id: Snowflake
+  channel_id: Snowflake
+  server_id: Snowflake | null
+  author_id: Snowflake
+  author_username: string
+  /** Homes that woke in the version before do not know it. */
+  author_bot?: boolean
+  author_badges: readonly string[]
+  content: string | null
+  edited_at: number | null
+  reply_to_id: Snowflake | null
+  nonce: string | null
+  /** Unix milliseconds; null: not pinned. */
+  pinned_at?: number | null
+  deleted?: boolean
+  /** Of what a webhook sent, with the name and the picture of that moment; its author is the webhook. */
+  webhook_id?: Snowflake | null
+  webhook_name?: string | null
+  webhook_avatar_url?: string | null
+  embeds?: readonly unknown[] | null
+  attachments?: readonly AttachmentState[] | null
+  /** How often each emoji was used, in the order of first use. */
+  reactions?: readonly ReactionTally[] | null
+  poll?: PollState | null
+}
+
+/** As much of a message as whoever repeats its nonce is told by its home: the rest is looked up. */
+export type SentState = Omit<MessageState, "embeds" | "attachments" | "reactions" | "poll">
 
 /**
  * The message as everybody sees it: so it stands in events. `reader` is the caller of a route, `now` Unix milliseconds;

@@ -2,7 +2,21 @@ import type { ErrorCode } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Poll, PollInput, PollResults } from "../contract/polls.ts"
 import { secondsAt } from "./clock.ts"
-import type { PollState } from "./states.ts"
+
+/** A poll as it stands with its message; times are Unix seconds. */
+export interface PollState {
+  id: Snowflake
+  question: string
+  created_by: Snowflake
+  created_at: number
+  ends_at: number | null
+  ended_at: number | null
+  allow_multiple_choice: boolean
+  results_visibility: "always" | "after_vote" | "after_end"
+  options: readonly { readonly id: Snowflake; readonly text: string; readonly vote_count: number }[]
+  /** Of different voters. */
+  total_votes: number
+}
 
 /** A poll as it begins, at a moment in Unix milliseconds. */
 export function newPoll(

@@ -1,7 +1,15 @@
 import { emojiPath } from "../contract/emojis.ts"
 import { codePoints, type Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
-import type { ReactionTally } from "./states.ts"
+
+export interface ReactionTally {
+  /** As whoever used it first wrote it. */
+  emoji: string
+  count: number
+  /** Of a custom emoji. */
+  custom_emoji_id: Snowflake | null
+  url: string | null
+}
 
 /** What somebody reacts with. */
 export interface GivenEmoji {

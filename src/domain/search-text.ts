@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { stretchesOf } from "./search-stretches.ts"
-import type { MessageState } from "./states.ts"
+import type { MessageState } from "./messages.ts"
 import { append } from "../std/multi-map.ts"
 
 /**

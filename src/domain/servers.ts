@@ -1,11 +1,87 @@
-import { permissionNames } from "../contract/permissions.ts"
+import { permissionNames, type Permission } from "../contract/permissions.ts"
 import type { Role } from "../contract/roles.ts"
 import type { Guild, Member, Server, ServerUpdate } from "../contract/servers.ts"
 import { avatarPath } from "../contract/users.ts"
-import { visibleChannels } from "./channels.ts"
+import { visibleChannels, type ChannelState } from "./channels.ts"
 import type { Holder, Override } from "./permissions.ts"
 import { secondsOf } from "./snowflake.ts"
-import type { Actor, ChannelState, MemberState, RoleState, ServerState } from "./states.ts"
+import type { VoiceState } from "./voice.ts"
+import type { Actor } from "./accounts.ts"
+import type { AutomodRule } from "../contract/automod.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { Facts } from "./core/facts.ts"
+
+/**
+ * What every turn in the home of channels needs: settings, roles, channels.
+ * A DM or notes channel is a home of its own: one that holds nothing but itself, and whose members are its participants.
+ */
+export interface ServerState {
+  id: Snowflake
+  /** Whose conversation it is; null: a server. */
+  participants: readonly Snowflake[] | null
+  name: string
+  description: string | null
+  icon_url: string | null
+  owner_id: Snowflake
+  member_count: number
+  default_channel_id: Snowflake | null
+  verification_level: number
+  default_message_notifications: number
+  public: boolean
+  category: string | null
+  roles: Map<Snowflake, RoleState>
+  channels: Map<Snowflake, ChannelState>
+  /** What channels allow or deny roles and members; absent: nothing. */
+  overrides: Map<Snowflake, readonly Override[]>
+  /** The rules of its auto-moderation, in the order in which they are looked at. Each is replaced, never changed. */
+  automod: readonly AutomodRule[]
+  /** Who is in a voice channel, whole. */
+  voice: Map<Snowflake, VoiceState>
+  deleted: boolean
+  /** What subjects remember: members, messages and the like, only as far as commands needed them. */
+  readonly facts: Facts
+}
+
+/** What its owner or whoever manages it decides about a server. */
+export type ServerSettings = Pick<
+  ServerState,
+  "name" | "description" | "owner_id" | "default_channel_id" | "default_message_notifications" | "public" | "category"
+>
+
+export interface RoleState {
+  id: Snowflake
+  name: string
+  color: string
+  position: number
+  hoist: boolean
+  mentionable: boolean
+  permissions: ReadonlySet<Permission>
+}
+
+export interface MemberState {
+  user_id: Snowflake
+  joined_at: number
+  nickname: string | null
+  /** Assigned roles, without `@everyone`. */
+  roles: readonly Snowflake[]
+  /** Unix seconds. */
+  timeout_until: number | null
+  timeout_reason: string | null
+  /** Goes when his last session has ended, unless he was given a role. */
+  temporary: boolean
+  /** The id that was minted as he joined; null: it was not noted. */
+  since_id?: Snowflake | null
+}
+
+/** Until when somebody is timed out, in Unix seconds, and why. */
+export type TimeoutState = Pick<MemberState, "timeout_reason"> & { timeout_until: number }
+
+export interface BanState {
+  user_id: Snowflake
+  reason: string
+  banned_by: Snowflake
+  banned_at: number
+}
 
 type ServerFacts = Pick<
   Readonly<ServerState>,
@@ -127,3 +203,39 @@ export const shownRoles = (
   server: { readonly id: string; readonly roles: ReadonlyMap<string, unknown> },
   roles: readonly string[],
 ): string[] => [server.id, ...roles.filter(role => server.roles.has(role))]
+
+/** A home of channels that remembers nothing yet. */
+export function newServerState(parts: {
+  server: Server
+  /** Of a conversation outside servers. */
+  participants?: ServerState["participants"]
+  roles: Map<Snowflake, RoleState>
+  channels: Map<Snowflake, ChannelState>
+  overrides?: Map<Snowflake, readonly Override[]>
+  voice?: ServerState["voice"]
+  automod?: ServerState["automod"]
+}): ServerState {
+  const { server, participants = null, roles, channels } = parts
+  const { overrides = new Map(), voice = new Map(), automod = [] } = parts
+  return {
+    id: server.id,
+    participants,
+    name: server.name,
+    description: server.description,
+    icon_url: server.icon_url,
+    owner_id: server.owner_id,
+    member_count: server.member_count,
+    default_channel_id: server.default_channel_id,
+    verification_level: server.verification_level,
+    default_message_notifications: server.default_message_notifications,
+    public: server.public,
+    category: server.category,
+    roles,
+    channels,
+    overrides,
+    automod,
+    voice,
+    deleted: false,
+    facts: new Facts(),
+  }
+}

@@ -1,7 +1,30 @@
 import { stickerPath, type Sticker, type StickerPack } from "../contract/stickers.ts"
 import { limits } from "../contract/limits.ts"
 import { pictureOf } from "./pictures.ts"
-import type { StickerPackState, StickerState } from "./states.ts"
+import type { FileState } from "./file-types.ts"
+import type { Snowflake } from "../contract/fields.ts"
+
+export interface StickerState extends FileState {
+  id: Snowflake
+  pack_id: Snowflake
+  server_id: Snowflake
+  name: string
+  format: "png" | "apng" | "json"
+  tags: readonly string[]
+  related_emoji: string | null
+  width: number | null
+  height: number | null
+  created_by: Snowflake
+  created_at: number
+}
+
+export interface StickerPackState {
+  id: Snowflake
+  server_id: Snowflake
+  name: string
+  description: string | null
+  stickers: readonly StickerState[]
+}
 
 export const stickerObject = (sticker: Readonly<StickerState>): Sticker => ({
   id: sticker.id,

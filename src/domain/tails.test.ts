@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import type { MessageState } from "./states.ts"
+import type { MessageState } from "./messages.ts"
 import {
   dropFromTail,
   mergeIntoTail,

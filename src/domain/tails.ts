@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { bytesOf, charactersOf } from "./message-sizes.ts"
 import { compareIds } from "./snowflake.ts"
-import type { MessageState } from "./states.ts"
+import type { MessageState } from "./messages.ts"
 
 /** The newest messages of a channel that is being read, as its home has them in memory. */
 export interface Tail {

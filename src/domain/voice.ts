@@ -1,7 +1,35 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { IceServer, Participant, VoiceState as ShownVoiceState } from "../contract/voice.ts"
-import type { ChannelState, VoiceState } from "./states.ts"
+import type { ChannelState } from "./channels.ts"
 import { secondsAt } from "./clock.ts"
+
+/** Somebody in a voice channel. */
+export interface VoiceState {
+  user_id: Snowflake
+  channel_id: Snowflake
+  /** New with every join. */
+  voice_session_id: string
+  /** Holds the gateway session that holds the call. */
+  worker: string
+  gateway_session_id: string
+  self_mute: boolean
+  self_deaf: boolean
+  self_video: boolean
+  self_stream: boolean
+  suppress: boolean
+  /** Unix milliseconds at which this voice session began. */
+  joined_at: number
+}
+
+/** A user's newest call, as his home knows it; times are Unix milliseconds. */
+export interface CallState {
+  server_id: Snowflake
+  channel_id: Snowflake
+  voice_session_id: string
+  began_at: number
+  /** When the allowance of the day ends it; null: never. */
+  ends_at: number | null
+}
 
 /** What the operator decides about voice. The names are those of the configuration. */
 export interface VoicePolicy {

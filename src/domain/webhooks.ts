@@ -2,7 +2,19 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { ListedWebhook, Webhook, WebhookExecution } from "../contract/webhooks.ts"
 import { isWithin, parseAddress, parseRange, type Address, type AddressRange } from "./client-address.ts"
 import { secondsOf } from "./snowflake.ts"
-import type { MessageState, WebhookState } from "./states.ts"
+import type { MessageState } from "./messages.ts"
+
+export interface WebhookState {
+  id: Snowflake
+  server_id: Snowflake
+  channel_id: Snowflake
+  creator_id: Snowflake
+  name: string
+  avatar_url: string | null
+  /** SHA-256 of the token's secret, in hex. */
+  token_hash: string
+  created_at: number
+}
 
 /** A webhook as lists show it. */
 export const listedWebhook = (webhook: Readonly<WebhookState>): ListedWebhook => ({

@@ -4,7 +4,7 @@ import type { AttachmentInput, routes, Upload } from "../contract/attachments.ts
 import { errors, fail, Failure, unavailable } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Content } from "../contract/registry.ts"
-import { attachmentPath } from "../domain/attachments.ts"
+import { attachmentPath, type UploadFacts, type UploadState } from "../domain/attachments.ts"
 import { secondsAt } from "../domain/clock.ts"
 import {
   contentTypeOf,
@@ -17,7 +17,6 @@ import {
 } from "../domain/file-types.ts"
 import { cleanFilename, contentDisposition, extensionOf, isExecutableName, keptExtension } from "../domain/filenames.ts"
 import { partOf } from "../domain/ranges.ts"
-import type { UploadFacts, UploadState } from "../domain/states.ts"
 import { limitsOf } from "../domain/tiers.ts"
 import { isUploadName, uploadFile, type Blobs } from "../storage/blobs.ts"
 import { harmless } from "./files.ts"

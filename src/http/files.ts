@@ -3,7 +3,7 @@ import { Failure, fail, type ErrorCode } from "../contract/errors.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Content, Unread } from "../contract/registry.ts"
 import { secondsAt } from "../domain/clock.ts"
-import type { FileState } from "../domain/states.ts"
+import type { FileState } from "../domain/file-types.ts"
 import { serverFile, type Blobs } from "../storage/blobs.ts"
 import type { Http, Uses } from "./http.ts"
 

@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { BanState } from "../domain/states.ts"
+import type { BanState } from "../domain/servers.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

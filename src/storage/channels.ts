@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { ChannelPlace } from "../domain/control.ts"
-import type { ChannelState } from "../domain/states.ts"
+import type { ChannelState } from "../domain/channels.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

@@ -1,10 +1,9 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { directChannel, directRole, participantsOf, type DirectRow } from "../domain/directs.ts"
+import { newDirectState, type DirectRow } from "../domain/directs.ts"
 import { compareIds } from "../domain/snowflake.ts"
-import type { ServerState } from "../domain/states.ts"
+import type { ServerState } from "../domain/servers.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
-import { newServerState } from "./servers.ts"
 import type { UserRow } from "./users.ts"
 import { column, defineWrite } from "./write.ts"
 
@@ -29,29 +28,6 @@ export const insertDirect = defineWrite<DirectRow>(
       ${column(rows, "other_id")}::bigint[], ${column(rows, "created_at")}::bigint[])`,
   { direct_channels_pair: "direct_exists" },
 )
-
-/** A conversation outside servers as a home: its channel, and who is in it. */
-export function newDirectState(row: DirectRow): ServerState {
-  const home = newServerState({
-    server: {
-      id: row.id,
-      name: "",
-      description: null,
-      icon_url: null,
-      owner_id: "0",
-      member_count: 0,
-      default_channel_id: null,
-      verification_level: 0,
-      default_message_notifications: 0,
-      public: false,
-      category: null,
-      created_at: row.created_at,
-    },
-    roles: new Map([[row.id, directRole(row.id)]]),
-    channels: new Map([[row.id, directChannel(row)]]),
-  })
-  return { ...home, participants: participantsOf(row) }
-}
 
 /** A DM with whom one of the two has it. */
 interface ListedDirect extends DirectRow, Pick<UserRow, "username" | "bot" | "badges"> {

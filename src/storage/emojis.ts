@@ -1,5 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { EmojiState, FileState } from "../domain/states.ts"
+import type { FileState } from "../domain/file-types.ts"
+import type { EmojiState } from "../domain/emojis.ts"
 import { nameOfFile, type PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { MemberState, TimeoutState } from "../domain/states.ts"
+import type { MemberState, TimeoutState } from "../domain/servers.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

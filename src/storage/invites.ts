@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Invite } from "../contract/invites.ts"
 import { limits } from "../contract/limits.ts"
-import type { InviteState } from "../domain/states.ts"
+import type { InviteState } from "../domain/invites.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

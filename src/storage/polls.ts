@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { shardOf } from "../domain/snowflake.ts"
-import type { Actor, PollState } from "../domain/states.ts"
+import type { PollState } from "../domain/polls.ts"
+import type { Actor } from "../domain/accounts.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

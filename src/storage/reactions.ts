@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Reactor } from "../contract/reactions.ts"
-import type { ReactionTally } from "../domain/states.ts"
+import type { ReactionTally } from "../domain/reactions.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { grantsOf, type AccessRules, type Override } from "../domain/permissions.ts"
 import type { SearchSource } from "../domain/search-text.ts"
-import type { MessageState } from "../domain/states.ts"
+import type { MessageState } from "../domain/messages.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"

@@ -2,11 +2,16 @@ import type { Snowflake } from "../contract/fields.ts"
 import type { Channel } from "../contract/channels.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
-import { channelObject } from "../domain/channels.ts"
+import { channelObject, type ChannelState } from "../domain/channels.ts"
 import { grantsOf, type Override } from "../domain/permissions.ts"
 import { shardOf } from "../domain/snowflake.ts"
-import type { ChannelState, MemberState, RoleState, ServerSettings, ServerState } from "../domain/states.ts"
-import { Facts } from "../domain/core/facts.ts"
+import {
+  type MemberState,
+  type RoleState,
+  type ServerSettings,
+  type ServerState,
+  newServerState,
+} from "../domain/servers.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
@@ -306,35 +311,3 @@ export const serversStorage = (sql: Sql) => ({
     return new Map(rows.map(row => [row.user_id, row]))
   },
 })
-
-export function newServerState(parts: {
-  server: Server
-  roles: Map<Snowflake, RoleState>
-  channels: Map<Snowflake, ChannelState>
-  overrides?: Map<Snowflake, readonly Override[]>
-  voice?: ServerState["voice"]
-  automod?: ServerState["automod"]
-}): ServerState {
-  const { server, roles, channels, overrides = new Map(), voice = new Map(), automod = [] } = parts
-  return {
-    id: server.id,
-    participants: null,
-    name: server.name,
-    description: server.description,
-    icon_url: server.icon_url,
-    owner_id: server.owner_id,
-    member_count: server.member_count,
-    default_channel_id: server.default_channel_id,
-    verification_level: server.verification_level,
-    default_message_notifications: server.default_message_notifications,
-    public: server.public,
-    category: server.category,
-    roles,
-    channels,
-    overrides,
-    automod,
-    voice,
-    deleted: false,
-    facts: new Facts(),
-  }
-}

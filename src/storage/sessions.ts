@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { AccountBars, OwnAccount } from "../domain/accounts.ts"
-import type { SessionState } from "../domain/states.ts"
+import type { SessionState } from "../domain/accounts/user-state.ts"
 import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { UploadState } from "../domain/states.ts"
+import type { UploadState } from "../domain/attachments.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import { uploadFile, uploadFiles } from "./blobs.ts"
 import type { Sql, Statement, Statements } from "./database.ts"

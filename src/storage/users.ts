@@ -2,14 +2,13 @@ import type { Snowflake } from "../contract/fields.ts"
 import { avatarPath, type PrivateUser, type PublicUser, type ShownUser } from "../contract/users.ts"
 import type { Account, OwnAccount } from "../domain/accounts.ts"
 import { shownBadges } from "../domain/badges.ts"
-import { defaultPresence, type Shown } from "../domain/presences.ts"
-import type { UserState } from "../domain/states.ts"
+import type { Shown } from "../domain/presences.ts"
+import { newUserState, type UserState } from "../domain/accounts/user-state.ts"
 import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql, Statements } from "./database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "./voice.ts"
 import { defineWrite, lastOf, type Write } from "./write.ts"
-import { Facts } from "../domain/core/facts.ts"
 
 const account = [
   "id",
@@ -228,22 +227,3 @@ export const usersStorage = (sql: Sql) => ({
     return found
   },
 })
-
-/** A user's home with none of the facts that commands ask for. */
-export function newUserState(parts: {
-  account: Account & { id: Snowflake }
-  sessions: UserState["sessions"]
-  presence?: Shown | undefined
-  call?: UserState["call"]
-  voiceSeconds?: UserState["voiceSeconds"]
-}): UserState {
-  const { account, sessions, presence = defaultPresence, call = null, voiceSeconds = new Map() } = parts
-  return {
-    ...account,
-    sessions,
-    presence,
-    call,
-    voiceSeconds,
-    facts: new Facts(),
-  }
-}

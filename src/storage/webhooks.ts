@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { WebhookState } from "../domain/states.ts"
+import type { WebhookState } from "../domain/webhooks.ts"
 import { type PersonalData, secretReason } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"
 import { column, defineWrite, lastOf } from "./write.ts"

@@ -1,6 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { bytesOf } from "../domain/message-sizes.ts"
-import type { MessageState } from "../domain/states.ts"
+import type { MessageState } from "../domain/messages.ts"
 import type { PagePlace } from "../domain/tails.ts"
 
 type Messages = readonly Readonly<MessageState>[]

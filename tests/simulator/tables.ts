@@ -4,15 +4,10 @@ import type { Permission } from "../../src/contract/permissions.ts"
 import type { Server } from "../../src/contract/servers.ts"
 import { limits } from "../../src/contract/limits.ts"
 import { compareIds } from "../../src/domain/snowflake.ts"
-import type {
-  BanState,
-  CallState,
-  ChannelState,
-  InviteState,
-  MemberState,
-  RoleState,
-  VoiceState,
-} from "../../src/domain/states.ts"
+import type { BanState, MemberState, RoleState } from "../../src/domain/servers.ts"
+import type { ChannelState } from "../../src/domain/channels.ts"
+import type { CallState, VoiceState } from "../../src/domain/voice.ts"
+import type { InviteState } from "../../src/domain/invites.ts"
 import type { deleteBan, putBan } from "../../src/storage/bans.ts"
 import type {
   deleteChannel,

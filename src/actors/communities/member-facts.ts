@@ -1,4 +1,4 @@
-import type { MemberState, ServerState } from "../../domain/states.ts"
+import type { MemberState, ServerState } from "../../domain/servers.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { defineFact, type Need } from "../runtime/facts.ts"
 

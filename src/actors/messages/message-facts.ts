@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/fields.ts"
 import { bytesOf } from "../../domain/message-sizes.ts"
-import type { MessageState, SentState, ServerState } from "../../domain/states.ts"
+import type { ServerState } from "../../domain/servers.ts"
+import type { MessageState, SentState } from "../../domain/messages.ts"
 import { messageKey, nonceKey } from "../../storage/messages.ts"
 import { defineFact, type Need } from "../runtime/facts.ts"
 import { readMessages } from "../renames.ts"
