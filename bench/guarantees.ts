@@ -49,7 +49,7 @@ const posting: readonly Variant[] = [
         find: "body: rowBody(items, answers)",
         replace: 'body: rowBody === undefined ? "" : (void answers, "")',
       },
-      { file: node, find: "sweep: rows => storage.placement.sweep(rows)", replace: "sweep: async () => {}" },
+      { file: node, find: "sweep: rows => placement.sweep(rows)", replace: "sweep: async () => {}" },
     ],
   },
   {
@@ -77,22 +77,22 @@ const delivering: readonly Variant[] = [
     changes: [
       {
         file: node,
-        find: "  const outbox: Outbox = new Outbox({\n    logs,",
+        find: "  return new Outbox({\n    logs,",
         replace: `  let s = 0
   const straight: Pick<DeliveryLogs, "append" | "positions"> = {
     positions: worker => logs.positions(worker),
     append: async (_worker, parts) => {
-      s = Math.max(s, streams.position)
+      s = Math.max(s, cluster.streams.position)
       for (const { fields } of parts) {
         const items: LogItem[] = []
         for (let i = 0; i < fields.length; i += 2)
           items.push({ s: ++s, header: JSON.parse(fields[i]!) as LogItem["header"], data: fields[i + 1]!, bytes: 0 })
-        options.onItems(items)
+        cluster.signals.emit("logItems", items)
       }
       return parts.map(() => ({ is: "ok" }))
     },
   }
-  const outbox: Outbox = new Outbox({
+  return new Outbox({
     logs: straight,`,
       },
     ],

@@ -1,8 +1,17 @@
 import { randomInt } from "node:crypto"
 import type { Snowflake } from "../contract/fields.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
-import { isSessionOver, isTakenBack, openPool, within, type Observe, type PoolOptions, type Sql } from "./database.ts"
-import { insertMessage, messageArrays, messageColumns, type MessageRow } from "./messages.ts"
+import {
+  isSessionOver,
+  isTakenBack,
+  openPool,
+  within,
+  type Observe,
+  type PoolOptions,
+  type Sql,
+  type Statement,
+  type Statements,
+} from "./database.ts"
 import { groupWrites, type Write } from "./write.ts"
 
 export const personalData: PersonalData = {
@@ -31,16 +40,6 @@ export class Fenced extends Error {
     super("the lane's generation is over")
   }
 }
-
-const insertMessageKind = insertMessage({
-  channel_id: "0",
-  id: "0",
-  server_id: null,
-  author_id: "0",
-  content: null,
-  reply_to_id: null,
-  nonce: null,
-}).kind
 
 /** How often a batch is tried that PostgreSQL takes back for another's sake. */
 const attempts = 3
@@ -92,8 +91,8 @@ export class Lane {
   async #commit(batch: Batch): Promise<void> {
     const groups = groupWrites(batch.turns)
     const [first] = groups
-    if (groups.length === 1 && first!.kind === insertMessageKind)
-      return this.#commitMessages(first!.rows as MessageRow[], batch.outbox)
+    if (groups.length === 1 && first!.kind.fenced)
+      return this.#commitAtOnce(first!.kind.fenced(this.#sql, first!.rows), batch.outbox)
     await this.#sql.begin(async sql => {
       // Sent together: the fence's answer is looked at before COMMIT.
       const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
@@ -108,13 +107,13 @@ export class Lane {
     })
   }
 
-  /** A batch of nothing but new messages is one statement, without BEGIN. */
-  async #commitMessages(rows: readonly MessageRow[], outbox: readonly OutboxRow[]): Promise<void> {
+  /** A batch of one kind of rows is one statement, without BEGIN, where the kind has one for that. */
+  async #commitAtOnce(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
     const sql = this.#sql
     const [fence] = await sql<{ standing: number }[]>`
       WITH lane AS MATERIALIZED (
              SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE),
-           sent AS (INSERT INTO messages (${sql.unsafe(messageColumns)}) SELECT t.* FROM lane, ${messageArrays(sql, rows)} AS t),
+           sent AS (${fenced}),
            kept AS (INSERT INTO outbox (shard, number, last_id, body) SELECT t.* FROM lane, ${outboxArrays(sql, outbox)} AS t)
       SELECT count(*)::int AS standing FROM lane`
     if (fence!.standing === 0) throw new Fenced()
@@ -153,5 +152,5 @@ const closing = new Promise<never>(() => {})
 const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>
   outcome.status === "rejected" && isSessionOver(outcome.reason)
 
-const outboxArrays = (sql: Parameters<typeof messageArrays>[0], rows: readonly OutboxRow[]) => sql`
+const outboxArrays = (sql: Statements, rows: readonly OutboxRow[]) => sql`
   unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[], ${rows.map(row => row.last_id)}::bigint[], ${rows.map(row => row.body)}::text[])`

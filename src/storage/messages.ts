@@ -74,6 +74,8 @@ export const insertMessage = defineWrite<MessageRow>(
   (sql, rows) => sql`
     INSERT INTO messages (channel_id, id, server_id, author_id, content, reply_to_id, nonce) SELECT * FROM ${messageArrays(sql, rows)}`,
   nonceRepeated,
+  (sql, rows) => sql`
+    INSERT INTO messages (${sql.unsafe(messageColumns)}) SELECT t.* FROM lane, ${messageArrays(sql, rows)} AS t`,
 )
 
 /** A message with what it has beside its text. What a webhook sent keeps its name and picture as they were shown: the webhook is its author. */

@@ -13,14 +13,20 @@ export interface WriteKind<Row = unknown> {
   readonly name: string
   readonly statement: (sql: Statements, rows: readonly Row[]) => Statement
   readonly conflicts: Readonly<Record<string, ErrorCode | "done" | "again">>
+  /**
+   * For a kind of which most batches are made: the same as a part of a WITH query. It writes nothing where the query before
+   * it, `lane`, has no row. A batch of nothing else is then one statement.
+   */
+  readonly fenced?: (sql: Statements, rows: readonly Row[]) => Statement
 }
 
 export function defineWrite<Row>(
   name: string,
   statement: (sql: Statements, rows: readonly Row[]) => Statement,
   conflicts: Record<string, ErrorCode | "done" | "again"> = {},
+  fenced?: WriteKind<Row>["fenced"],
 ): (row: Row) => Write {
-  const kind: WriteKind<Row> = { name, statement, conflicts }
+  const kind: WriteKind<Row> = { name, statement, conflicts, ...(fenced && { fenced }) }
   return row => ({ kind, row }) as unknown as Write
 }
 
