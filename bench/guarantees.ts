@@ -45,7 +45,7 @@ const posting: readonly Variant[] = [
         replace: "sql`SELECT 1`",
       },
       {
-        file: "src/actors/runtime/lane-queue.ts",
+        file: "src/actors/runtime/commit-queue.ts",
         find: "body: rowBody(items, answers)",
         replace: 'body: rowBody === undefined ? "" : (void answers, "")',
       },

@@ -9,7 +9,7 @@ import { connector, openRedis } from "./cluster/redis.ts"
 import type { Config } from "./config.ts"
 import type { Log } from "./observability/log.ts"
 import type { Metrics } from "./observability/metrics.ts"
-import { originOf } from "./cluster/replication.ts"
+import { homeReplicationId } from "./cluster/replication.ts"
 import { openLocalBlobs } from "./storage/blobs.ts"
 import { openStorage } from "./storage/storage.ts"
 import { systemClock as clock } from "./system-clock.ts"
@@ -61,7 +61,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     self,
     predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
-    keys: redisKeys(redisPrefix, await originOf(adding, storage.placement.redisOrigin)),
+    keys: redisKeys(redisPrefix, await homeReplicationId(adding, storage.placement.redisOrigin)),
     storage,
     topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
     clock,

@@ -1,5 +1,5 @@
 import type { Ask, Create } from "./actors/runtime/actor.ts"
-import { isPassing } from "./actors/runtime/passing.ts"
+import { isTransient } from "./actors/runtime/transient.ts"
 import { suspended } from "./actors/account-status.ts"
 import { userActor } from "./actors/user.ts"
 import { Failure, fail } from "./contract/errors.ts"
@@ -76,7 +76,7 @@ export class OperatorRequests {
     const request = await storage.operatorRequests.take(self)
     if (!request) return false
     const answer = await this.#do(request).catch(async (error: unknown) => {
-      await storage.operatorRequests.putBack(request.id, self, !isPassing(error))
+      await storage.operatorRequests.putBack(request.id, self, !isTransient(error))
       throw error
     })
     if (!answer) return false
@@ -92,7 +92,7 @@ export class OperatorRequests {
     const answer = await this.#obey(command).catch(async (error: unknown): Promise<CommandAnswer | undefined> => {
       if (error instanceof TakenOver) return undefined
       if (error instanceof Failure && error.code !== "unavailable") return { refusal: error.code }
-      await storage.operatorRequests.putCommandBack(command.id, self, !isPassing(error))
+      await storage.operatorRequests.putCommandBack(command.id, self, !isTransient(error))
       throw error
     })
     if (!answer || !(await storage.operatorRequests.answerCommand(command.id, self, answer))) return true
@@ -278,7 +278,7 @@ export class OperatorRequests {
     } catch (error) {
       // Deleted meanwhile, with all that was his.
       if (error instanceof Failure && error.code === "user_not_found") return { ended: 0 }
-      if (isPassing(error)) return "put off"
+      if (isTransient(error)) return "put off"
       this.#options.log.warn({ err: error, user }, "a user's sessions were not ended")
       return "failed"
     }

@@ -15,7 +15,7 @@ import { openJobQueue } from "./cluster/job-queue.ts"
 import { redisKeys } from "./cluster/keys.ts"
 import type { Member } from "./cluster/members.ts"
 import { connector, openRedis } from "./cluster/redis.ts"
-import { originOf } from "./cluster/replication.ts"
+import { homeReplicationId } from "./cluster/replication.ts"
 import { createTokens } from "./cluster/tokens.ts"
 import { webWorkersOf, type Config } from "./config.ts"
 import { asyncapiDocument } from "./contract/asyncapi.ts"
@@ -98,7 +98,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
   const connections = [admitting, remembering, queueing]
   await Promise.all(connections.map(connection => connection.connect()))
-  const keys = redisKeys(options.redisPrefix, await originOf(admitting, storage.placement.redisOrigin))
+  const keys = redisKeys(options.redisPrefix, await homeReplicationId(admitting, storage.placement.redisOrigin))
 
   const blobs = openLocalBlobs(join(config.dataDir, "files"))
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())

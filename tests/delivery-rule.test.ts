@@ -1,9 +1,9 @@
 /** DELIV1, DELIV2: what a client has named covers what it has received, whoever minted it and however late it was appended, and no more. */
 import fc from "fast-check"
-import { Mints, type Hold } from "../src/actors/runtime/mints.ts"
+import { IdWatermark, type Hold } from "../src/actors/runtime/id-watermark.ts"
 import { Shard } from "../src/actors/runtime/shard.ts"
 import type { Clock } from "../src/domain/clock.ts"
-import { mintedUpTo, type MintedUpTo, type MintReport } from "../src/domain/minted.ts"
+import { idWatermarks, type IdWatermarks, type WatermarkReport } from "../src/domain/id-watermark.ts"
 import { msOf } from "../src/domain/snowflake.ts"
 import { deliveredUpTo, MessageMarks } from "../src/gateway/message-marks.ts"
 import { expect, test } from "vitest"
@@ -14,16 +14,16 @@ const homes = ["11", "12", "13", "14"]
 /** One of a few workers, with a clock of its own. */
 class Owner {
   skew: number
-  readonly mints: Mints
+  readonly watermark: IdWatermark
   readonly shards = new Set<Shard>()
   /** What it minted and has not appended yet, in order. */
   readonly queue: { readonly hold: Hold; readonly shard: number; readonly ms: number }[] = []
-  said: MintReport | null = null
+  said: WatermarkReport | null = null
 
   constructor(time: () => number, skew: number) {
     this.skew = skew
     const clock = { now: () => began + time() + this.skew, monotonic: time } as Clock
-    this.mints = new Mints(clock)
+    this.watermark = new IdWatermark(clock)
   }
 }
 
@@ -35,7 +35,7 @@ class World {
   readonly minted: { readonly home: string; readonly ms: number; at: number }[] = []
   readonly log: { readonly home: string; readonly ms: number }[] = []
   readonly marks = new MessageMarks()
-  minted0: MintedUpTo | undefined
+  minted0: IdWatermarks | undefined
   /** What stands in PostgreSQL, whoever ends. */
   bound = -Infinity
 
@@ -49,17 +49,17 @@ class World {
   join(skew: number): void {
     const owner = new Owner(() => this.now, skew)
     const reports = this.owners.flatMap(({ said }) => said ?? [])
-    if (reports.length > 0) owner.mints.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
-    owner.mints.beginAfter(this.bound)
+    if (reports.length > 0) owner.watermark.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
+    owner.watermark.beginAfter(this.bound)
     this.owners.push(owner)
-    owner.said = owner.mints.report(owner.shards)
+    owner.said = owner.watermark.report(owner.shards)
   }
 
   mint(number: number): void {
     const owner = this.owners.find(({ shards }) => shards.has(this.shards[number]!))
     if (!owner) return
-    const ms = msOf(this.shards[number]!.newId(owner.mints.moment()))
-    owner.queue.push({ hold: owner.mints.hold(began + this.now + owner.skew, false), shard: number, ms })
+    const ms = msOf(this.shards[number]!.newId(owner.watermark.moment()))
+    owner.queue.push({ hold: owner.watermark.hold(began + this.now + owner.skew, false), shard: number, ms })
     this.minted.push({ home: homes[number]!, ms, at: Infinity })
   }
 
@@ -72,7 +72,7 @@ class World {
     this.marks.note(home, this.log.length, ms)
     const message = this.minted.find(one => one.home === home && one.ms === ms && one.at === Infinity)!
     message.at = this.log.length
-    for (const { mints } of this.owners) mints.appended(hold)
+    for (const { watermark } of this.owners) watermark.appended(hold)
   }
 
   /** With nothing unfinished; its taker goes on where it ended. */
@@ -102,8 +102,8 @@ class World {
 
   report(one?: number): void {
     for (const [i, owner] of this.owners.entries())
-      if (one === undefined || i === one % this.owners.length) owner.said = owner.mints.report(owner.shards)
-    this.minted0 = mintedUpTo(
+      if (one === undefined || i === one % this.owners.length) owner.said = owner.watermark.report(owner.shards)
+    this.minted0 = idWatermarks(
       this.owners.map(({ said }) => said),
       homes.keys(),
     )
@@ -113,7 +113,7 @@ class World {
 function newShard(number: number, lastId: string | undefined): Shard {
   const shard = new Shard({ number, epoch: 1, lastId, lastRow: 0, positions: new Map(), interests: [] })
   shard.isPublished = true
-  shard.isTold = true
+  shard.isNotified = true
   return shard
 }
 

@@ -216,13 +216,13 @@ async function unknownIn({ sql }: Cluster): Promise<string[]> {
       const isPersonal = refers || naming.test(column) || telling.test(column)
       return isPersonal && !other.columns?.[column] ? [`${table}.${column} tells of somebody`] : []
     }
-    const isTold = its.every(({ given, leftOut }) => given.includes(column) || leftOut?.[column] !== undefined)
+    const isNotified = its.every(({ given, leftOut }) => given.includes(column) || leftOut?.[column] !== undefined)
     const isFound = its.some(
       ({ userColumns, othersRows, leftOut }) =>
         userColumns.includes(column) || othersRows?.[column] !== undefined || leftOut?.[column] !== undefined,
     )
     return [
-      ...(isTold ? [] : [`${table}.${column} is neither given nor left out`]),
+      ...(isNotified ? [] : [`${table}.${column} is neither given nor left out`]),
       ...((refers || naming.test(column)) && !isFound
         ? [`${table}.${column} names somebody who is not looked for`]
         : []),

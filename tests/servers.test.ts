@@ -290,8 +290,8 @@ async function keysAbout({ redisUrl, redisPrefix }: Cluster, ids: readonly strin
     const names = (text: string) => ids.some(id => text.includes(id))
     for (const key of await redis.keys(`${redisPrefix}*`)) {
       if (names(key)) found.push(key)
-      const isPassing = key.includes("gateway-session:") || key.includes("{jobs}")
-      if (!isPassing && (await redis.type(key)) === "hash")
+      const isTransient = key.includes("gateway-session:") || key.includes("{jobs}")
+      if (!isTransient && (await redis.type(key)) === "hash")
         for (const [field, value] of Object.entries(await redis.hgetall(key)))
           if (names(field) || names(value)) found.push(`${key} ${field} ${value}`)
     }

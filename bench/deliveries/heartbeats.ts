@@ -38,7 +38,7 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
         written += rows.length
       },
     },
-    mintedUpTo: () => ({ servers: epochMs + 1e12, directs: epochMs + 1e12 }),
+    idWatermarks: () => ({ servers: epochMs + 1e12, directs: epochMs + 1e12 }),
     end: async () => subscriptions.position,
     place: () => "here",
     timing: { settleEvery: 250, cursorsEvery: 1_000 },

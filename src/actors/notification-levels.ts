@@ -13,7 +13,7 @@ import {
   chosen,
   effectiveLevel,
   isNoChoice,
-  isTold,
+  isNotified,
   isMuted,
   noChoice,
   type NotificationChoice,
@@ -131,7 +131,7 @@ export const wantsToKnow = (
   isMention: boolean,
   now: number,
 ): boolean =>
-  isTold(
+  isNotified(
     effectiveLevel(near(choicesOf(user), server_id, channel_id), default_message_notifications, secondsAt(now)),
     isMention,
   )

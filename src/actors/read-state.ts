@@ -163,7 +163,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const isShown = isOwnShown && channel.read_receipts_enabled && !isShut(server) // READ3
       const state = readOn(before, beginning, { message_id, isShown })
       const telling =
-        marked > 0 && isShown && !isBulk && isToldToOthers(server) ? whenTold(server, key, now) : undefined
+        marked > 0 && isShown && !isBulk && isToldToOthers(server) ? whenNotified(server, key, now) : undefined
       return {
         remember: draft => {
           forgetCount(draft) // READ2: asked again, it is counted anew.
@@ -203,12 +203,12 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const key = readStateKey(channel.id, user)
       const waiting = toldAcks.of(server).get(key)?.waiting
       if (waiting === undefined) return { reply: { told: false } }
-      const isTold =
+      const isNotified =
         isShown && channel.read_receipts_enabled && isReader(server, channel, user) && isToldToOthers(server)
       return {
         remember: draft => noteTold(draft, key, { at: now }),
-        publish: isTold ? toOthers(server, channel.id, user, waiting) : [],
-        reply: { told: isTold },
+        publish: isNotified ? toOthers(server, channel.id, user, waiting) : [],
+        reply: { told: isNotified },
       }
     },
   },
@@ -304,7 +304,7 @@ function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Rea
 }
 
 /** Whether the others are told at once, or when somebody has to ask for it: the first in a pause does. */
-function whenTold(home: Readonlied<ServerState>, key: string, now: number) {
+function whenNotified(home: Readonlied<ServerState>, key: string, now: number) {
   const told = toldAcks.of(home).get(key)
   // What nobody has asked for in time is told with the next; a clock that fell says nothing.
   if (!told || told.at > now || now - told.at >= tellingPause) return "now"

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { fail } from "../contract/errors.ts"
 import type { Clock } from "../domain/clock.ts"
-import { Bus, Gone } from "./bus.ts"
+import { Bus, WorkerGone } from "./bus.ts"
 import { redisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 
@@ -82,7 +82,7 @@ test("of the same request each asker waits as long as he said, and has what is r
   const outcomes: string[] = []
   const ask = (timeout: number, worker = "there") =>
     here.request(worker, "greet", "Ada", timeout, "one").catch((error: Error) => {
-      outcomes.push(`${timeout} ${error instanceof Gone ? "gone" : (error as unknown as { code: string }).code}`)
+      outcomes.push(`${timeout} ${error instanceof WorkerGone ? "gone" : (error as unknown as { code: string }).code}`)
     })
   const all = [ask(100), ask(1_000), ask(10_000, "elsewhere")]
   await expect(here.request("there", "greet", "Ada", 50, "two")).rejects.toMatchObject({ code: "unavailable" })
@@ -135,7 +135,7 @@ test("an answer is sent again as long as the asker's inbox is not there, for at 
   await toHere()
   expect(here.pending).toBe(1)
   here.close()
-  await expect(inVain).rejects.toThrow(Gone)
+  await expect(inVain).rejects.toThrow(WorkerGone)
 })
 
 test("after a fail-over whoever waits is told to ask again, and the same request is still one", async () => {
@@ -147,7 +147,7 @@ test("after a fail-over whoever waits is told to ask again, and the same request
   })
   const lost = here.request("there", "greet", "Ada", 1_000, "one")
   here.doubt()
-  await expect(lost).rejects.toThrow(Gone)
+  await expect(lost).rejects.toThrow(WorkerGone)
   expect(here.pending).toBe(0)
   const again = here.request("there", "greet", "Ada", 1_000, "one")
   await toThere()

@@ -5,14 +5,14 @@ import type { Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"
 
 /** The other worker is not there, or not any longer: nothing can be said about what it did. */
-export class Gone extends Error {
+export class WorkerGone extends Error {
   constructor(worker: string, options?: ErrorOptions) {
     super(`worker ${worker} is gone`, options)
   }
 }
 
 /** What a handler throws to say "not mine": the asker looks up the owner again. */
-export class Moved extends Error {
+export class ShardMoved extends Error {
   constructor() {
     super("the shard lives elsewhere")
   }
@@ -112,7 +112,7 @@ export class Bus {
     return id!
   }
 
-  /** Asks another worker. Rejects with a `Failure`, with `Moved`, or with `Gone`. */
+  /** Asks another worker. Rejects with a `Failure`, with `ShardMoved`, or with `WorkerGone`. */
   request<Reply>(worker: string, kind: string, body: unknown, timeout: number, id = this.newId()): Promise<Reply> {
     if (this.#pendingCount >= this.#options.maxPending)
       return Promise.reject(fail("unavailable", { retry_after: 1, extra: { reason: "bus full" } }))
@@ -153,7 +153,7 @@ export class Bus {
   forget(worker: string): void {
     this.#rejectThose(
       pending => pending.worker === worker,
-      () => new Gone(worker),
+      () => new WorkerGone(worker),
     )
   }
 
@@ -161,7 +161,7 @@ export class Bus {
   doubt(): void {
     this.#rejectThose(
       () => true,
-      ({ worker }) => new Gone(worker),
+      ({ worker }) => new WorkerGone(worker),
     )
   }
 
@@ -184,7 +184,7 @@ export class Bus {
           message[2] === "internal" && !message[4] ? new NotHandled(message[3]) : fail(message[2], message[3]),
         )
       case "moved":
-        return this.#settle(message[1])?.reject(new Moved())
+        return this.#settle(message[1])?.reject(new ShardMoved())
       case "notice":
         return this.#notices.get(message[2])?.(message[3] as never, message[1])
     }
@@ -214,7 +214,7 @@ export class Bus {
       const reply = await handler(body as never, from, id, timeout)
       this.#send(from, ["answer", id, reply ?? null])
     } catch (error) {
-      if (error instanceof Moved) return this.#send(from, ["moved", id])
+      if (error instanceof ShardMoved) return this.#send(from, ["moved", id])
       if (error instanceof Failure) return this.#send(from, ["refusal", id, error.code, error.details, true])
       const failure = this.#options.refusalOf(error)
       this.#send(from, ["refusal", id, failure.code, failure.details, true])
@@ -257,7 +257,7 @@ export class Bus {
     if (cause !== undefined) trouble(cause)
     for (const { message, until, unsent } of outgoing)
       if (message[0] === "ask")
-        this.#settle(message[1], pending => pending.worker === worker)?.reject(new Gone(worker, { cause }))
+        this.#settle(message[1], pending => pending.worker === worker)?.reject(new WorkerGone(worker, { cause }))
       else if (message[0] === "notice") unsent?.()
       else if (clock.monotonic() < until) clock.after(resendAfter, () => this.#send(worker, message, { until }))
   }

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from "../domain/clock.ts"
-import type { MintReport } from "../domain/minted.ts"
+import type { WatermarkReport } from "../domain/id-watermark.ts"
 import { identityWatch } from "./identity.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
@@ -31,10 +31,10 @@ export interface MembershipOptions {
   /** The worker must end: it was declared dead, or Redis lost what it knew. */
   readonly onOver: (why: string) => void
   readonly trouble: (error: unknown) => void
-  /** What this worker says of the ids that it mints; nothing before it has seen what the others say. */
-  readonly mints?: (() => MintReport) | undefined
+  /** What this worker says of the ids that it watermark; nothing before it has seen what the others say. */
+  readonly watermark?: (() => WatermarkReport) | undefined
   /** What the others said when this worker came. */
-  readonly onFirstReports?: ((reports: readonly MintReport[]) => void) | undefined
+  readonly onFirstReports?: ((reports: readonly WatermarkReport[]) => void) | undefined
 }
 
 interface Seen {
@@ -58,7 +58,7 @@ export class Membership {
   readonly #options: MembershipOptions
   readonly #seen = new Map<string, Seen>()
   readonly #dead = new Set<string>()
-  readonly #burying = new Set<string>()
+  readonly #declaring = new Set<string>()
   #counter = 0
   #lives = 0
   #leaving = false
@@ -70,7 +70,7 @@ export class Membership {
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   /** What every worker said last, this one included, as of one moment; null: one of them said nothing, or nothing lately. */
-  #reports: readonly (MintReport | null)[] | undefined
+  #reports: readonly (WatermarkReport | null)[] | undefined
   #stopped = false
 
   constructor(options: MembershipOptions) {
@@ -119,7 +119,7 @@ export class Membership {
   }
 
   /** What the web workers said of the ids that they mint, all at one moment; undefined where one of them does not say. */
-  get mintReports(): readonly MintReport[] | undefined {
+  get watermarkReports(): readonly WatermarkReport[] | undefined {
     const said = this.#reports?.filter(report => report !== null)
     return said && said.length === this.#reports!.length ? said : undefined
   }
@@ -176,7 +176,7 @@ export class Membership {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
     // Others' come first: what they have said of shards that this one may get is kept to.
-    const report = this.#reports ? this.#options.mints?.() : undefined
+    const report = this.#reports ? this.#options.watermark?.() : undefined
     const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, report])
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
@@ -226,30 +226,30 @@ export class Membership {
     for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
     this.#takeReports(everybody)
     if (changed) this.#options.onChange(this.members())
-    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) this.#bury(id)
+    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) this.#declareDead(id)
   }
 
   #takeReports(everybody: Readonly<Record<string, string>>): void {
-    const { self, timing, mints, onFirstReports } = this.#options
-    if (!mints) return
+    const { self, timing, watermark, onFirstReports } = this.#options
+    if (!watermark) return
     const isFirst = this.#reports === undefined
-    const reports: (MintReport | null)[] = []
+    const reports: (WatermarkReport | null)[] = []
     for (const [id, text] of Object.entries(everybody)) {
       const [, role, , , , , report] = JSON.parse(text) as [number, Member["role"], ...unknown[]]
       // The shards of a dead one are spoken for by whoever has them next.
       if (role !== "web" || this.#dead.has(id)) continue
       // One that may be dead says nothing of what becomes of its shards.
       const isOld = !isFirst && id !== self.id && this.#seen.get(id)!.stoodStill > 2 * timing.renewEvery
-      reports.push(isOld ? null : ((report ?? null) as MintReport | null))
+      reports.push(isOld ? null : ((report ?? null) as WatermarkReport | null))
     }
     this.#reports = reports
     if (isFirst) onFirstReports?.(reports.filter(report => report !== null))
   }
 
   /** Beside the rounds: however slow the declaration is, this worker goes on showing itself. */
-  #bury(id: string): void {
-    if (this.#burying.has(id)) return
-    this.#burying.add(id)
+  #declareDead(id: string): void {
+    if (this.#declaring.has(id)) return
+    this.#declaring.add(id)
     const seen = this.#seen.get(id)!
     this.#options
       .declareDead(id, seen.lives)
@@ -263,7 +263,7 @@ export class Membership {
         await this.#options.redis.hdel(this.#options.keys.members, id)
       })
       .catch((error: unknown) => this.#options.trouble(error))
-      .finally(() => this.#burying.delete(id))
+      .finally(() => this.#declaring.delete(id))
       .catch(() => {})
   }
 

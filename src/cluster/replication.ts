@@ -72,5 +72,5 @@ export function onNewReplication(redis: Redis, act: () => void): void {
  * The replication id under which keys bear no mark of it. It is that of the Redis in which the first worker of the cluster
  * started, which PostgreSQL remembers; with a Redis Cluster there is none.
  */
-export const originOf = (redis: Redis, remembered: (first: string) => Promise<string>): Promise<string> =>
+export const homeReplicationId = (redis: Redis, remembered: (first: string) => Promise<string>): Promise<string> =>
   redis instanceof Cluster ? Promise.resolve("-") : remembered(replicationsOf(redis))

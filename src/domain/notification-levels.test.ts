@@ -1,5 +1,12 @@
 import { expect, test } from "vitest"
-import { chosen, effectiveLevel, isNoChoice, isTold, noChoice, type NotificationChoice } from "./notification-levels.ts"
+import {
+  chosen,
+  effectiveLevel,
+  isNoChoice,
+  isNotified,
+  noChoice,
+  type NotificationChoice,
+} from "./notification-levels.ts"
 
 const now = 1_700_000_000
 const level = (name: NotificationChoice["level"]): NotificationChoice => ({ ...noChoice, level: name })
@@ -30,7 +37,7 @@ test("a mute of the server or of the channel holds until its end", () => {
 
 test("who is told of what", () => {
   const told = (name: "all" | "mentions" | "nothing", is: boolean) =>
-    [true, false].map(isMention => isTold({ level: name, muted: is }, isMention))
+    [true, false].map(isMention => isNotified({ level: name, muted: is }, isMention))
   expect(told("all", false)).toEqual([true, true])
   expect(told("mentions", false)).toEqual([true, false])
   expect(told("nothing", false)).toEqual([false, false])

@@ -48,7 +48,7 @@ export function effectiveLevel(
 }
 
 /** Whether somebody is told of a message, or of being mentioned in one. */
-export const isTold = (
+export const isNotified = (
   { level, muted }: { readonly level: NotificationLevel; readonly muted: boolean },
   isMention: boolean,
 ): boolean => !muted && (level === "all" || (level === "mentions" && isMention))

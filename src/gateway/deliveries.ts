@@ -3,7 +3,7 @@ import { bitOf } from "../contract/intents.ts"
 import { messageCreate } from "../contract/messages.ts"
 import type { Clock, Timer } from "../domain/clock.ts"
 import type { LogItem } from "../domain/log-entry.ts"
-import type { MintedUpTo } from "../domain/minted.ts"
+import type { IdWatermarks } from "../domain/id-watermark.ts"
 import { msOf } from "../domain/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -19,7 +19,7 @@ export interface DeliveriesOptions {
   /** This worker. */
   readonly self: string
   /** Up to when everything that was minted anywhere stood in the delivery logs, as of a moment ago; undefined: not known now. */
-  readonly mintedUpTo: () => MintedUpTo | undefined
+  readonly idWatermarks: () => IdWatermarks | undefined
   /** Where the own log ends now. */
   readonly end: () => Promise<number | undefined>
   /** Which Redis the log is in. */
@@ -31,7 +31,7 @@ export interface DeliveriesOptions {
 }
 
 /** What stood in the log, up to its end as it was later. */
-interface Known extends MintedUpTo {
+interface Known extends IdWatermarks {
   readonly end: number
   readonly place: string
 }
@@ -125,7 +125,7 @@ export class Deliveries {
   }
 
   #learn(): void {
-    const { mintedUpTo, end, place, clock, log } = this.#options
+    const { idWatermarks, end, place, clock, log } = this.#options
     if (this.#known || this.#asking || this.#pending.size === 0) return
     const at = place()
     if (at === "") return
@@ -133,7 +133,7 @@ export class Deliveries {
       if (this.#place !== "") this.#doubtUntil = clock.monotonic() + doubtFor
       this.#place = at
     }
-    const minted = clock.monotonic() < this.#doubtUntil ? undefined : mintedUpTo()
+    const minted = clock.monotonic() < this.#doubtUntil ? undefined : idWatermarks()
     if (!minted) return
     this.#asking = true
     end()

@@ -1,4 +1,4 @@
-import { isPassing } from "../actors/runtime/passing.ts"
+import { isTransient } from "../actors/runtime/transient.ts"
 import { hash } from "node:crypto"
 import { isIP } from "node:net"
 import type { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t, WebSocket } from "uWebSockets.js"
@@ -179,7 +179,7 @@ export class Gateway {
       subscriptions: this.#subscriptions,
       store: storage.deliveries,
       self,
-      mintedUpTo: () => node.mintedUpTo(),
+      idWatermarks: () => node.idWatermarks(),
       end: () => node.logs.lastPosition(self),
       timing: topology,
       place: () => (node.logs.at(self) === node.streams.at ? node.streams.at : ""),
@@ -537,7 +537,7 @@ export class Gateway {
         const done = this.#handlers[op](connection.session!, d)
         if (done)
           done.catch((error: unknown) => {
-            if (error instanceof Failure || isPassing(error)) return
+            if (error instanceof Failure || isTransient(error)) return
             this.#refuse(connection, error, this.#options.log)
           })
       }
@@ -557,7 +557,7 @@ export class Gateway {
 
   #refuse(connection: Connection, error: unknown, log: Log): void {
     if (error instanceof FrameRefused) return this.#subscriptions.close(connection, error.close)
-    if (isPassing(error)) return this.#subscriptions.close(connection, "try_again_later")
+    if (isTransient(error)) return this.#subscriptions.close(connection, "try_again_later")
     log.error({ err: error }, "gateway fault")
     this.#subscriptions.close(connection, "unknown_error")
   }

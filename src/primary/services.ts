@@ -97,8 +97,8 @@ export async function patiently<T>(kind: Kind, url: string, ending: Ending, atte
       const { code = "", message } = cause as NodeJS.ErrnoException
       // First: whatever the other kind's client makes of its words says less.
       await requireKind(kind, url)
-      const isPassing = passing.test(code) || message.startsWith("LOADING")
-      if (!isPassing || Date.now() > until) throw new Error(`${service}: ${message || code}`, { cause })
+      const isTransient = passing.test(code) || message.startsWith("LOADING")
+      if (!isTransient || Date.now() > until) throw new Error(`${service}: ${message || code}`, { cause })
       if (!told) say(`waiting for ${service} (${code || message})`)
       told = true
     }

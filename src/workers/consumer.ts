@@ -46,7 +46,7 @@ export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }
       metrics.jobs.done.of(name, isLast ? "failed" : "retried").inc()
       const about = { err: error, job: name, job_id: id, attempt: attemptsMade + 1 }
       if (isLast) log.error(about, "job failed for good")
-      else if (isPassing(error)) log.debug(about, "job put off")
+      else if (isTransient(error)) log.debug(about, "job put off")
       else log.error(about, "job failed")
       throw error
     } finally {
@@ -65,7 +65,7 @@ export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }
   worker.on("error", trouble)
   return { close: () => worker.close(), abandon: () => worker.close(true) }
 
-  function isPassing(error: unknown): boolean {
+  function isTransient(error: unknown): boolean {
     return tools.signal.aborted || (error instanceof Failure && error.code === "unavailable")
   }
 }

@@ -16,7 +16,7 @@ export interface PlantedBug {
 export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "the answer goes out before the commit",
-    file: "src/actors/runtime/lane-queue.ts",
+    file: "src/actors/runtime/commit-queue.ts",
     find: `        await lane.commit({`,
     replace: `        for (const turn of turns) turn.resolve(turn.reply)\n        await lane.commit({`,
     promises: ["P1"],
@@ -24,7 +24,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "events go out before the commit",
-    file: "src/actors/runtime/lane-queue.ts",
+    file: "src/actors/runtime/commit-queue.ts",
     find: `        await lane.commit({`,
     replace: `        this.#options.publisher.publish(rows, () => {})\n        await lane.commit({`,
     promises: ["P2", "P3", "P5"],
@@ -32,7 +32,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     // The other way round nobody would notice: the next row finds its number taken, and the shard is opened anew.
     name: "a commit without an answer counts as done",
-    file: "src/actors/runtime/lane-queue.ts",
+    file: "src/actors/runtime/commit-queue.ts",
     find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
     replace: `        const written = true as boolean`,
     promises: ["P1", "P2", "P5", "P8", "P12"],
@@ -40,7 +40,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a home is not loaded anew after its turn failed",
-    file: "src/actors/runtime/lane-queue.ts",
+    file: "src/actors/runtime/commit-queue.ts",
     find: `    for (const turn of turns) {\n      dropHome(turn.home)`,
     replace: `    for (const turn of turns) {`,
     promises: ["P1", "P2", "P5", "P8", "P18"],
@@ -48,7 +48,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a new owner does not publish what it inherits",
-    file: "src/actors/runtime/shard-keeper.ts",
+    file: "src/actors/runtime/shard-balancer.ts",
     find: `outbox.republish(shard, mine)`,
     replace: `void outbox`,
     promises: ["P5"],
@@ -63,7 +63,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "an owner that has handed a shard over goes on with it",
-    file: "src/actors/runtime/shard-keeper.ts",
+    file: "src/actors/runtime/shard-balancer.ts",
     find: `    for (const shard of shards) host.removeShard(shard)\n    this.#tell(rows)`,
     replace: `    for (const shard of shards) shard.closing = false\n    this.#tell(rows)`,
     promises: ["P2", "P3", "P5", "P7", "P8", "P18"],

@@ -8,7 +8,7 @@ import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import type { Member } from "../../src/cluster/members.ts"
 import type { Connect, Redis } from "../../src/cluster/redis.ts"
-import { originOf } from "../../src/cluster/replication.ts"
+import { homeReplicationId } from "../../src/cluster/replication.ts"
 import type { AccessSession } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import { Gateway, type GatewayOptions, type GatewayTopology } from "../../src/gateway/gateway.ts"
@@ -99,7 +99,7 @@ export class SimulatedWorker implements Actor {
     const clock = timeline.clockOf(this, () => this.skew)
     const remembering = this.#options.openRecords()
     await remembering.connect()
-    const keys = redisKeys("", await originOf(remembering, storage.placement.redisOrigin))
+    const keys = redisKeys("", await homeReplicationId(remembering, storage.placement.redisOrigin))
     const cluster = await joinCluster({
       self,
       connect: this.#options.connect,

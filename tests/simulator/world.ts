@@ -765,8 +765,8 @@ class World {
       await timeline.run(timeline.now + 700)
     } while (!this.#allLive(postedAt) && timeline.now < postedAt + 30_000)
     // What homes tell one another arrives without anybody waiting for it.
-    const isTold = () => [...misinformed(this.#history, { relationships: this.#relationships() })].length === 0
-    await timeline.run(timeline.now + 10_000, isTold)
+    const isNotified = () => [...misinformed(this.#history, { relationships: this.#relationships() })].length === 0
+    await timeline.run(timeline.now + 10_000, isNotified)
     await this.#lookAtPresences()
   }
 

@@ -3,7 +3,7 @@ import { Failure } from "../../contract/errors.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { isPassing } from "../runtime/passing.ts"
+import { isTransient } from "../runtime/transient.ts"
 
 export interface TemporaryMembersOptions {
   readonly store: Pick<Storage["guildMembers"], "temporary">
@@ -124,7 +124,7 @@ export class TemporaryMembers {
         return await act()
       } catch (error) {
         if (error instanceof Failure && error.code === "server_not_found") return undefined
-        if (!isPassing(error)) throw error
+        if (!isTransient(error)) throw error
         await this.#options.clock.sleep(again)
       }
     return undefined

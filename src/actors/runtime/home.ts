@@ -5,7 +5,7 @@ import type { Fact, Need } from "./facts.ts"
 import type { Shard } from "./shard.ts"
 
 /** The home was dropped while somebody waited for it: whoever waited starts again, from PostgreSQL. */
-export class Again extends Error {
+export class HomeReloaded extends Error {
   /** The database refused the turn itself: it has to look closer. */
   readonly suspect: boolean
   constructor(suspect = false) {
@@ -79,7 +79,7 @@ export class Home {
 
   drop(): void {
     this.dropped = true
-    for (const waiter of this.#cleanWaiters.splice(0)) waiter.reject(new Again())
+    for (const waiter of this.#cleanWaiters.splice(0)) waiter.reject(new HomeReloaded())
   }
 
   /** Resolves when all that is applied by now is committed: until then nobody sees what may yet fail. */

@@ -9,10 +9,10 @@ import { epochMs, idOf } from "../../domain/snowflake.ts"
 import { Homes } from "./home.ts"
 import { Host, type HostedActor } from "./host.ts"
 import type { ClusterInside } from "./join-cluster.ts"
-import { LaneQueue } from "./lane-queue.ts"
+import { CommitQueue } from "./commit-queue.ts"
 import { Outbox } from "./outbox.ts"
 import type { EffectExtension, InterestObserver, RowSubscriber } from "./plugs.ts"
-import { ShardKeeper } from "./shard-keeper.ts"
+import { ShardBalancer } from "./shard-balancer.ts"
 
 export interface ShardHostOptions {
   readonly actors: readonly HostedActor[]
@@ -42,20 +42,20 @@ export interface ShardHost {
 
 /** Owns a part of the shards of the cluster and runs their actors. Before the process starts to take part. */
 export function hostShards(cluster: ClusterInside, options: ShardHostOptions): ShardHost {
-  const { signals, router, view, mints, shards, trouble } = cluster
+  const { signals, router, view, watermark, shards, trouble } = cluster
   const { self, storage, topology, clock, log, metrics } = cluster.options
   const homes = new Homes()
   const interests = new Interests(cluster.connections.log, cluster.options.keys)
   const outbox = openOutbox(cluster, options, interests)
   const commits = storage.openLane(self.id, 0, 1)
-  const queue = new LaneQueue({
+  const queue = new CommitQueue({
     lane: commits,
     publisher: outbox,
     bounds: topology.actors,
     wasWritten: (shard, number) => storage.placement.wasWritten(shard, number),
     dropHome: home => homes.drop(home),
     onDisowned: disowned => {
-      keeper.reopen(disowned).catch(noteTrouble)
+      balancer.reopen(disowned).catch(noteTrouble)
     },
     onFenced: () => signals.emit("over", "declared dead"),
     clock,
@@ -69,7 +69,7 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
     storage,
     queue,
     outbox,
-    mints,
+    watermark,
     appendEphemeral: (worker, fields) => {
       cluster.logs.appendEphemeral(worker, fields).catch(trouble("log"))
     },
@@ -84,11 +84,11 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
     log,
     metrics,
   })
-  const keeper = openKeeper(cluster, options, { host, outbox, interests })
+  const balancer = openBalancer(cluster, options, { host, outbox, interests })
   const noteTrouble = (error: unknown) => log.warn({ err: error }, "rebalancing failed")
   router.serve({
     host,
-    onMissing: shard => keeper.seek(shard),
+    onMissing: shard => balancer.seek(shard),
     wasSeen: tell => storage.tells.wasSeen(tell),
   })
   outbox.onStale(shard => {
@@ -99,9 +99,9 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
   metrics.outbox.unconfirmed.from(() => outbox.unconfirmed)
   signals.on("over", () => queue.end())
   signals.on("failover", () => outbox.doubt())
-  signals.on("ownersChanged", rows => keeper.noteOwners(rows))
+  signals.on("ownersChanged", rows => balancer.noteOwners(rows))
   signals.on("membersChanged", () => {
-    keeper.balance().catch(noteTrouble)
+    balancer.balance().catch(noteTrouble)
   })
 
   let tidying: Timer | undefined
@@ -110,17 +110,17 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
       await cluster.start()
       // After everybody has ended at once nobody but PostgreSQL knows up to when ids were spoken for.
       const bound = await storage.deliveries.takeBound(self.id)
-      if (bound !== undefined) mints.beginAfter(bound)
-      await keeper.start()
+      if (bound !== undefined) watermark.beginAfter(bound)
+      await balancer.start()
       // Of those that died when nobody was left to see it; by then nobody can come back for their logs.
       const left = await storage.placement.dead()
       tidying = clock.after(topology.resumeWindow, () => {
         dropLogs(cluster, left).catch(trouble("log"))
       })
     },
-    leave: () => keeper.leave(),
+    leave: () => balancer.leave(),
     async stop() {
-      keeper.stop()
+      balancer.stop()
       // What is asked from elsewhere goes on to the next owner.
       for (const shard of shards.values()) host.removeShard(shard)
       queue.end()
@@ -167,17 +167,17 @@ function openOutbox(cluster: ClusterInside, options: ShardHostOptions, interests
   })
 }
 
-function openKeeper(
+function openBalancer(
   cluster: ClusterInside,
   options: ShardHostOptions,
   { host, outbox, interests }: { readonly host: Host; readonly outbox: Outbox; readonly interests: Interests },
-): ShardKeeper {
+): ShardBalancer {
   const { bus, logs, membership, view, dead, router, directory } = cluster
   const { self, keys, storage, topology, clock, log, metrics } = cluster.options
   const notifyOthers = (kind: string, body: unknown) => {
     for (const { id } of view.members()) if (id !== self.id) bus.notify(id, kind, body)
   }
-  return new ShardKeeper({
+  return new ShardBalancer({
     view,
     dead,
     host,

@@ -1,6 +1,6 @@
 import { Failure, fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
-import { Moved } from "../../cluster/bus.ts"
+import { ShardMoved } from "../../cluster/bus.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { shardOf } from "../../domain/snowflake.ts"
 import type { LogHeader } from "../../domain/log-entry.ts"
@@ -10,9 +10,9 @@ import type { Storage } from "../../storage/storage.ts"
 import type { Write } from "../../storage/write.ts"
 import { markTell } from "../../storage/tells.ts"
 import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
-import { Again, Home, type Homes } from "./home.ts"
-import type { LaneQueue } from "./lane-queue.ts"
-import type { Mints } from "./mints.ts"
+import { HomeReloaded, Home, type Homes } from "./home.ts"
+import type { CommitQueue } from "./commit-queue.ts"
+import type { IdWatermark } from "./id-watermark.ts"
 import type { Outbox, SentTell } from "./outbox.ts"
 import type { EffectExtension } from "./plugs.ts"
 import { toItem } from "./row.ts"
@@ -25,7 +25,7 @@ type AnyActor = ActorKind<unknown, unknown, Record<string, never>>
 type AnyCommand = Command<unknown, unknown, unknown, unknown> | Creation<unknown, unknown, unknown>
 
 /** One command on its way to its turn. */
-export interface Commission {
+export interface CommandEnvelope {
   readonly actor: string
   /** Absent when the command makes its home. */
   readonly id: Snowflake | undefined
@@ -45,9 +45,9 @@ export interface HostOptions {
   readonly homes: Homes
   /** The shards of this worker, by number. */
   readonly shards: Map<number, Shard>
-  readonly queue: LaneQueue
+  readonly queue: CommitQueue
   readonly outbox: Outbox
-  readonly mints: Mints
+  readonly watermark: IdWatermark
   /** At most once, to whoever is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
   /** The same to another home: what comes of it nobody waits for. */
@@ -120,23 +120,23 @@ export class Host {
     this.#sweeper.stop()
   }
 
-  /** Takes a command to its turn. Rejects with a `Failure`, or with `Moved` when the shard is not here. */
-  async perform(commission: Commission, onShard?: number): Promise<unknown> {
+  /** Takes a command to its turn. Rejects with a `Failure`, or with `ShardMoved` when the shard is not here. */
+  async perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     const { clock, bounds } = this.#options
     let suspect = false
     for (;;) {
       if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
-      const shard = this.#shards.get(onShard ?? shardOf(commission.id!))
-      if (!shard || shard.closing) throw new Moved()
+      const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
+      if (!shard || shard.closing) throw new ShardMoved()
       if (this.#inFlight >= bounds.inFlight) throw unavailable("worker is full")
       this.#inFlight++
       shard.running++
       try {
-        return await this.#once(shard, suspect ? { ...commission, suspect } : commission)
+        return await this.#once(shard, suspect ? { ...envelope, suspect } : envelope)
       } catch (error) {
-        if (!(error instanceof Again)) throw error
+        if (!(error instanceof HomeReloaded)) throw error
         suspect ||= error.suspect
-        if (clock.monotonic() >= commission.deadline) throw unavailable("home was loaded anew")
+        if (clock.monotonic() >= envelope.deadline) throw unavailable("home was loaded anew")
       } finally {
         this.#inFlight--
         shard.running--
@@ -150,46 +150,44 @@ export class Host {
   }
 
   /** Repeats of another worker's request share one answer. */
-  #once(shard: Shard, commission: Commission): Promise<unknown> {
-    const { requestId } = commission
-    if (requestId === undefined) return this.#attempt(shard, commission)
+  #once(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
+    const { requestId } = envelope
+    if (requestId === undefined) return this.#attempt(shard, envelope)
     const known = shard.answered.get(requestId)
     if (known) return known.reply
-    const reply = this.#attempt(shard, commission)
+    const reply = this.#attempt(shard, envelope)
     shard.answered.set(requestId, { reply, at: this.#options.clock.monotonic() })
     // A refusal decided nothing: asked again, it is decided again.
     reply.catch(() => shard.answered.delete(requestId))
     return reply
   }
 
-  #attempt(shard: Shard, commission: Commission): Promise<unknown> {
-    const actor = this.#actors.get(commission.actor)
-    const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[commission.command]
-    if (!command) return Promise.reject(new Error(`no command ${commission.actor}.${commission.command}`))
-    this.#options.metrics.homes.turns.of(commission.actor, commission.command).inc()
-    return "create" in command
-      ? this.#create(shard, command, commission)
-      : this.#find(shard, actor, command, commission)
+  #attempt(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
+    const actor = this.#actors.get(envelope.actor)
+    const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[envelope.command]
+    if (!command) return Promise.reject(new Error(`no command ${envelope.actor}.${envelope.command}`))
+    this.#options.metrics.homes.turns.of(envelope.actor, envelope.command).inc()
+    return "create" in command ? this.#create(shard, command, envelope) : this.#find(shard, actor, command, envelope)
   }
 
-  #create(shard: Shard, command: Creation<unknown, unknown, unknown>, commission: Commission): Promise<unknown> {
-    const { clock, mints } = this.#options
+  #create(shard: Shard, command: Creation<unknown, unknown, unknown>, envelope: CommandEnvelope): Promise<unknown> {
+    const { clock, watermark } = this.#options
     const now = clock.now()
-    const id = shard.newId(mints.moment(now))
-    const effects = command.create({ id, now, newId: () => shard.newId(mints.moment(now)) }, commission.input)
+    const id = shard.newId(watermark.moment(now))
+    const effects = command.create({ id, now, newId: () => shard.newId(watermark.moment(now)) }, envelope.input)
     const home = new Home(id, shard, effects.home, clock.monotonic())
     this.#homes.set(id, home)
     this.#options.metrics.homes.activations.inc()
-    return this.#decide(home, effects, commission, now)
+    return this.#decide(home, effects, envelope, now)
   }
 
   async #find(
     shard: Shard,
     actor: AnyActor,
     command: Command<unknown, unknown, unknown, unknown>,
-    commission: Commission,
+    envelope: CommandEnvelope,
   ): Promise<unknown> {
-    const id = commission.id!
+    const id = envelope.id!
     const homeId = actor.homeOf ? (this.#homeIds.get(id) ?? (await this.#homeIdOf(actor, id))) : id
     if (homeId === undefined) throw fail(actor.missing)
     if (command.forListeners && !shard.interests.has(homeId) && !this.#homes.has(homeId)) return undefined
@@ -202,7 +200,7 @@ export class Host {
     home.usedAt = this.#options.clock.monotonic()
     home.waiting++
     try {
-      return await this.#turn(home, actor, command, commission, id)
+      return await this.#turn(home, actor, command, envelope, id)
     } finally {
       home.waiting--
     }
@@ -212,13 +210,13 @@ export class Host {
     home: Home,
     actor: AnyActor,
     command: Command<unknown, unknown, unknown, unknown>,
-    commission: Commission,
+    envelope: CommandEnvelope,
     id: Snowflake,
   ): Promise<unknown> {
-    const { storage, clock, mints } = this.#options
+    const { storage, clock, watermark } = this.#options
     let hasRoom = false
     for (;;) {
-      if (home.dropped) throw new Again()
+      if (home.dropped) throw new HomeReloaded()
       const state = actor.find(home.state, id)
       if (state === undefined)
         return this.#afterCommit(home, () => {
@@ -231,18 +229,18 @@ export class Host {
         if (hasRoom) home.forgetOldFacts()
         continue
       }
-      const needs = command.needs?.(commission.input, {
+      const needs = command.needs?.(envelope.input, {
         id,
         state,
         home: home.state,
-        suspect: commission.suspect ?? false,
+        suspect: envelope.suspect ?? false,
       })
       const loads = needs && home.loadMissing(needs, storage, clock.now())
       if (loads) {
         await loads
         continue
       }
-      if (home.shard.closing) throw new Moved() // HOST3
+      if (home.shard.closing) throw new ShardMoved() // HOST3
       if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
       const now = clock.now()
       let effects: Effects<unknown, unknown>
@@ -252,10 +250,10 @@ export class Host {
             state,
             home: home.state,
             now,
-            newId: () => home.shard.newId(mints.moment(now)),
+            newId: () => home.shard.newId(watermark.moment(now)),
             linkTo: file => this.#options.signedPath(file, now),
           },
-          commission.input,
+          envelope.input,
         )
       } catch (error) {
         if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
@@ -263,15 +261,15 @@ export class Host {
           throw error
         })
       }
-      const reply = this.#decide(home, effects, commission, now)
+      const reply = this.#decide(home, effects, envelope, now)
       const { settled } = effects
-      return settled && !commission.tell ? reply.then(known => this.#settled(home, settled, known)) : reply
+      return settled && !envelope.tell ? reply.then(known => this.#settled(home, settled, known)) : reply
     }
   }
 
   async #settled<T>(home: Home, targets: readonly Snowflake[], reply: T): Promise<T> {
     await this.barrier()
-    await this.#options.outbox.told(home.shard.number, targets)
+    await this.#options.outbox.notified(home.shard.number, targets)
     return reply
   }
 
@@ -281,8 +279,8 @@ export class Host {
     return answer()
   }
 
-  #decide(home: Home, effects: Effects<unknown, unknown>, commission: Commission, now: number): Promise<unknown> {
-    const { mints } = this.#options
+  #decide(home: Home, effects: Effects<unknown, unknown>, envelope: CommandEnvelope, now: number): Promise<unknown> {
+    const { watermark } = this.#options
     const publish = effects.publish ?? []
     const stored = publish.filter(isStored)
     for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
@@ -291,13 +289,13 @@ export class Host {
     }
     effects.remember?.(home.state)
     const writes: Write[] = [...(effects.write ?? [])]
-    if (commission.tell)
+    if (envelope.tell)
       writes.push(
         markTell({
-          ...commission.tell.source,
+          ...envelope.tell.source,
           home: home.id,
           shard: home.shard.number,
-          source: commission.tell.source.shard,
+          source: envelope.tell.source.shard,
         }),
       )
     if (writes.length === 0 && stored.length === 0) {
@@ -313,25 +311,26 @@ export class Host {
     const relayed = stored.flatMap(publication =>
       publication.kind === "tell" && publication.isRelay ? [publication.id] : [],
     )
-    const hold = mints.hold(now, relayed.length > 0)
+    const hold = watermark.hold(now, relayed.length > 0)
     return new Promise((resolve, reject) =>
       this.#options.queue.add({
         home,
         shard: home.shard,
         writes,
         items: stored.map(publication => toItem(home.id, publication)),
-        requestId: commission.requestId,
+        requestId: envelope.requestId,
         reply: effects.reply,
         resolve: reply => {
-          mints.appended(hold)
-          if (relayed.length > 0) this.#options.outbox.whenTold(home.shard.number, relayed, () => mints.arrived(hold))
+          watermark.appended(hold)
+          if (relayed.length > 0)
+            this.#options.outbox.whenNotified(home.shard.number, relayed, () => watermark.arrived(hold))
           sendEphemeral()
           extend()
           resolve(reply)
         },
         reject: error => {
-          mints.appended(hold)
-          mints.arrived(hold)
+          watermark.appended(hold)
+          watermark.arrived(hold)
           // Nobody knows whether it was committed: looking costs little.
           extend()
           reject(error)
@@ -357,7 +356,7 @@ export class Host {
     if (!this.#options.serving()) throw unavailable("worker is not serving")
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)
-      if (!shard || shard.closing) throw new Moved()
+      if (!shard || shard.closing) throw new ShardMoved()
       return shard
     })
     for (const [i, [, ids]] of homes.entries()) for (const id of ids) this.#addInterest(shards[i]!, id, worker)
@@ -371,7 +370,7 @@ export class Host {
       for (const shard of shards) shard.running--
     }
     // Whoever has opened one of them meanwhile may have read who takes it before this was written.
-    if (shards.some(shard => this.#shards.get(shard.number) !== shard)) throw new Moved()
+    if (shards.some(shard => this.#shards.get(shard.number) !== shard)) throw new ShardMoved()
     return from
   }
 
@@ -385,7 +384,7 @@ export class Host {
 
   workersOf(home: Snowflake): string[] {
     const shard = this.#shards.get(shardOf(home))
-    if (!shard || shard.closing) throw new Moved()
+    if (!shard || shard.closing) throw new ShardMoved()
     return [...(shard.interests.get(home)?.keys() ?? [])]
   }
 
@@ -432,8 +431,8 @@ export class Host {
     while (this.#options.queue.unsettled) await this.#options.queue.unsettled
     const state = await kind.load(id, storage)
     if (state === undefined) return undefined
-    if (this.#options.queue.unsettled) throw new Again()
-    if (this.#shards.get(shard.number) !== shard) throw new Moved()
+    if (this.#options.queue.unsettled) throw new HomeReloaded()
+    if (this.#shards.get(shard.number) !== shard) throw new ShardMoved()
     const home = new Home(id, shard, state, clock.monotonic())
     this.#homes.set(id, home)
     metrics.homes.activations.inc()

@@ -11,7 +11,7 @@ import { WorkerStreams } from "../../cluster/worker-streams.ts"
 import { fail, unavailable } from "../../contract/errors.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import type { LogItem } from "../../domain/log-entry.ts"
-import { mintedUpTo, type MintedUpTo } from "../../domain/minted.ts"
+import { idWatermarks, type IdWatermarks } from "../../domain/id-watermark.ts"
 import { epochMs } from "../../domain/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -19,7 +19,7 @@ import { isAway } from "../../storage/database.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Ask, Create } from "./actor.ts"
 import { clusterView, DeadWorkers, type ClusterView } from "./cluster-view.ts"
-import { Mints } from "./mints.ts"
+import { IdWatermark } from "./id-watermark.ts"
 import { Router } from "./router.ts"
 import type { Shard } from "./shard.ts"
 import { Signals } from "./signals.ts"
@@ -94,7 +94,7 @@ export interface Cluster {
   /** Those that this worker owns; of a job worker: none. */
   readonly shards: Map<number, Shard>
   /** Up to when everything that was minted stood in the delivery logs, as of a moment ago; undefined: not known now. */
-  mintedUpTo(): MintedUpTo | undefined
+  idWatermarks(): IdWatermarks | undefined
   /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
   readonly isRealLog: (worker: string) => Promise<boolean>
   /** Takes part: reads its streams, shows itself, knows who owns what. */
@@ -109,7 +109,7 @@ export interface ClusterInside extends Cluster {
   readonly options: ClusterOptions
   readonly connections: Readonly<Record<Purpose, Redis>>
   readonly dead: DeadWorkers
-  readonly mints: Mints
+  readonly watermark: IdWatermark
   readonly trouble: (name: string) => (error: unknown) => void
 }
 
@@ -127,7 +127,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
 
   const signals = new Signals<ClusterSignals>()
   const shards = new Map<number, Shard>()
-  const mints = new Mints(clock)
+  const watermark = new IdWatermark(clock)
   const bus = openBus(options, connections.bus, trouble("bus"))
   const logs = new DeliveryLogs(connections.log, options.keys)
   const streams = openStreams(options, { connections, bus, logs, signals, trouble: trouble("streams") })
@@ -136,7 +136,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     bus,
     signals,
     shards,
-    mints,
+    watermark,
     trouble: trouble("membership"),
   })
   const dead = new DeadWorkers(membership, topology.resumeWindow, clock)
@@ -169,7 +169,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     options,
     connections,
     dead,
-    mints,
+    watermark,
     trouble,
     ask: router.ask,
     create: router.create,
@@ -182,9 +182,9 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     signals,
     directory,
     shards,
-    mintedUpTo: () => {
-      const reports = membership.mintReports
-      return reports && mintedUpTo(reports, directory.shards)
+    idWatermarks: () => {
+      const reports = membership.watermarkReports
+      return reports && idWatermarks(reports, directory.shards)
     },
     isRealLog: realLogs(options, logs),
     async start() {
@@ -265,7 +265,7 @@ function openStreams(
 
 function openMembership(
   { self, keys, storage, topology, clock, log }: ClusterOptions,
-  { connections, bus, signals, shards, mints, trouble }: Parts & Pick<ClusterInside, "shards" | "mints">,
+  { connections, bus, signals, shards, watermark, trouble }: Parts & Pick<ClusterInside, "shards" | "watermark">,
 ): Membership {
   const membership: Membership = new Membership({
     redis: connections.membership,
@@ -286,9 +286,9 @@ function openMembership(
     onChange: () => signals.emit("membersChanged"),
     onDeath: worker => signals.emit("death", worker),
     onOver: why => signals.emit("over", why),
-    mints: self.role === "web" ? () => mints.report(shards.values()) : undefined,
+    watermark: self.role === "web" ? () => watermark.report(shards.values()) : undefined,
     onFirstReports: reports => {
-      if (reports.length > 0) mints.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
+      if (reports.length > 0) watermark.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
     },
     trouble,
   })

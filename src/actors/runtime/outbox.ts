@@ -9,7 +9,7 @@ import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { OutboxRow } from "../../storage/lanes.ts"
 import type { ClusterView } from "./cluster-view.ts"
-import type { Publisher } from "./lane-queue.ts"
+import type { Publisher } from "./commit-queue.ts"
 import type { RowSubscriber } from "./plugs.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
@@ -149,7 +149,7 @@ export class Outbox implements Publisher {
   republish(shard: Shard, rows: readonly OutboxRow[]): void {
     if (rows.length === 0) {
       shard.isPublished = true
-      shard.isTold = true
+      shard.isNotified = true
       return
     }
     this.#options.metrics.outbox.republished.inc(rows.length)
@@ -157,7 +157,7 @@ export class Outbox implements Publisher {
       rows.map(row => ({ shard, number: row.number, items: readRowBody(row.body).items, again: true })),
       () => {
         shard.isPublished = true
-        this.whenTold(shard.number, undefined, () => (shard.isTold = true))
+        this.whenNotified(shard.number, undefined, () => (shard.isNotified = true))
       },
     )
   }
@@ -507,15 +507,15 @@ export class Outbox implements Publisher {
    * Calls back once what a shard has told these homes by the rows that have just been published has arrived; never if this
    * worker ends before. Without homes: whatever it has told.
    */
-  whenTold(shard: number, homes: readonly string[] | undefined, arrived: () => void): void {
+  whenNotified(shard: number, homes: readonly string[] | undefined, arrived: () => void): void {
     // Tells go out in the same turn of the loop, after the answers.
     Promise.resolve()
-      .then(() => this.told(shard, homes))
+      .then(() => this.notified(shard, homes))
       .then(arrived, () => {})
   }
 
   /** Resolves when every tell of a shard to these homes that has gone out by now has arrived; without homes: every tell. */
-  async told(shard: number, homes?: readonly string[]): Promise<void> {
+  async notified(shard: number, homes?: readonly string[]): Promise<void> {
     const ways = this.#tells.get(shard)
     if (ways) await Promise.all(homes ? homes.flatMap(home => ways.get(shardOf(home)) ?? []) : ways.values())
     if (this.#stopped) throw unavailable("worker is ending")

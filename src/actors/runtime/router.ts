@@ -1,6 +1,6 @@
 import { fail, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
-import { Gone, Moved, type Bus } from "../../cluster/bus.ts"
+import { WorkerGone, ShardMoved, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import type { Clock, Timer } from "../../domain/clock.ts"
 import { shardOf } from "../../domain/snowflake.ts"
@@ -80,7 +80,7 @@ export class Router {
 
   /** Only asked for where this worker owns a shard. */
   get #host(): Host {
-    if (!this.#local) throw new Moved()
+    if (!this.#local) throw new ShardMoved()
     return this.#local.host
   }
 
@@ -150,7 +150,7 @@ export class Router {
     return this.#bounded(this.#options.askTimeout, deadline =>
       this.#atOwner(shard, deadline, {
         here: async () => {
-          if (!this.#host.release(view.self.id, shard, homes)) throw new Moved()
+          if (!this.#host.release(view.self.id, shard, homes)) throw new ShardMoved()
         },
         async there(owner, left) {
           bus.notify(owner, "release", { shard, homes })
@@ -220,7 +220,7 @@ export class Router {
         metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
         return reply
       } catch (error) {
-        if (!(error instanceof Moved) && !(error instanceof Gone)) throw error
+        if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) throw error
         metrics.bus.asks.moved.inc()
         // Whoever follows needs a moment to take over; until then the map still names the old one.
         await directory.changed(Math.min(25, Math.max(left, 1)))
@@ -233,7 +233,7 @@ export class Router {
     try {
       return await action()
     } catch (error) {
-      if (error instanceof Moved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
+      if (error instanceof ShardMoved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
       throw error
     }
   }

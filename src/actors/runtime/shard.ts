@@ -20,7 +20,7 @@ interface Answered {
 }
 
 /**
- * One of the 1,024 parts of the world, while this worker owns it: it mints ids, numbers what it publishes, and knows who
+ * One of the 1,024 parts of the world, while this worker owns it: it watermark ids, numbers what it publishes, and knows who
  * takes it. It keeps:
  *   SHARD1  Ids of the shard rise strictly, whatever the clock does and whoever owned it before.
  *   SHARD2  Rows of the outbox are numbered without a hole.
@@ -34,7 +34,7 @@ export class Shard {
   running = 0
   /** What a former owner left stands in the logs, and what it told has arrived. */
   isPublished = false
-  isTold = false
+  isNotified = false
   readonly interests = new Map<Snowflake, Map<string, number>>()
   readonly #interestListeners: ((home: Snowflake) => void)[] = []
   /** The last row sent to each worker's log. */

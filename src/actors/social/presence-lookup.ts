@@ -1,4 +1,4 @@
-import { Gone, Moved, NotHandled, type Bus } from "../../cluster/bus.ts"
+import { WorkerGone, ShardMoved, NotHandled, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import { Failure, unavailable } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
@@ -96,7 +96,7 @@ export class PresenceLookup {
       for (const user of users) if (!elsewhere.has(user)) unknown.delete(user)
       return answer.elsewhere
     } catch (error) {
-      if (error instanceof Gone || error instanceof Moved) return users
+      if (error instanceof WorkerGone || error instanceof ShardMoved) return users
       // A version that does not know the question has nobody online.
       if (error instanceof NotHandled) for (const user of users) unknown.delete(user)
       else if (!(error instanceof Failure && error.code === "unavailable")) throw error

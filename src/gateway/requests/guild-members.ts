@@ -1,4 +1,4 @@
-import { isPassing } from "../../actors/runtime/passing.ts"
+import { isTransient } from "../../actors/runtime/transient.ts"
 import type { PresenceLookup } from "../../actors/social/presence-lookup.ts"
 import type { Snowflake } from "../../contract/fields.ts"
 import { guildMembersChunk, RequestGuildMembers, type GuildMember } from "../../contract/guild-members.ts"
@@ -188,7 +188,7 @@ export class GuildMembers {
     if (users.length === 0) return new Map<Snowflake, Status>()
     const blocked = await retryTransient(clock, readTimeoutMs, () => storage.guildMembers.blocked(asker, users))
     const seen = await presences.of(users.filter(user => !blocked.has(user))).catch((error: unknown) => {
-      if (!isPassing(error)) throw error
+      if (!isTransient(error)) throw error
       return new Map<Snowflake, { status: Status }>()
     })
     return new Map([...seen].map(([user, { status }]) => [user, status]))

@@ -1,9 +1,9 @@
-import { isPassing } from "../../actors/runtime/passing.ts"
+import { isTransient } from "../../actors/runtime/transient.ts"
 import { randomBytes } from "node:crypto"
 import { channelActor } from "../../actors/channel.ts"
 import type { Ask } from "../../actors/runtime/actor.ts"
 import { userActor } from "../../actors/user.ts"
-import { Gone, type Bus } from "../../cluster/bus.ts"
+import { WorkerGone, type Bus } from "../../cluster/bus.ts"
 import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import { Failure } from "../../contract/errors.ts"
 import type { Snowflake } from "../../contract/fields.ts"
@@ -85,8 +85,8 @@ export class VoiceCalls {
         joined = await ask(channelActor, channel, { type: "joinVoice", ...asked })
       } catch (error) {
         // It may have been done; nobody waits for it any longer.
-        if (isPassing(error)) endings.end(user, hold)
-        if (isPassing(error) || !(error instanceof Failure) || error.code === "internal") throw error
+        if (isTransient(error)) endings.end(user, hold)
+        if (isTransient(error) || !(error instanceof Failure) || error.code === "internal") throw error
       }
     if (!joined) return this.#tellUnchanged(session)
     if (subscriptions.byId.get(session.id) !== session) return endings.end(user, hold)
@@ -152,7 +152,7 @@ export class VoiceCalls {
       return await bus.request<boolean>(worker, "voiceHolder", gateway_session_id, answerWithin)
     } catch (error) {
       // Dead or silent: whoever asks is there.
-      if (error instanceof Gone || isPassing(error)) return false
+      if (error instanceof WorkerGone || isTransient(error)) return false
       throw error
     }
   }

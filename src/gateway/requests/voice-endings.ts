@@ -1,4 +1,4 @@
-import { isPassing } from "../../actors/runtime/passing.ts"
+import { isTransient } from "../../actors/runtime/transient.ts"
 import { channelActor } from "../../actors/channel.ts"
 import type { Ask } from "../../actors/runtime/actor.ts"
 import { Failure } from "../../contract/errors.ts"
@@ -97,7 +97,7 @@ export class VoiceEndings {
     if (webWorkers().toSorted()[0] === self) sweeps.push(this.#sweepDead())
     for (const swept of await Promise.allSettled(sweeps))
       // The next sweep finds them again.
-      if (swept.status === "rejected" && !this.#stopped && !isPassing(swept.reason))
+      if (swept.status === "rejected" && !this.#stopped && !isTransient(swept.reason))
         log.warn({ err: swept.reason }, "calls that are over not ended")
   }
 
@@ -167,7 +167,7 @@ export class VoiceEndings {
         try {
           return await action()
         } catch (error) {
-          if (!isPassing(error)) throw error
+          if (!isTransient(error)) throw error
           await clock.sleep(backoffMs(attempt, 100, 5_000))
         }
       }

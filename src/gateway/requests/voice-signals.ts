@@ -8,7 +8,7 @@ import type { Clock } from "../../domain/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import { plainFrame, type Encoding, type Payload } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
-import { isPassing } from "../../actors/runtime/passing.ts"
+import { isTransient } from "../../actors/runtime/transient.ts"
 import type { Session } from "../state/session.ts"
 
 export interface VoiceSignalsOptions {
@@ -94,7 +94,7 @@ export class VoiceSignals {
       speech.isWaiting = false
       if (speech.latest === speech.told) return
       this.#tellSpeaking(session, speech).catch((error: unknown) => {
-        if (!isPassing(error) && !(error instanceof Failure)) log.warn({ err: error }, "speaking not told")
+        if (!isTransient(error) && !(error instanceof Failure)) log.warn({ err: error }, "speaking not told")
       })
     })
   }

@@ -1,4 +1,4 @@
-import { isPassing } from "../../actors/runtime/passing.ts"
+import { isTransient } from "../../actors/runtime/transient.ts"
 import { randomBytes } from "node:crypto"
 import type { z } from "zod"
 import { inTurns } from "../../cluster/batches.ts"
@@ -122,7 +122,7 @@ export class IdentifyHandler {
         this.#options.onOpen(connection)
       })
     } catch (error) {
-      if (isPassing(error)) this.#refuseWaiting(error)
+      if (isTransient(error)) this.#refuseWaiting(error)
       throw error
     } finally {
       this.#identifying--

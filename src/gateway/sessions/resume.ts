@@ -1,5 +1,5 @@
 import type { z } from "zod"
-import { Gone, type Bus } from "../../cluster/bus.ts"
+import { WorkerGone, type Bus } from "../../cluster/bus.ts"
 import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import type { GatewaySessions, SessionRecord } from "../../cluster/gateway-sessions.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
@@ -377,10 +377,10 @@ export class ResumeHandler {
   async #differences(session: Session, known: ReadonlySet<Snowflake>, s: number, seq: number): Promise<Frame[]> {
     const { storage, subscriptions } = this.#options
     const frames: Frame[] = []
-    const isTold = subscriptions.hearsOf(session, guildCreate.name)
+    const isNotified = subscriptions.hearsOf(session, guildCreate.name)
     const tell = (isMember: boolean, server: Snowflake, d: unknown) => {
       noteChange(session, { server, s, isMember, isEarly: true })
-      if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
+      if (isNotified) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
     }
     // ClientDisconnected and joined again since; unless an earlier resume has said so already.
     const said = new Set(session.changes.flatMap(change => (change.isEarly && change.s <= seq ? [change.server] : [])))
@@ -432,7 +432,7 @@ export class ResumeHandler {
       try {
         return await bus.request<Known | null>(worker, "claimSession", { session }, deadline - clock.monotonic(), id)
       } catch (error) {
-        if (!(error instanceof Gone) && !(error instanceof Failure)) throw error
+        if (!(error instanceof WorkerGone) && !(error instanceof Failure)) throw error
         // Dead or silent: the session is ours by its record, and whatever it still sends goes nowhere.
         if (error instanceof Failure || !isLiving(worker)) return null
         // It may only be moving its inbox.

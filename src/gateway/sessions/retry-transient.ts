@@ -1,4 +1,4 @@
-import { isPassing } from "../../actors/runtime/passing.ts"
+import { isTransient } from "../../actors/runtime/transient.ts"
 import { unavailable } from "../../contract/errors.ts"
 import type { Clock } from "../../domain/clock.ts"
 
@@ -24,7 +24,7 @@ export function retryTransient<T>(
         try {
           return await attempt(() => late)
         } catch (error) {
-          if (late || !isPassing(error)) throw error
+          if (late || !isTransient(error)) throw error
           await clock.sleep(pause)
           if (late) throw error
         }

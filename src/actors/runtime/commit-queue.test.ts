@@ -5,7 +5,7 @@ import { createMetrics } from "../../observability/metrics.ts"
 import { defineWrite } from "../../storage/write.ts"
 import { systemClock } from "../../system-clock.ts"
 import { Home } from "./home.ts"
-import { LaneQueue, type Publisher } from "./lane-queue.ts"
+import { CommitQueue, type Publisher } from "./commit-queue.ts"
 import { Shard } from "./shard.ts"
 
 const metrics = createMetrics()
@@ -17,7 +17,7 @@ function laneOf(publisher: Publisher) {
   Object.assign(refused, { code: "23505", constraint_name: "things_pkey" })
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
   const kept = new Set<string>()
-  const queue = new LaneQueue({
+  const queue = new CommitQueue({
     lane: {
       async commit({ turns }) {
         const things = turns.flatMap(({ writes }) => writes.map(write => (write.row as { thing: string }).thing))

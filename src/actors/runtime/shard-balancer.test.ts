@@ -7,7 +7,7 @@ import { systemClock as clock } from "../../system-clock.ts"
 import type { Host } from "./host.ts"
 import type { Outbox } from "./outbox.ts"
 import type { Shard } from "./shard.ts"
-import { ShardKeeper } from "./shard-keeper.ts"
+import { ShardBalancer } from "./shard-balancer.ts"
 
 const metrics = createMetrics()
 afterAll(() => metrics.close())
@@ -65,7 +65,7 @@ function scene(count = 4) {
   }
   const directory = new Directory(shards => store.shards(shards), clock)
   const nothingKnown = <T>(shards: readonly number[], value: T) => new Map(shards.map(shard => [shard, value]))
-  const keeper = new ShardKeeper({
+  const balancer = new ShardBalancer({
     view: { self, candidates: () => places, isLiving: worker => !dead.has(worker) },
     dead: { note() {}, takeForgotten: () => [] },
     host: host as unknown as Host,
@@ -92,7 +92,7 @@ function scene(count = 4) {
     metrics,
   })
   return {
-    keeper,
+    balancer,
     store,
     host,
     rows,
@@ -115,8 +115,8 @@ function scene(count = 4) {
 }
 
 test("BAL6: a hand-over that is carried out after it was given up gives nothing away", async () => {
-  const { keeper, store, host, rows, placeAt, told } = scene()
-  await keeper.balance()
+  const { balancer, store, host, rows, placeAt, told } = scene()
+  await balancer.balance()
   const former = host.shard(0)!
   const { handOver } = store
   let late = () => Promise.resolve<readonly ShardOwner[]>([])
@@ -126,7 +126,7 @@ test("BAL6: a hand-over that is carried out after it was given up gives nothing 
     throw new Error("no answer")
   }
   placeAt(other)
-  await expect(keeper.balance()).rejects.toThrow("no answer")
+  await expect(balancer.balance()).rejects.toThrow("no answer")
   await late()
   // Whatever they say, it is the same, and everybody was told.
   for (const [shard, { owner, epoch }] of rows) {
@@ -134,13 +134,13 @@ test("BAL6: a hand-over that is carried out after it was given up gives nothing 
     expect(told.findLast(row => row.shard === shard)).toEqual({ shard, owner, epoch })
   }
   expect(former.closing).toBe(true)
-  await keeper.balance()
+  await balancer.balance()
   expect([...rows.values()].map(({ owner }) => owner)).toEqual([other.id, other.id, other.id, other.id])
 })
 
 test("BAL6: where a hand-over has happened and nobody was told so, everybody is", async () => {
-  const { keeper, store, host, rows, placeAt, told, directory } = scene()
-  await keeper.balance()
+  const { balancer, store, host, rows, placeAt, told, directory } = scene()
+  await balancer.balance()
   const { handOver } = store
   store.handOver = async (...words) => {
     store.handOver = handOver
@@ -148,7 +148,7 @@ test("BAL6: where a hand-over has happened and nobody was told so, everybody is"
     throw new Error("no answer")
   }
   placeAt(other)
-  await expect(keeper.balance()).rejects.toThrow("no answer")
+  await expect(balancer.balance()).rejects.toThrow("no answer")
   expect(host.shards.size).toBe(0)
   expect([...rows.values()].map(({ owner }) => owner)).toEqual(Array(4).fill(other.id))
   expect(told.slice(-4)).toEqual([...rows.values()])
@@ -156,59 +156,59 @@ test("BAL6: where a hand-over has happened and nobody was told so, everybody is"
 })
 
 test("what is asked for here and was given to this worker without its hearing of it is opened, with few looks however many ask", async () => {
-  const { keeper, host, looks, give, placeAt } = scene()
+  const { balancer, host, looks, give, placeAt } = scene()
   placeAt(other)
   for (const shard of [0, 1, 2, 3]) give(shard, other.id)
-  await keeper.balance()
+  await balancer.balance()
   const before = looks()
   placeAt(self)
   give(0, self.id)
   give(1, self.id)
-  for (let i = 0; i < 1_000; i++) keeper.seek(i % 2)
+  for (let i = 0; i < 1_000; i++) balancer.seek(i % 2)
   await vi.advanceTimersByTimeAsync(0)
   expect([...host.shards.keys()]).toEqual([0, 1])
   expect(looks() - before).toBeLessThanOrEqual(3)
   // Who is asked for what is another's looks seldom, and does not cease to look.
   for (let i = 0; i < 100; i++) {
-    keeper.seek(2)
+    balancer.seek(2)
     await vi.advanceTimersByTimeAsync(10)
   }
   expect(looks() - before).toBeLessThanOrEqual(20)
   give(2, self.id)
-  keeper.seek(2)
+  balancer.seek(2)
   await vi.advanceTimersByTimeAsync(200)
   expect(host.shard(2)).toBeDefined()
 })
 
 test("a shard that was given to one that has just died is taken as soon as that is told", async () => {
-  const { keeper, host, placeAt, give } = scene()
+  const { balancer, host, placeAt, give } = scene()
   placeAt(other)
   for (const shard of [0, 1, 2, 3]) give(shard, other.id)
-  await keeper.balance()
+  await balancer.balance()
   placeAt(self)
-  keeper.noteOwners([give(0, null)])
+  balancer.noteOwners([give(0, null)])
   await vi.advanceTimersByTimeAsync(0)
   expect([...host.shards.keys()]).toEqual([0])
 })
 
 test("who gives a shard to one that is dead looks again soon", async () => {
-  const { keeper, host, placeAt, dead, owners } = scene()
-  await keeper.start()
+  const { balancer, host, placeAt, dead, owners } = scene()
+  await balancer.start()
   dead.add(other.id)
   placeAt(other)
-  await keeper.balance()
+  await balancer.balance()
   expect(owners()).toEqual(new Set([null]))
   // The death is heard of.
   placeAt(self)
   await vi.advanceTimersByTimeAsync(500)
   expect(host.shards.size).toBe(4)
   expect(owners()).toEqual(new Set([self.id]))
-  keeper.stop()
+  balancer.stop()
 })
 
 test("BAL5: leaving is tried again after a renewal, a barrier and a hand-over that failed", async () => {
-  const { keeper, store, host, owners, placeAt, membership } = scene()
-  await keeper.start()
+  const { balancer, store, host, owners, placeAt, membership } = scene()
+  await balancer.start()
   placeAt(self, other)
   const failing = <K extends string, T extends Record<K, (...words: never[]) => Promise<unknown>>>(of: T, name: K) => {
     const works = of[name]
@@ -220,28 +220,28 @@ test("BAL5: leaving is tried again after a renewal, a barrier and a hand-over th
   failing(membership, "announceLeaving")
   failing(host, "barrier")
   failing(store, "handOver")
-  const left = keeper.leave()
+  const left = balancer.leave()
   await vi.advanceTimersByTimeAsync(1_000)
   await left
   expect(host.shards.size).toBe(0)
   expect(owners()).toEqual(new Set([other.id]))
-  keeper.stop()
+  balancer.stop()
 })
 
 test("BAL5: what cannot be given away is not waited for for ever", async () => {
-  const { keeper, host, placeAt } = scene()
-  await keeper.start()
+  const { balancer, host, placeAt } = scene()
+  await balancer.start()
   placeAt(self, other)
   host.barrier = () => Promise.reject(new Error("never"))
-  const left = expect(keeper.leave()).rejects.toThrow("never")
+  const left = expect(balancer.leave()).rejects.toThrow("never")
   await vi.advanceTimersByTimeAsync(4_000)
   await left
-  keeper.stop()
+  balancer.stop()
 })
 
 test("BAL5: who is alone keeps what nobody is there to take", async () => {
-  const { keeper, host } = scene()
-  await keeper.balance()
-  await keeper.leave()
+  const { balancer, host } = scene()
+  await balancer.balance()
+  await balancer.leave()
   expect(host.shards.size).toBe(4)
 })

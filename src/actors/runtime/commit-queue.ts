@@ -5,7 +5,7 @@ import type { Metrics } from "../../observability/metrics.ts"
 import { isDataError } from "../../storage/database.ts"
 import { Fenced, type Batch, type OutboxRow } from "../../storage/lanes.ts"
 import type { Write } from "../../storage/write.ts"
-import { type Home, Again } from "./home.ts"
+import { type Home, HomeReloaded } from "./home.ts"
 import { rowBody, type Row, type RowAnswer, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 
@@ -42,7 +42,7 @@ export interface LaneCommits {
   raise(): Promise<void>
 }
 
-export interface LaneQueueOptions {
+export interface CommitQueueOptions {
   readonly lane: LaneCommits
   readonly publisher: Publisher
   readonly bounds: { readonly batch: number; readonly unpublishedBatches: number }
@@ -68,15 +68,15 @@ const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiti
  *   COMMIT2  A turn that the database refuses fails alone with its home; every other home's turns go on.
  *   COMMIT3  After an outcome that nobody knows, what was committed is found out before anything else is.
  */
-export class LaneQueue {
-  readonly #options: LaneQueueOptions
+export class CommitQueue {
+  readonly #options: CommitQueueOptions
   #waiting: Waiting[] = []
   #running = false
   #wake: (() => void) | undefined
   #over = false
   #unsettled: Promise<void> | undefined
 
-  constructor(options: LaneQueueOptions) {
+  constructor(options: CommitQueueOptions) {
     this.#options = options
   }
 
@@ -103,7 +103,7 @@ export class LaneQueue {
     this.#over = true
     for (const waiting of this.#waiting.splice(0))
       // Nothing of it was tried: where its shard has been given up before, it goes on to the next owner.
-      waiting.reject(isDecided(waiting) && waiting.home.dropped ? new Again() : unavailable("worker is ending"))
+      waiting.reject(isDecided(waiting) && waiting.home.dropped ? new HomeReloaded() : unavailable("worker is ending"))
   }
 
   async #run(): Promise<void> {
@@ -132,7 +132,7 @@ export class LaneQueue {
     const turns = batch.filter(isDecided)
     const stale = turns.filter(turn => turn.home.dropped)
     if (stale.length > 0) {
-      for (const turn of stale) turn.reject(new Again())
+      for (const turn of stale) turn.reject(new HomeReloaded())
       const rest = batch.filter(waiting => isBarrier(waiting) || !waiting.home.dropped)
       return rest.length > 0 ? this.#commit(rest) : undefined
     }
@@ -247,7 +247,7 @@ export class LaneQueue {
     this.#options.dropHome(guilty.home)
     // What it published then may still be on its way, from here or as rows of a former owner.
     if (conflict === "done") return this.#options.publisher.publish([], () => guilty.resolve(undefined)) // COMMIT1
-    if (conflict === "again") return guilty.reject(new Again(true))
+    if (conflict === "again") return guilty.reject(new HomeReloaded(true))
     this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)
       this.#options.log.error({ err: error, home: guilty.home.id }, "turn refused by the database")

@@ -3,5 +3,5 @@ import { Failure } from "../../contract/errors.ts"
 import { isAway } from "../../storage/database.ts"
 
 /** Whether the same may succeed in a moment, because only PostgreSQL, Redis or another worker is not there now. */
-export const isPassing = (error: unknown): boolean =>
+export const isTransient = (error: unknown): boolean =>
   isAway(error) || isRedisAway(error) || (error instanceof Failure && error.code === "unavailable")

@@ -14,7 +14,7 @@ import type { InterestObserver } from "./plugs.ts"
 import { readRowBody } from "./row.ts"
 import { Shard } from "./shard.ts"
 
-export interface ShardKeeperOptions {
+export interface ShardBalancerOptions {
   readonly view: Pick<ClusterView, "self" | "candidates" | "isLiving">
   readonly host: Host
   readonly outbox: Outbox
@@ -69,8 +69,8 @@ const seekEvery = 100
  *   BAL5  A worker that leaves keeps nothing: what it is given after all it passes on.
  *   BAL6  After a hand-over of which nobody knows whether it happened, it can happen no more when anybody opens the shard.
  */
-export class ShardKeeper {
-  readonly #options: ShardKeeperOptions
+export class ShardBalancer {
+  readonly #options: ShardBalancerOptions
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #leaving = false
@@ -84,7 +84,7 @@ export class ShardKeeper {
   #look = true
   #lookedAt = -Infinity
 
-  constructor(options: ShardKeeperOptions) {
+  constructor(options: ShardBalancerOptions) {
     this.#options = options
   }
 

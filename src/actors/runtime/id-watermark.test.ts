@@ -1,18 +1,18 @@
 import { expect, test } from "vitest"
 import type { Clock } from "../../domain/clock.ts"
-import { Mints } from "./mints.ts"
+import { IdWatermark } from "./id-watermark.ts"
 
 const began = 1_750_000_000_000
 
 test("MARK1: a clock that was ahead for a moment catches up, and nothing is minted twice meanwhile", () => {
   let time = 0
   let skew = 0
-  const mints = new Mints({ now: () => began + time + skew, monotonic: () => time } as Clock)
-  const ahead = () => mints.moment() - began - time
+  const watermark = new IdWatermark({ now: () => began + time + skew, monotonic: () => time } as Clock)
+  const ahead = () => watermark.moment() - began - time
   const pass = (ms: number) => {
     for (const end = time + ms; time < end; time += 500) {
-      const { servers } = mints.report([])
-      expect(mints.moment()).toBeGreaterThan(servers)
+      const { servers } = watermark.report([])
+      expect(watermark.moment()).toBeGreaterThan(servers)
     }
   }
   pass(1_000)

@@ -1,5 +1,5 @@
 import type { Clock } from "../../domain/clock.ts"
-import { shardBits, type MintReport } from "../../domain/minted.ts"
+import { shardBits, type WatermarkReport } from "../../domain/id-watermark.ts"
 import type { Shard } from "./shard.ts"
 
 /** Of a turn whose events are not known to have arrived yet: no id that it minted is of an earlier moment. */
@@ -12,7 +12,7 @@ export interface Hold {
  *   MARK1  What was said to have arrived up to a moment stays so: no id of that moment or an earlier one is minted any more, however
  *       the clock jumps.
  */
-export class Mints {
+export class IdWatermark {
   readonly #clock: Clock
   /** What was said last, and when that was: what is minted comes later. */
   #said = 0
@@ -54,7 +54,7 @@ export class Mints {
   }
 
   /** MARK1: once this was asked for, it is kept to. */
-  report(shards: Iterable<Shard>): MintReport {
+  report(shards: Iterable<Shard>): WatermarkReport {
     const before = this.moment() - 1
     const inLogs = [...shards].filter(shard => shard.isPublished)
     let servers = before
@@ -62,7 +62,7 @@ export class Mints {
     // What waits for nothing but tells was appended later than it was decided.
     let directs: number | null = servers
     for (const { at } of this.#told) directs = Math.min(directs, at - 1)
-    if (inLogs.some(shard => !shard.isTold)) directs = null
+    if (inLogs.some(shard => !shard.isNotified)) directs = null
     this.beginAfter(before)
     return { servers, directs, shards: shardBits(inLogs.map(shard => shard.number)) }
   }

@@ -3,7 +3,7 @@
  * there up to `servers` stands in every delivery log that takes it, and nothing will be minted at or before it any more. The same
  * of `directs`, where what is told from home to home has arrived, too; null: not known.
  */
-export interface MintReport {
+export interface WatermarkReport {
   readonly servers: number
   readonly directs: number | null
   /** A bit for each shard that this is said of, in base64. */
@@ -11,7 +11,7 @@ export interface MintReport {
 }
 
 /** Up to when everything that was minted anywhere stands in the logs. */
-export interface MintedUpTo {
+export interface IdWatermarks {
   readonly servers: number
   readonly directs: number
 }
@@ -26,7 +26,10 @@ export function shardBits(shards: Iterable<number>): string {
  * What the workers say together, or nothing while there is a shard that nobody speaks for: what its former owner left may
  * still be on its way.
  */
-export function mintedUpTo(reports: readonly (MintReport | null)[], shards: Iterable<number>): MintedUpTo | undefined {
+export function idWatermarks(
+  reports: readonly (WatermarkReport | null)[],
+  shards: Iterable<number>,
+): IdWatermarks | undefined {
   let servers = Infinity
   let directs = Infinity
   const spoken = new Uint8Array(128)
