@@ -116,7 +116,7 @@ const asked = 4901
  *   CLIENT1  `seq` never falls within a session, and is what RESUME names, so the server knows what is missing.
  *   CLIENT2  After a lost connection it resumes; it identifies anew only when the server says that the session is gone.
  *   CLIENT3  A dead connection is noticed: a heartbeat that is not answered before the next is due ends it.
- *   CLIENT4  Nobody comes back in step: every wait has jitter.
+ *   CLIENT4  Every wait has jitter, so that clients do not reconnect together.
  */
 export class GatewayClient {
   readonly #options: GatewayOptions

@@ -1,8 +1,9 @@
 /**
  * A server program (PostgreSQL, Redis) that Starling runs as its own child over a folder. It keeps:
  *   CHILD1  One Starling per folder. The claim names a process and is worth nothing once that process is gone.
- *   CHILD2  Nothing is orphaned: the child ends when Starling dies in whatever way, and should that fail (both were
- *       killed), the next start ends it. An orphan is not adopted, because its clients of old may still be writing.
+ *   CHILD2  No child process is orphaned: it ends when Starling dies in any way, else (both were
+ *       killed) the next start ends it. An orphan is not adopted, because its old clients may
+ *       still write.
  * Ctrl-C in a terminal reaches only Starling, which drains first and stops the child last.
  */
 import { execFile, spawn } from "node:child_process"

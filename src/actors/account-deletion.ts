@@ -19,9 +19,10 @@ import { tellsOf } from "./tells.ts"
 
 /**
  * The end of an account, among the commands of a user's home. It is active, then frozen, then purged. They keep:
- *   DEL1  Once it is frozen nobody is signed in to it, and nobody signs in; an operator can take that back until it is purged.
- *   DEL2  From purged there is no way back: the turn that says so forgets who it was. `deletion_at` is null until everything
- *       else has gone, too, so that whoever looks for what is unfinished finds it.
+ *   DEL1  After the freeze no session is valid and no sign-in works. An operator can cancel the
+ *       deletion until the purge.
+ *   DEL2  A purge is final: the turn that records it forgets the user. `deletion_at` becomes
+ *       null only when everything else is deleted, so that unfinished purges are found.
  */
 export interface AccountDeletionCommands {
   /** `days` from now it is purged. `bots` are his: they are refused like him. False: the code was wrong. */

@@ -12,7 +12,8 @@ import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
 
 /**
  * What an operator decides about an account, among the commands of a user's home. Each may be said again. It keeps:
- *   STAT1  Whoever is locked is told so where he is connected, and cut off; his sessions stay for the time after.
+ *   STAT1  A locked user is notified and disconnected on every connection. Their sessions stay
+ *       for later.
  *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once a new one is answered, except
  *       where a worker was just reading it: `accountStatusChanged` after a moment settles that.
  */

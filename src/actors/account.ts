@@ -18,10 +18,11 @@ import { recounted } from "./voice.ts"
 
 /**
  * Name, address, password, tier and badges, among the commands of a user's home. They keep:
- *   ACC1  A new password takes the place of the one that was shown for it, not of one that was set meanwhile.
- *   ACC2  With the password everything goes that was open because of the one before: other sessions, challenges, mailed tokens.
- *       With the address go the tokens that were mailed to the one before.
- *   ACC3  Whoever is shown a user is told what he looks like after the last of his changes.
+ *   ACC1  A new password replaces only the password that the request confirmed, not one that was
+ *       set in the meantime.
+ *   ACC2  A new password ends everything that the old one opened: other sessions, challenges,
+ *       emailed tokens. A new address ends the tokens that were sent to the old one.
+ *   ACC3  Everybody who sees a user receives their profile as it is after the last change.
  */
 /** What the homes that know a user are told when the user looks different. */
 export interface ServerAccountCommands {

@@ -37,9 +37,9 @@ import { rulesOf } from "./automod.ts"
 
 /**
  * Auto-moderation: the turn that decides about a message judges it. It keeps:
- *   AM1  What a verdict entails is committed with the verdict: the refusal or the message, what is
- *        noted, and who goes.
- *   AM2  The owner, administrators and members who may write the rules are not judged by them.
+ *   AM1  The consequences of a verdict are committed with it: the refusal or the message, the
+ *       violation, and removals.
+ *   AM2  The owner, administrators and members who may edit the rules are exempt from them.
  */
 type Server = Readonlied<ServerState>
 

@@ -17,8 +17,8 @@ import type { ActorKind, Moment } from "./runtime/actor.ts"
 /**
  * Auto-moderation: what can be configured. The rules are part of the server's home, so every message is
  * judged by the rules of that moment (automod-judging.ts). They keep:
- *   AM3  Nobody gives the rules a power that they do not have themselves: to kick, to ban, and over
- *        members who rank as high as they do.
+ *   AM3  A rule has no power that its author lacks: to kick, to ban, and over members of the
+ *       same or a higher rank.
  */
 export interface AutomodCommands {
   listAutomodRules(input: { user: Snowflake }): AutomodRule[]

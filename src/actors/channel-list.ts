@@ -23,8 +23,9 @@ import { type ActorKind, control, type Publication } from "./runtime/actor.ts"
 
 /**
  * Which channels a server has and in which order, among its home's commands. They keep:
- *   CHAN1  A channel keeps its position until somebody names it: no other move, creation or end renumbers it.
- *   CHAN2  A category is one of the same server, and stands in none itself.
+ *   CHAN1  A channel keeps its position until a request changes it. No other move, creation or
+ *       deletion renumbers it.
+ *   CHAN2  The category of a channel is in the same server, and a category has no category.
  */
 export interface ChannelListCommands {
   listChannels(input: { user: Snowflake }): Channel[]

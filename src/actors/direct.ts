@@ -15,9 +15,11 @@ import { toUser } from "./relay.ts"
 
 /**
  * A conversation outside servers: a DM or somebody's notes. What is said in it goes through its channel, see channel.ts.
- *   DM1  Two people have one DM, whoever opens it and however often; somebody has one channel for notes.
- *   DM2  Once a block has been answered no message is taken until it is lifted, and what was taken before stands in the logs. A DM
- *       whose opening crosses a block may still open; then it is shut from the answer on.
+ *   DM1  Two users have one DM, regardless of who creates it and how often. A user has one notes
+ *       channel.
+ *   DM2  After the response to a block no message is accepted until it is lifted, and earlier
+ *       ones are in the logs. A DM that is created during a block may exist, but is closed from
+ *       the response on.
  */
 export interface DirectCommands extends DirectAccountCommands, DirectRelationCommands {
   openDirect(input: { user: PublicUser; other: PublicUser }): DirectRow

@@ -22,8 +22,8 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * The emoji of a server, among its home's commands. They keep:
- *   EMOJI1  No two bear one name, and there are never more than there may be, however many are added at once.
- *   EMOJI2  A file is there before its row, and goes after it.
+ *   EMOJI1  Names are unique, and the limit holds under concurrent requests.
+ *   EMOJI2  A file is written before its row and deleted after it.
  */
 export interface EmojiCommands {
   listEmojis(input: { user: Snowflake }): Emoji[]

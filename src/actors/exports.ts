@@ -12,8 +12,10 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * A user's export, among the commands of his home. They keep:
- *   EXP1  One is made at a time, and between two of them lies the time that the operator asks for.
- *   EXP2  Of the attempts at one only the newest counts: a job that was given up for dead cannot spoil it.
+ *   EXP1  One export is prepared at a time, and the configured interval lies between two
+ *       exports.
+ *   EXP2  Only the newest attempt of an export counts: a job that was presumed dead cannot
+ *       change it.
  */
 export interface ExportCommands {
   /** `interval`: seconds from one to the next. */

@@ -20,7 +20,7 @@ import { voiceRechecks } from "./voice.ts"
 
 /**
  * What a server knows of its members, among its home's commands. They keep:
- *   MEM1  Nobody changes whoever ranks as high as himself; his own nickname everybody may change.
+ *   MEM1  A member can change only members of a lower rank, and always their own nickname.
  *   MEM2  The owner and administrators are never timed out.
  */
 export interface MemberCommands {

@@ -42,9 +42,9 @@ import { voiceEnding } from "./voice.ts"
 /**
  * Who is in a server and who may not come in, among its home's commands. They keep:
  *   JOIN1  `member_count` is the number of members.
- *   JOIN2  A use of an invite is counted once, and never beyond `max_uses`.
- *   JOIN3  Who has left sees nothing that was appended after the answer.
- *   JOIN4  Nobody escapes a time-out by going and coming back.
+ *   JOIN2  A use of an invite is counted once, and never above `max_uses`.
+ *   JOIN3  A former member receives nothing that was appended after the response.
+ *   JOIN4  Leaving and rejoining does not end a time-out.
  */
 export interface MembershipCommands extends ServerAccountCommands {
   /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */

@@ -27,7 +27,8 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:
- *   LEVEL1  At most `notificationSettings` choices of one user. The end of a membership ends those of the server.
+ *   LEVEL1  A user has at most `notificationSettings` choices. The end of a membership deletes
+ *       those for the server.
  */
 export interface NotificationLevelCommands {
   /** `of`: what the server's home has said to somebody who may choose. */

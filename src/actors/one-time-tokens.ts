@@ -8,8 +8,8 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * A user's one-time tokens, one fact of his home: all of them, loaded when a command first needs them. It keeps:
- *   OTT1  A token is used once: who comes second with it finds it gone.
- *   OTT2  So many of a kind are open at most; the oldest makes room.
+ *   OTT1  A token is used once. A second use fails.
+ *   OTT2  The number of open tokens of a kind is bounded; the oldest one is removed.
  */
 export const tokenFacts = defineFact<UserState, readonly OneTimeToken[]>({
   keep: 1,

@@ -23,8 +23,8 @@ import { defineFact, type Need } from "./runtime/facts.ts"
 
 /**
  * The pinned messages of a channel, among its commands. They keep:
- *   PIN1  A channel has no more pins than it may, however many are pinned at once.
- *   PIN2  Of two pins the later one has the later time.
+ *   PIN1  A channel never exceeds its limit of pins under concurrent requests.
+ *   PIN2  A later pin has a later time.
  */
 export interface PinCommands {
   pinMessage(input: Input): { changed: boolean }

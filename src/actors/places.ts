@@ -18,9 +18,10 @@ export interface Place {
 /**
  * Places in servers that are about to be taken, among the commands of a user's home. Which servers somebody is in and which
  * he owns is decided by their homes; that he does not come into more than he may, though he asks for several at once, by his:
- *   SLOT1  Whoever asks for a place hears how many are asked for before it and not done with. They count as taken.
- *   SLOT2  Nobody becomes an owner whose account is not active, or is about to be deleted; nor is an account about to be deleted
- *       while somebody decides whether a server becomes his.
+ *   SLOT1  A request for a server slot gets the number of earlier requests that are still open.
+ *       They count as used.
+ *   SLOT2  A user whose account is not active or is about to be deleted does not become an
+ *       owner, and an account is not deleted while a transfer to it is decided.
  * Only memory knows of them: where the home moves, what is asked for in that moment is not counted.
  */
 export interface PlaceCommands {

@@ -37,8 +37,10 @@ import { defineFact, type Need } from "./runtime/facts.ts"
 /**
  * Polls, each part of a message, among the commands of its channel. Whoever may read the message sees the poll and may vote;
  * for everybody else there is none. They keep:
- *   POLL1  A voter has one vote, his latest, and what is counted is what the votes say: vote and count are one commit.
- *   POLL2  A poll ends once, and no vote counts that is decided after that; nor after its time, whether it was closed or not.
+ *   POLL1  A voter has one vote, the latest. Counts always match the votes: both are in one
+ *       commit.
+ *   POLL2  A poll ends once. A vote that is decided later does not count, and neither does one
+ *       after the end time.
  */
 export interface PollCommands {
   createPoll(input: { author: Actor; message_id: Snowflake; poll: PollInput } & Classified): Poll | Held

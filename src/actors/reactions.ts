@@ -31,8 +31,9 @@ import { defineFact, type Need } from "./runtime/facts.ts"
 
 /**
  * Reactions to the messages of a channel, among its commands. They keep:
- *   REACT1  A tally is the number of different users who use its emoji, whoever comes and goes at once; none stands at nothing.
- *   REACT2  A message has no more different emoji than it may.
+ *   REACT1  A tally is the number of different users who use its emoji, under concurrent
+ *       changes. A tally of zero is removed.
+ *   REACT2  A message never has more different emoji than the limit.
  * Who reacted is not in memory: whether one user did is a fact like any other, so that a tally may be as high as it likes.
  */
 export interface ReactionCommands {

@@ -41,8 +41,9 @@ import { notificationFacts } from "./notifications.ts"
 /**
  * How far people have read a channel, among its commands. They keep:
  *   READ1  A position never goes back.
- *   READ2  A message is marked once: of acknowledgements that come together each counts what the others have not.
- *   READ3  Others see nothing of whoever does not show it, and nothing in a channel that does not.
+ *   READ2  A message is marked as read once: concurrent acknowledgements count only what the
+ *       others have not.
+ *   READ3  Others see no read state of users who hide it, and none in channels that hide it.
  */
 export interface ReadStateCommands {
   /**

@@ -29,9 +29,9 @@ import { voiceRechecks } from "./voice.ts"
 
 /**
  * The roles of a server, among its home's commands. They keep:
- *   ROLE1  Nobody makes a role grant what he does not hold, or touches a role at or above his own highest. What ranks below
- *       him he gives and takes, whatever it grants.
- *   ROLE2  A change of what a role grants stands in every log before what follows it.
+ *   ROLE1  A member cannot grant permissions that they lack, or change a role at or above their
+ *       highest. Lower roles can be assigned and removed regardless of their permissions.
+ *   ROLE2  A change of a role's permissions is in every log before the events that follow it.
  */
 export interface RoleCommands {
   listRoles(input: { user: Snowflake }): Role[]

@@ -14,8 +14,9 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * What a user and his clients have decided, among the commands of his home. They keep:
- *   SET1  At most `settingsPerUser` keys, however many write at the same time. What a client looks at does not count.
- *   SET2  Of several settings that come together all are kept or none.
+ *   SET1  A user has at most `settingsPerUser` keys under concurrent requests. The focused
+ *       channel does not count.
+ *   SET2  Settings that are sent together are all stored, or none.
  */
 export interface SettingsCommands {
   /** What is left out stays as it is. */

@@ -18,10 +18,12 @@ import { control, revoke, type ActorKind, type Publication } from "./runtime/act
 
 /**
  * Sessions and second factors, among the commands of a user's home. They keep:
- *   SESS1  At most `sessionsPerUser` sessions; the one that was quiet longest makes room.
- *   SESS2  A session that has ended is accepted nowhere once the command that ended it is answered.
- *   SESS3  Whoever proved himself with a password that is another by now, or that is not enough by now, gets no session.
- *   SESS4  A code is good for one thing, once: of two that come with it at the same time one is refused.
+ *   SESS1  A user has at most `sessionsPerUser` sessions; a new one ends the one that was idle
+ *       longest.
+ *   SESS2  An ended session is accepted nowhere once the command that ended it is answered.
+ *   SESS3  A sign-in with a password that was changed or is no longer sufficient gets no
+ *       session.
+ *   SESS4  A code is used once, for one purpose: of two concurrent uses one is refused.
  */
 export interface SignInCommands {
   /** A session, or the token of a challenge where a second factor is asked for. */

@@ -34,7 +34,7 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * The stickers of a server, among its home's commands. They keep:
- *   STICK1  No pack is empty and none is too full; a new one begins only when all are full.
+ *   STICK1  No pack is empty or above its limit; a new pack is created only when all are full.
  * EMOJI2 of emojis.ts holds here, too.
  */
 export interface StickerCommands {

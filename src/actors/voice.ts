@@ -36,10 +36,10 @@ import { tellsOf } from "./tells.ts"
 /**
  * Voice. A server's home says who is in its channels, a user's home which of his calls is the newest and what he has used of
  * his day. They keep:
- *   VOICE1  A user is in at most one channel of a server, and soon after his last join in at most one of all servers: the one that
- *       he asked for last, in whichever order they are heard of.
+ *   VOICE1  A user is in at most one channel of a server and, soon after the last join, in one
+ *       channel overall: the one joined last, in whatever order the joins arrive.
  *   VOICE2  Every second in a channel is counted once, however its call ends.
- *   VOICE3  What is over is over by its voice session: what comes late ends nothing else.
+ *   VOICE3  A call ends by its voice session: a late message ends nothing else.
  */
 export interface VoiceChannelCommands {
   /** Joins, moves here, or begins a new voice session; null: there is no place for him. Flags that are not given stay. */

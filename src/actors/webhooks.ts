@@ -25,9 +25,10 @@ import { defineFact } from "./runtime/facts.ts"
 
 /**
  * Webhooks: made where their messages go, kept by their server. They keep:
- *   HOOK1  Nobody but whoever created a webhook or made its token anew has seen the token: what comes here is its hash.
- *   HOOK2  What a webhook sends was sent with the token of that moment, to the channel of that moment.
- *   HOOK3  One webhook and nonce make one message in a channel, however often they arrive.
+ *   HOOK1  Only the user who created a webhook or renewed its token has seen the token: the
+ *       server stores its hash.
+ *   HOOK2  A webhook message uses the token and the channel of that moment.
+ *   HOOK3  A nonce of a webhook makes one message in a channel, however often it is sent.
  */
 export interface WebhookChannelCommands {
   createWebhook(input: AuditContext & { name: string; avatar_url?: string | undefined; token_hash: string }): Webhook

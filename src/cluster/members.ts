@@ -48,11 +48,11 @@ interface Seen {
 
 /**
  * Shows that this worker lives and watches the others. It keeps:
- *   ALIVE1  A worker serves only within `serveFor` of a renewal that came back.
- *   ALIVE2  Only time in which the observer's own renewals came back counts against another.
+ *   ALIVE1  A worker serves only within `serveFor` of a confirmed renewal.
+ *   ALIVE2  An observer counts only time in which its own renewals were confirmed.
  *   ALIVE3  Wall clocks and expiries decide nothing.
- *   ALIVE4  Who was silent for longer serves again only after PostgreSQL has counted that, so that nobody can declare it dead
- *       for the silence any more: it is dead before it serves, or not at all.
+ *   ALIVE4  After a longer silence a worker serves only once PostgreSQL has recorded its return,
+ *       so that it cannot be declared dead for that silence any more.
  */
 export class Membership {
   readonly #options: MembershipOptions

@@ -13,7 +13,8 @@ const complete = "-"
 
 /**
  * A hash beside each shard, so that what is in it survives the shard's owners. It keeps:
- *   HASH1  An owner that was replaced, and does not know it yet, changes nothing that the next one has written.
+ *   HASH1  A replaced owner changes nothing that its successor has written, even if it does not
+ *       know yet.
  */
 export class ShardHash {
   readonly #redis: Redis

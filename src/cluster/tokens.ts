@@ -15,9 +15,11 @@ import { replicationOf } from "./replication.ts"
  * `bot.<id>.<secret>`, of 48 bytes: the one session that a bot has, under the bot's own id and without an end. What the doors need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
  *   TOK1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
  *       was under way, and a fill never replaces anything.
- *   TOK2  What the database says differently is noticed after `cacheSeconds` at the latest.
- *   TOK4  A renewed session is judged by nothing that was read from the database before `invalidate` was called.
- *   TOK3  A Redis that may have lost a mark is not asked what it had cached: after a fail-over the keys are other ones.
+ *   TOK2  A change in the database takes effect after `cacheSeconds` at the latest.
+ *   TOK4  A renewed session is never judged by data that was read before `invalidate` was
+ *       called.
+ *   TOK3  After a fail-over a Redis that may have lost a mark is not used for cached sessions:
+ *       the keys are new.
  */
 export interface AccessSession extends Partial<AccountBars> {
   session_id: Snowflake

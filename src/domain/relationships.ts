@@ -7,14 +7,16 @@ import { compareIds } from "./snowflake.ts"
 /**
  * What two users are to one another: a row on each side. One home decides for a pair, that of the user with the lower id,
  * whoever asks, and writes both rows in one commit. So it keeps:
- *   REL1  The two sides of a pair always fit: both friends; one has asked and the other was asked; or on each side by itself
- *       a block or nothing. No crash comes between them, for they are one commit.
- *   REL2  Of commands that cross, one comes first, and the other sees what it did: there is one order for a pair, for both.
- *   REL3  Whoever is answered finds it in the list, on any worker: the list is read from the rows, which were there before.
- *   REL4  Each of the two is told every change of his own side, once, in the order in which it was decided; the one with the
- *       higher id through a tell to his home, which may arrive after the answer. Nothing else of a pair is told to anybody.
- *   REL5  Whoever is blocked is told at most that there is nothing any more, as when a friendship or a request ends, and that
- *       the other has gone, if he saw him there.
+ *   REL1  The two sides of a pair always match: both friends; one requested and the other
+ *       received; or each side by itself blocks or has nothing.
+ *   REL2  Concurrent commands of a pair have one order, which is the same for both users.
+ *   REL3  After a response the list has its effect on any worker: it is read from the rows,
+ *       which are committed before.
+ *   REL4  Each user receives every change of their own side, once, in order; the one with the
+ *       higher id through a tell to their home, possibly after the response. Nothing else of a
+ *       pair is sent.
+ *   REL5  A blocked user learns at most that there is no relationship any more, as after the end
+ *       of a friendship or a request, and that the other is offline.
  */
 export interface Side {
   readonly status: RelationshipStatus

@@ -61,9 +61,10 @@ const patience = 5_000
 /**
  * How far messages were delivered to users: as far as their clients have named positions, in heartbeats and when they came back.
  * That a message was published says nothing. It keeps:
- *   DELIV1  A cursor never covers a message that stands after what the client named, whatever was appended late.
- *   DELIV2  What stands at or before it is covered soon.
- *   DELIV3  A client that names what it was not sent moves nothing.
+ *   DELIV1  A cursor never covers a message after the position that the client named, however
+ *       late it was appended.
+ *   DELIV2  Everything at or before that position is covered soon.
+ *   DELIV3  A position that was never sent to the client moves nothing.
  * A cursor is a moment, one for servers and one for DMs, as a session may take the one and not the other; see docs/api/deliveries.md.
  */
 export class Deliveries {

@@ -49,9 +49,9 @@ const challengeOf = (verifier: string): string => hash("sha256", verifier, "base
  *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and,
  *           where the provider knows PKCE, only for the client that holds the verifier, which is
  *           kept nowhere here.
- *   OAUTH2  Nobody is sent back anywhere but to an address that the operator has listed.
- *   OAUTH3  An account elsewhere signs in to one account here, for ever. It gets an account that
- *           was here before only where both sides know that the address is the person's.
+ *   OAUTH2  Users are redirected only to an address that the operator has listed.
+ *   OAUTH3  An account of a provider belongs to one account here, permanently. It is linked to
+ *       an existing account only if both sides have verified the address.
  */
 export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const { ask, create, storage, policy, clock, log } = http

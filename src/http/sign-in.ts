@@ -50,15 +50,14 @@ export async function own({ storage }: Pick<Http<"users">, "storage">, id: Snowf
 
 /**
  * How a person proves their identity, for every route that asks. It keeps:
- *   LOGIN1  Wrong passwords and wrong codes, on whichever route, are counted together per account,
- *           whatever it is called; at `login_failures_allowed` it is locked for
- *           `login_lockout_minutes`. A finished sign-in clears the count, nothing else does; after a
- *           lock it starts anew.
- *   LOGIN2  Guesses sent at the same time do not outrun the count: a password is judged after the
- *           hash, in the order in which the database counts; a code counts before it is tried. A
- *           request that comes after the lock is told so, right or wrong.
- *   LOGIN3  A name that nobody has costs a hash and locks like an account.
- *   LOGIN4  A hash that is made anew while its password is being used keeps nobody out.
+ *   LOGIN1  Wrong passwords and codes count together per account, on all routes and for all its
+ *       names. At `login_failures_allowed` the account is locked for `login_lockout_minutes`.
+ *       Only a complete sign-in resets the count; after a lock it starts again.
+ *   LOGIN2  Concurrent guesses cannot outrun the count: a password is judged after the hash, in
+ *       the order in which the database counts; a code counts before it is tried. A request
+ *       after the lock is told only of the lock.
+ *   LOGIN3  An unknown name costs a hash and is locked like an account.
+ *   LOGIN4  Rehashing a password while it is used does not refuse the user.
  */
 export function createSignIn(http: SignInNeeds) {
   const {

@@ -7,9 +7,11 @@ import { within } from "../std/deadline.ts"
 /**
  * One /metrics for all processes of a host. A worker that asks to be counted sends its metrics once at the start (id 0),
  * again whenever the primary asks, and a last time before it ends. It keeps:
- *   AGG1  A counter or histogram is the sum over all processes that ever lived, and never falls.
+ *   AGG1  A counter or histogram is the sum over all processes, ended ones included, and never
+ *       decreases.
  *   AGG2  A gauge is shown per living process, under the label `worker`: the name of its place, so restarts add no series.
- *   AGG3  A process that stands still delays a scrape by `timeoutMs`, once for all who scrape meanwhile, and is counted as missing.
+ *   AGG3  A process that does not respond delays a scrape by `timeoutMs`, once for all
+ *       concurrent scrapes, and counts as missing.
  * What a worker counted between its last snapshot and kill -9 is lost with it.
  */
 interface MetricsQuestion {

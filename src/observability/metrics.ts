@@ -7,7 +7,8 @@ import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 /**
  * What one process counts, by area. It keeps:
- *   MET1  A process never shows 2,000 series, whatever clients send: every open label has a `most`, the rest is "other".
+ *   MET1  A process never has 2,000 series, whatever clients send: every open label has a
+ *       `most`, the rest is "other".
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */

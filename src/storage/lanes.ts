@@ -53,9 +53,9 @@ interface LaneOptions extends Omit<PoolOptions, "connections"> {
 
 /**
  * One connection on which a worker's batches are committed, one at a time. It keeps:
- *   LANE1  A batch is written whole or not at all.
- *   LANE2  A batch is written only while the lane's generation stands: the row lock makes whoever raises it wait for the
- *       batch in flight, and refuses every later one.
+ *   LANE1  A batch is written completely or not at all.
+ *   LANE2  A batch is written only in the lane's current generation: raising the generation
+ *       waits for the batch in flight, by a row lock, and refuses every later one.
  */
 export class Lane {
   readonly #open: () => Sql

@@ -27,9 +27,9 @@ export const personalData: PersonalData = {
 
 /**
  * Files that were sent. They keep:
- *   FILE1  A file is there as long as a message shows it: its row is locked by whoever adds a use and by whoever deletes it,
- *       and a use without its row is refused.
- *   FILE2  A row that goes leaves the note that its file is left over, see files.ts.
+ *   FILE1  A file exists as long as a message uses it: adding a use and deleting the file lock
+ *       its row, and a use without the row is refused.
+ *   FILE2  A deleted row leaves a note that its file is unused, see files.ts.
  */
 
 interface UploadUse {

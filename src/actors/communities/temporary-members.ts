@@ -24,10 +24,10 @@ const againLater = 30_000
 
 /**
  * Ends the memberships of people who joined for as long as they are there. It keeps:
- *   TEMP1  Nobody is removed whose session may be resumed: he has been gone for a whole resume window more when it is asked for,
- *       without having been back in between.
- *   TEMP2  Nobody is forgotten: until it is done, what is written beside his shard says that he has just gone, so that the
- *       shard's next owner begins anew.
+ *   TEMP1  A member is removed only after a whole resume window without any session, counted
+ *       again after each return.
+ *   TEMP2  No removal is lost: until it is done, the record beside the shard lets the next owner
+ *       start again.
  */
 export class TemporaryMembers {
   readonly #options: TemporaryMembersOptions

@@ -36,7 +36,8 @@ const backlogEvery = 60_000
 
 /**
  * Keeps the search index behind what is published. It keeps:
- *   IDX1  A message is told as done only when the index, or the list of what it still has to read, holds what it said then or later.
+ *   IDX1  A message counts as indexed only when the index, or the list of messages to index, has
+ *       its current or a later content.
  * However much is sent, what waits in memory is bounded, and the database is asked one thing at a time.
  */
 export class SearchIndex {

@@ -64,9 +64,12 @@ const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiti
 /**
  * Group commit: while a batch is on its way to PostgreSQL, turns gather for the next; no timer, no added latency when
  * idle. It keeps:
- *   COMMIT1  Turns are committed in the order in which they were decided, and answered after they stand in the logs.
- *   COMMIT2  A turn that the database refuses fails alone with its home; every other home's turns go on.
- *   COMMIT3  After an outcome that nobody knows, what was committed is found out before anything else is.
+ *   COMMIT1  Turns are committed in the order in which they were decided, and answered once they
+ *       are in the logs.
+ *   COMMIT2  A turn that the database refuses fails alone with its home. Turns of other homes
+ *       continue.
+ *   COMMIT3  After an unknown outcome, the lane determines what was committed before anything
+ *       else.
  */
 export class CommitQueue {
   readonly #options: CommitQueueOptions

@@ -73,7 +73,8 @@ export interface HostOptions {
 /**
  * The actors of this worker: loads their homes, gives each command its turn, and hands what was decided to the lane. It keeps:
  *   HOST1  A turn sees everything that earlier turns of its home have applied.
- *   HOST2  Nobody is told what may yet fail: an answer that only read waits until all it saw is committed.
+ *   HOST2  No uncommitted state is revealed: a response that only read waits until everything it
+ *       saw is committed.
  *   HOST3  Nothing is decided unless the worker may serve and owns the shard.
  */
 export class Host {

@@ -9,7 +9,7 @@ export interface Hold {
 
 /**
  * When ids are minted, and up to when all that were minted have arrived. It keeps:
- *   MARK1  What was said to have arrived up to a moment stays so: no id of that moment or an earlier one is minted any more, however
+ *   MARK1  A watermark that was announced holds: no id at or below it is created later, even if
  *       the clock jumps.
  */
 export class IdWatermark {

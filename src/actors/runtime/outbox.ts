@@ -74,11 +74,13 @@ interface Flush {
 
 /**
  * Publishes what was committed. It keeps:
- *   OUT1  Rows of a shard reach each log in order, each once, or the log is told of a gap.
- *   OUT2  A caller is answered after the append and after his revocations stand.
- *   OUT3  A row is forgotten only when everything in it is confirmed, nobody can ask for its answers any more, and Redis was
- *       there and the same for as long since: what it may still lose can be sent again.
- *   OUT4  After a fail-over of Redis every log is compared with what was sent to it before anything else is sent.
+ *   OUT1  Rows of a shard reach each log in order and once, or the log is marked with a gap.
+ *   OUT2  A caller is answered after the append and after its revocations are in effect.
+ *   OUT3  A row is deleted only when everything in it is confirmed, its replies can no longer be
+ *       requested, and Redis has been the same long enough that everything it may lose can be
+ *       sent again.
+ *   OUT4  After a fail-over of Redis every log is compared with what was sent to it before
+ *       anything else is sent.
  */
 export class Outbox implements Publisher {
   readonly #options: OutboxOptions

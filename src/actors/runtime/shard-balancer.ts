@@ -63,11 +63,13 @@ const seekEvery = 100
 /**
  * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
  *   BAL1  A shard without a living owner is taken by compare-and-set; a living owner alone decides to release.
- *   BAL2  A new owner first reads where the logs stand, then publishes what it inherits, then decides anything of its own.
- *   BAL3  A shard is handed over with nothing of it unfinished.
- *   BAL4  Where nobody knows any more what a dead worker took, its log is told that it lacks it.
- *   BAL5  A worker that leaves keeps nothing: what it is given after all it passes on.
- *   BAL6  After a hand-over of which nobody knows whether it happened, it can happen no more when anybody opens the shard.
+ *   BAL2  A new owner first reads the ends of the logs, then publishes what it inherits, and
+ *       only then decides.
+ *   BAL3  A shard is handed over without unfinished work.
+ *   BAL4  If it is unknown what a dead worker received, its log is marked with a gap.
+ *   BAL5  A worker that leaves keeps no shard: it passes on what it is still given.
+ *   BAL6  A hand-over with an unknown outcome cannot take effect after the shard is opened
+ *       again.
  */
 export class ShardBalancer {
   readonly #options: ShardBalancerOptions

@@ -22,8 +22,8 @@ interface Answered {
 /**
  * One of the 1,024 parts of the world, while this worker owns it: it watermark ids, numbers what it publishes, and knows who
  * takes it. It keeps:
- *   SHARD1  Ids of the shard rise strictly, whatever the clock does and whoever owned it before.
- *   SHARD2  Rows of the outbox are numbered without a hole.
+ *   SHARD1  Ids of a shard rise strictly, regardless of clocks and of former owners.
+ *   SHARD2  Rows of the outbox are numbered without gaps.
  */
 export class Shard {
   readonly number: number

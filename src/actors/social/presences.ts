@@ -103,10 +103,11 @@ interface Change {
  * Says of this worker's users whether they are there. Somebody is there while a worker takes his home's events, because one
  * of his sessions lives or may still be resumed. Whenever that, or what he chose to show, may have changed, he is looked at:
  * what others should see against what they were told. It keeps:
- *   PRES1  Nobody is told anything that is not written down beside the shard: its next owner knows what to take back.
- *   PRES2  What may have been lost with a worker, or with a Redis, is said again: by the owner when it hears of it, by the next
- *       owner where it was the owner who died.
- *   PRES3  Who moves from one worker to another is not seen to go.
+ *   PRES1  Nothing is announced that is not recorded beside the shard: its next owner knows what
+ *       to correct.
+ *   PRES2  What may be lost with a worker or a Redis is announced again, by the owner or by its
+ *       successor.
+ *   PRES3  A user who moves from one worker to another does not appear offline.
  */
 export class Presences implements InterestObserver, EffectExtension {
   readonly #options: PresencesOptions

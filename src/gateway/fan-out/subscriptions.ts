@@ -52,8 +52,8 @@ export interface SubscriptionsOptions {
 
 /**
  * All sessions of this worker, and how an event reaches the live ones: one publish a class, however many they are. It keeps:
- *   SUB1  A session is subscribed to exactly what it may receive while it is live, and to nothing else ever.
- *   SUB2  Nothing is sent on a socket that was closed.
+ *   SUB1  A live session is subscribed to exactly what it may receive.
+ *   SUB2  Nothing is sent on a closed socket.
  */
 export class Subscriptions {
   readonly #options: SubscriptionsOptions

@@ -38,8 +38,9 @@ export interface CatchUpReaderOptions {
 /**
  * Sessions with a cursor on the log: those that have just come, those that come back, those whose sockets are slow. Each is
  * given what its socket takes; at the head of the log it goes live in the tick of its last frame. It keeps:
- *   CATCH1  A session is sent every piece of the log that is for it, in order, whichever way it reads.
- *   CATCH2  A slow reader costs the others nothing.
+ *   CATCH1  A session receives every piece of the log that is meant for it, in order, in either
+ *       mode of reading.
+ *   CATCH2  A slow reader does not delay the others.
  */
 export class CatchUpReader {
   readonly #options: CatchUpReaderOptions

@@ -43,9 +43,10 @@ class RequestCancelled extends Error {}
 /**
  * Op 8: lists of members, chunk by chunk. Each chunk is a page by key, read when the socket has taken the one before; between
  * two of them everybody else has his turn. It keeps:
- *   LIST1  A connection has one list under way and few that wait; a worker has few reads under way, however many ask.
- *   LIST2  Only who is a member when a chunk is read gets it.
- *   LIST3  A chunk carries the position at which its session stands: nothing that is still to come is before it.
+ *   LIST1  A connection has one running list and few that wait. A worker has few running reads,
+ *       however many are requested.
+ *   LIST2  Only current members receive a chunk, checked when it is read.
+ *   LIST3  A chunk has the position of its session: no later event is before it.
  */
 export class GuildMembers {
   readonly #options: GuildMembersOptions

@@ -44,9 +44,11 @@ const sweepPage = 10_000
 /**
  * Voice on the gateway: ops 4 and 20 to 26. Who is where is decided by the server's home; this reads what clients ask for, and
  * has it done in order. It keeps:
- *   CALL1  What one session asks is done in its order.
- *   CALL2  A signal reaches only who is in the channel, at that moment, that its sender's session is in.
- *   CALL3  A call ends with the session that holds it, whichever worker that has last lived on.
+ *   CALL1  Requests of one session are handled in order.
+ *   CALL2  A signal reaches only users who are, at that moment, in the channel of its sender's
+ *       session.
+ *   CALL3  A call ends with the session that holds it, on whichever worker that session was
+ *       last.
  */
 export class Voice {
   readonly #lines = new WeakMap<Session, Line>()

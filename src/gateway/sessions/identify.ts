@@ -53,7 +53,7 @@ const minTimeoutMs = 1_000
 
 /**
  * How sessions begin: IDENTIFY makes one, which begins reading and goes live at the head of the log. It keeps:
- *   IDENT1  READY says what was so at a position, and everything after that position follows.
+ *   IDENT1  READY has the state at a position, and everything after that position follows.
  */
 export class IdentifyHandler {
   readonly #options: IdentifyOptions

@@ -70,7 +70,8 @@ class NotResumable extends Error {}
 /**
  * How sessions go on: RESUME brings one back, from whichever worker it lived on. It begins reading, and goes live at the head of
  * the log. It keeps:
- *   RES1  A resumed session is sent everything after its `seq`, once, in order, or it is told that it cannot be.
+ *   RES1  A resumed session receives everything after its `seq`, once and in order, or
+ *       INVALID_SESSION.
  */
 export class ResumeHandler {
   readonly #options: ResumeOptions

@@ -26,8 +26,8 @@ export interface StreamBounds {
 /**
  * A body that is read while it comes: as long as nobody reads, its connection is told to wait. It
  * keeps:
- *   BODY1  No more of it is in memory than what one read from its connection brings.
- *   BODY2  The response is not touched once it is answered or its client gone.
+ *   BODY1  Memory holds no more than one read of the connection.
+ *   BODY2  The response is not touched after it is answered or the client has gone.
  */
 export class StreamedBody {
   readonly #bounds: StreamBounds
