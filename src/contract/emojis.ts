@@ -171,6 +171,7 @@ export const guildEmojisUpdate = defineEvent({
   name: "GUILD_EMOJIS_UPDATE",
   intent: "GUILD_EMOJIS",
   delivery: "stored",
-  summary: "An emoji was added, renamed or deleted. The event has the complete list, by name",
+  summary:
+    "An emoji was added, renamed or deleted. The event has the whole list that changed: all emojis of the server, by name",
   data: z.object({ guild_id: Snowflake, server_id: Snowflake, emojis: z.array(Emoji) }),
 })

@@ -162,7 +162,8 @@ export const guildStickersUpdate = defineEvent({
   name: "GUILD_STICKERS_UPDATE",
   intent: "GUILD_EMOJIS",
   delivery: "stored",
-  summary: "A sticker was added or deleted. The event has the changed pack. A pack without stickers is deleted",
+  summary:
+    "A sticker was added or deleted. The event has the whole list that changed: the pack with all its stickers. A pack without stickers is deleted",
   data: z.object({
     guild_id: Snowflake,
     server_id: Snowflake,
