@@ -13,6 +13,7 @@ import { events, routes } from "../src/contract/contract.ts"
 import { errors } from "../src/contract/errors.ts"
 import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents, type Intent, intents, largestIntents } from "../src/contract/intents.ts"
+import { boundRows, limitRows } from "./limits-page.ts"
 import { digestOf } from "./interface-digest.ts"
 import { invariantRows, readInvariants } from "./invariants.ts"
 import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/field-list.ts"
@@ -219,6 +220,26 @@ function permissionsPage(): string {
   )
 }
 
+function limitsPage(): string {
+  return page(
+    "# Limits",
+    generated("`src/contract/limits.ts`, `cluster.config.ts` and `scripts/limits-page.ts`"),
+    "Every cap of the interface, and the bounds of a cluster. Limits of requests per time stand in [rate limits](rate-limits.md).",
+    "## Limits of the interface",
+    "A refusal answers as its row in [errors](errors.md) says.",
+    table(
+      ["Limit", "Value", "Unit", "Beyond it"],
+      limitRows().map(([name, ...rest]) => [code(name!), ...rest]),
+    ),
+    "## Bounds of a cluster",
+    "From `cluster.config.ts`, which says of each what it bounds. Durations are milliseconds, sizes are bytes. Requests beyond a bound are answered 503 and may be tried again; sessions that fall behind read their events from the log, and those that cannot catch up are closed.",
+    table(
+      ["Bound", "Value"],
+      boundRows().map(([name, value]) => [code(name!), value!]),
+    ),
+  )
+}
+
 function configurationPage(): string {
   const environment = entries.filter(entry => entry.key === undefined)
   const policy = entries.filter(entry => entry.key !== undefined)
@@ -364,6 +385,7 @@ function invariantsPage(): string {
 const documents: Record<string, string> = {
   "docs/api/interfaces.json": digests(),
   "docs/api/errors.md": errorsPage(),
+  "docs/api/limits.md": limitsPage(),
   "docs/api/permissions.md": permissionsPage(),
   "docs/api/paths.md": pathsPage(),
   "docs/operate/configuration.md": configurationPage(),

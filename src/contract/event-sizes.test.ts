@@ -47,12 +47,12 @@ test("an update of emojis has all of the server, and they fit", () => {
   const emoji = {
     id,
     server_id: id,
-    guild_id: id,
     name: "e".repeat(limits.emojiCharacters),
     url: `/api/v1/media/emojis/${id}`,
     animated: true,
     available: true,
     created_by: id,
+    uploader_username: null,
     created_at: 4_102_444_800,
   }
   const emojis = Array.from({ length: 2 * limits.emojisPerServer }, () => emoji)
