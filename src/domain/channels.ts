@@ -1,6 +1,7 @@
 import type { Channel, ChannelType } from "../contract/channels.ts"
 import { limits } from "../contract/limits.ts"
-import { holdsIn, type AccessRules, type Holder, type Override } from "./permissions.ts"
+import type { Override } from "./core/overrides.ts"
+import { holdsIn, type AccessRules, type Holder } from "./permissions.ts"
 import type { Snowflake } from "../contract/fields.ts"
 
 /** Conversations outside servers. */

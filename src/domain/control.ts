@@ -1,7 +1,7 @@
 import type { Channel } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
-import type { Override } from "./permissions.ts"
+import type { Override } from "./core/overrides.ts"
 
 /**
  * Control entries travel in the delivery log among the events and act before what follows them, so that a change of

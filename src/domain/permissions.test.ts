@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { aliasNames, permissionNames, type Permission } from "../contract/permissions.ts"
+import type { Override } from "./core/overrides.ts"
 import {
   holds,
   holdsIn,
@@ -10,7 +11,6 @@ import {
   rankOf,
   renumbered,
   type Holder,
-  type Override,
 } from "./permissions.ts"
 
 const few: Permission[] = ["channels.view", "messages.send", "roles.manage", "administrator"]

@@ -1,5 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { aliasNames, permissionNames, permissionOf, permissions, type Permission } from "../contract/permissions.ts"
+import type { Override } from "./core/overrides.ts"
 
 /** What a decision about permissions needs of a server. `@everyone` has the server's own id. */
 export interface AccessRules {
@@ -18,14 +19,6 @@ export const grantsOf = (
 export interface Holder {
   readonly user_id: Snowflake
   readonly roles: readonly Snowflake[]
-}
-
-/** What one channel allows or denies a role or a member beside what they have in the server. */
-export interface Override {
-  readonly target_id: Snowflake
-  readonly type: "role" | "member"
-  readonly allow: readonly Permission[]
-  readonly deny: readonly Permission[]
 }
 
 /** What `@everyone` may do in a new server. */

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
-import { grantsOf, type AccessRules, type Override } from "../domain/permissions.ts"
+import type { Override } from "../domain/core/overrides.ts"
+import { grantsOf, type AccessRules } from "../domain/permissions.ts"
 import { compareIds, epochMs } from "../domain/snowflake.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql } from "./database.ts"

@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
-import type { Override } from "../domain/permissions.ts"
+import type { Override } from "../domain/core/overrides.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import { column, defineWrite, lastOf } from "./write.ts"
 

@@ -1,5 +1,6 @@
 import type { Snowflake } from "../contract/fields.ts"
-import { grantsOf, type AccessRules, type Override } from "../domain/permissions.ts"
+import type { Override } from "../domain/core/overrides.ts"
+import { grantsOf, type AccessRules } from "../domain/permissions.ts"
 import type { SearchSource } from "../domain/search-text.ts"
 import type { MessageState } from "../domain/messages.ts"
 import type { Permission } from "../contract/permissions.ts"

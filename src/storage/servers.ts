@@ -3,7 +3,8 @@ import type { Channel } from "../contract/channels.ts"
 import type { Permission } from "../contract/permissions.ts"
 import type { Server } from "../contract/servers.ts"
 import { channelObject, type ChannelState } from "../domain/channels.ts"
-import { grantsOf, type Override } from "../domain/permissions.ts"
+import type { Override } from "../domain/core/overrides.ts"
+import { grantsOf } from "../domain/permissions.ts"
 import { shardOf } from "../domain/snowflake.ts"
 import {
   type MemberState,

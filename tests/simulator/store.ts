@@ -1,7 +1,7 @@
 import { clientFingerprint } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
 import { channelObject } from "../../src/domain/channels.ts"
-import type { Override } from "../../src/domain/permissions.ts"
+import type { Override } from "../../src/domain/core/overrides.ts"
 import type { RelationshipStatus } from "../../src/contract/relationships.ts"
 import type { Pair, Side } from "../../src/domain/relationships.ts"
 import { compareIds, shardOf } from "../../src/domain/snowflake.ts"

@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import type { Channel } from "../../contract/channels.ts"
 import type { Permission } from "../../contract/permissions.ts"
 import type { RulesChange } from "../../domain/control.ts"
-import type { Override } from "../../domain/permissions.ts"
+import type { Override } from "../../domain/core/overrides.ts"
 import { VisibilityRules, viewChanges } from "./visibility-rules.ts"
 
 const channel = { id: "20", server_id: "1", name: "hidden" } as Channel

@@ -4,15 +4,8 @@ import type { Snowflake } from "../../contract/fields.ts"
 import type { Permission } from "../../contract/permissions.ts"
 import type { Audience } from "../../domain/audience.ts"
 import type { RulesChange } from "../../domain/control.ts"
-import {
-  everyoneHolds,
-  holds,
-  holdsIn,
-  without,
-  type AccessRules,
-  type Holder,
-  type Override,
-} from "../../domain/permissions.ts"
+import type { Override } from "../../domain/core/overrides.ts"
+import { everyoneHolds, holds, holdsIn, without, type AccessRules, type Holder } from "../../domain/permissions.ts"
 
 export type ServerAudience = Exclude<Audience, { kind: "user" }>
 

@@ -1,0 +1,10 @@
+import type { Snowflake } from "../../contract/fields.ts"
+import type { Permission } from "../../contract/permissions.ts"
+
+/** What one channel allows or denies a role or a member beside what they have in the server. */
+export interface Override {
+  readonly target_id: Snowflake
+  readonly type: "role" | "member"
+  readonly allow: readonly Permission[]
+  readonly deny: readonly Permission[]
+}
