@@ -55,7 +55,9 @@ test("gates stand in their order: address, access token, whose token, limits, sh
   await until("let in again", async () => (await code(blocked)) === "authentication_required")
 })
 
-test("whoever fails at the access token or at his own pays with his address", async ({ shared }) => {
+test("a request that fails at the access token, or at its own token, counts against its address", async ({
+  shared,
+}) => {
   const operator = operatorOf(shared)
   const { west } = shared
   const remaining = async (from: string, sending: Sending = {}) => {

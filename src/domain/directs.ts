@@ -1,6 +1,8 @@
 import type { DirectChannel, NotesChannel } from "../contract/directs.ts"
 import type { Snowflake } from "../contract/fields.ts"
+import type { MessagingSettings } from "../contract/messaging-settings.ts"
 import type { Permission } from "../contract/permissions.ts"
+import type { RelationshipStatus } from "../contract/relationships.ts"
 import type { PublicUser } from "../contract/users.ts"
 import { channelObject, type ChannelState } from "./channels.ts"
 import { type MemberState, type RoleState, newServerState, type ServerState } from "./servers.ts"
@@ -16,6 +18,19 @@ const granted: ReadonlySet<Permission> = new Set([
   "messages.add_reactions",
   "messages.use_external_emojis",
 ])
+
+/**
+ * Whether a user may open a conversation: neither has blocked the other, and the recipient takes messages from them.
+ * @param theirs what the user is to the recipient
+ * @param mine what the recipient is to the user
+ */
+export const mayOpenDirect = (
+  { theirs, mine }: Readonly<Record<"theirs" | "mine", RelationshipStatus | undefined>>,
+  allowFrom: MessagingSettings["allow_dms_from"],
+): boolean =>
+  theirs !== "blocked" &&
+  mine !== "blocked" &&
+  (allowFrom === "everyone" || (allowFrom === "friends" && theirs === "friend"))
 
 export interface DirectRow {
   id: Snowflake

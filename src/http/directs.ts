@@ -4,7 +4,7 @@ import type { DirectChannel, routes } from "../contract/directs.ts"
 import { limits } from "../contract/limits.ts"
 import { messagingDefaults } from "../contract/messaging-settings.ts"
 import type { Snowflake } from "../contract/fields.ts"
-import { directObject, notesObject, type DirectRow } from "../domain/directs.ts"
+import { directObject, mayOpenDirect, notesObject, type DirectRow } from "../domain/directs.ts"
 import { publicUser } from "../storage/users.ts"
 import type { Handlers } from "./server/handlers.ts"
 import { own } from "./sign-in.ts"
@@ -31,15 +31,14 @@ export const directs = (
     }
   }
 
-  const requireWelcome = async (user: Snowflake, recipient: Snowflake): Promise<void> => {
+  const requireConsent = async (user: Snowflake, recipient: Snowflake): Promise<void> => {
     const [theirs, mine, choice] = await Promise.all([
       storage.relationships.status(recipient, user),
       storage.relationships.status(user, recipient),
       storage.messagingSettings.find(recipient),
     ])
     const { allow_dms_from } = choice ?? messagingDefaults
-    const isTaken = allow_dms_from === "everyone" || (allow_dms_from === "friends" && theirs === "friend")
-    if (theirs === "blocked" || mine === "blocked" || !isTaken) throw fail("cannot_message")
+    if (!mayOpenDirect({ theirs, mine }, allow_dms_from)) throw fail("cannot_message")
   }
 
   return {
@@ -65,7 +64,7 @@ export const directs = (
       const other = publicUser(recipient)
       if (known) return directObject(known, other, await storage.directs.latestIn(known.id))
       if (recipient.deletion_status === "purged") throw fail("user_not_found")
-      await requireWelcome(user_id, recipient_id)
+      await requireConsent(user_id, recipient_id)
       const user = publicUser(await own(http, user_id))
       const row = await opened(create(directActor, { type: "openDirect", user, other }), find)
       return directObject(row, other, await storage.directs.latestIn(row.id))

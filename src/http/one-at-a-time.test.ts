@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { oneAtATime } from "./one-at-a-time.ts"
 
-test("who asks meanwhile shares what begins after he asked; a failure is of those who shared it", async () => {
+test("callers in between share the run that begins after they asked; a failure is of those who shared it", async () => {
   const begun: string[] = []
   const ends: (() => void)[] = []
   const ask = oneAtATime(async key => {

@@ -9,7 +9,7 @@ const ada: UserRow = {
   id: "1",
 }
 
-/** What is done, in order, for whoever gives this name and password. */
+/** What is done, in order, for a sign-in with this name and password. */
 async function steps(name: string, password: string, isLockedFrom = Infinity) {
   const done: string[] = []
   const noted =
@@ -72,7 +72,7 @@ test("LOGIN2: a code stays counted where it was wrong, or may have been; any oth
   expect(await counts(() => Promise.reject(new Error("connection lost")))).toEqual(["bug", 1])
 })
 
-test("LOGIN2: whoever is judged after the lock is told of it alone, whether he was right or wrong", async () => {
+test("LOGIN2: a sign-in that is judged after the lock is told of it alone, whether right or wrong", async () => {
   expect((await steps("Ada", "right", 2)).outcome).toBe("account_locked")
   expect((await steps("Ada", "wrong", 2)).outcome).toBe("account_locked")
   expect((await steps("nobody", "wrong", 2)).outcome).toBe("account_locked")

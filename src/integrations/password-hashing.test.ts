@@ -44,7 +44,7 @@ test("as many wait as are expected to be done in time, however many that is", as
   expect(new Set(hashes).size).toBe(100)
 })
 
-test("who has waited too long is refused without a hash, and whoever came later has his", async () => {
+test("a request that waited too long is refused without a hash, and later ones get theirs", async () => {
   let now = 0
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now)
   try {

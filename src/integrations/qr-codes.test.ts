@@ -25,7 +25,7 @@ test("few are drawn at once, some wait, and more are told to come again", async 
   const refused = outcomes.flatMap(outcome => (outcome.status === "rejected" ? [outcome.reason as unknown] : []))
   expect(refused).toHaveLength(6)
   for (const error of refused) expect(error).toMatchObject({ code: "unavailable" })
-  // Whoever failed held a place no longer than the others.
+  // A failed one held its slot no longer than the others.
   await expect(picture("", {})).rejects.toBeInstanceOf(Failure)
   expect((await picture("again", { format: "jpeg" })).contentType).toBe("image/jpeg")
 })

@@ -11,7 +11,8 @@ export function personPages({ serverName }: { serverName: string }): Pages {
   const verifyEmail = page({
     heading: "Verify your e-mail address",
     serverName,
-    about: "Confirm it only if you made the account yourself: whoever made it can then use it under your address.",
+    about:
+      "Confirm it only if you made the account yourself: the person who made it can then use it under your address.",
     fields: "",
     button: "This is my address",
     done: "Your address is verified. You can close this page and sign in.",

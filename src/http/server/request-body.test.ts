@@ -25,7 +25,7 @@ const outcome = (body: RequestBody) =>
     (error: Failure) => error.code,
   )
 
-test("bodies share their room: who finds none is put off, and who is done gives his back", async () => {
+test("bodies share a budget: one that finds none is put off, and one that is done gives its bytes back", async () => {
   // Each byte counts twice: it is in a part and in the whole.
   const budget = new ByteBudget(2_000)
   const [one, two, three] = [arriving(900, budget), arriving(900, budget), arriving(900, budget)]
@@ -80,7 +80,7 @@ test("a body that is refused holds nothing, however long its sender goes on", as
   await drained
 })
 
-test("nobody holds more than his share; what comes before he is known is his address's", async () => {
+test("no user holds more than their share; what comes before they are known counts for their address", async () => {
   const budget = new ByteBudget(10_000, 2_000)
   const [one, two, three, other] = Array.from({ length: 4 }, () => arriving(900, budget)) as [
     Arriving,

@@ -420,7 +420,7 @@ test("EXCH1, EXCH2: a client that goes away while its answer is made harms nobod
   expect((await call("GET", "/health")).status).toBe(200)
 })
 
-test("a file is read when it is wanted and there is room; whoever does not read it is cut off", async () => {
+test("a file is read when it is wanted and the budget allows; a client that does not read it is cut off", async () => {
   // More than the buffers between two sockets hold.
   stored.bytes = Buffer.alloc(16_000_000, "0123456789abcdef-")
   const path = "/api/v1/media/emojis/7"
@@ -447,7 +447,7 @@ test("a file is read when it is wanted and there is room; whoever does not read 
   await expect.poll(async () => (await whole())?.equals(stored.bytes), { timeout: 3_000 }).toBe(true)
   slow.resume()
   await expect.poll(() => ended).toBe(true)
-  // Whoever goes away in the middle gives his room back, too.
+  // A client that disconnects in the middle gives its bytes back, too.
   const hasty = connect(port, "127.0.0.1", () => hasty.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))
   hasty.once("data", () => hasty.destroy())
   await expect.poll(() => hasty.closed).toBe(true)

@@ -46,7 +46,7 @@ const text = async (pieces: AsyncIterable<Buffer>) => {
   return all
 }
 
-test("BODY1: the connection waits while nobody reads, and whoever waits is not late", async () => {
+test("BODY1: the connection waits while nobody reads, and a sender that waits is not late", async () => {
   const { body, come, isWaiting, startedAt } = arriving()
   come("one")
   expect(isWaiting()).toBe(true)
@@ -79,7 +79,7 @@ test("a body may take longer the more of it has come", async () => {
   expect(await code(asked)).toBe("request_timeout")
 })
 
-test("what is too long, or finds no room, is refused before it comes, and what failed passes by", async () => {
+test("what is too long, or finds no budget, is refused before it comes, and what failed passes by", async () => {
   const long = arriving({ announced: 100_001 })
   expect(await code(long.body.next())).toBe("file_over_limit")
   const longer = arriving()
