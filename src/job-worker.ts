@@ -48,7 +48,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   const { self, config, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
   const trouble = (error: unknown) => {
     metrics.pools.redisErrors.of("jobs").inc()
-    log.debug({ err: error, connection: "jobs" }, "redis trouble")
+    log.debug({ err: error, connection: "jobs" }, "Redis error")
   }
   const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}`, metrics })
   await storage.migrations.require()

@@ -75,7 +75,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     const metrics = createMetrics()
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
     const onOver = (why: string) => {
-      log?.error({ member: self.id, why }, "this incarnation is over")
+      log?.error({ member: self.id, why }, "incarnation ended")
       end(exitCodes.over, () => running?.stop(), lastMoment)
     }
     const options = { self, predecessor, config, ...places, topology: clusterConfig, log, metrics, onOver }
@@ -96,7 +96,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     ending = true
     setTimeout(() => process.exit(exitCodes.failed), patience)
     Promise.resolve(farewell())
-      .catch((error: unknown) => log?.warn({ err: error }, "did not end in good order"))
+      .catch((error: unknown) => log?.warn({ err: error }, "shutdown incomplete"))
       .then(() => counted?.finish())
       .then(
         () => process.exit(code),
@@ -132,7 +132,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
 function endOnBugs(log: Log): void {
   for (const event of ["uncaughtException", "unhandledRejection"] as const)
     process.on(event, (error: unknown) => {
-      log.fatal({ err: error }, "nobody caught this")
+      log.fatal({ err: error }, "uncaught error")
       process.exit(exitCodes.failed)
     })
 }

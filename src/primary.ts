@@ -56,7 +56,7 @@ export async function runPrimary(options: PrimaryOptions): Promise<Reason> {
   }
   const reason = await ending.reached
   for (const stop of stops.toReversed())
-    await stop().catch((error: unknown) => log.error({ err: error }, "did not end in good order"))
+    await stop().catch((error: unknown) => log.error({ err: error }, "shutdown incomplete"))
   unwatch()
   unwatchRestarts()
   if (reason !== "failed") say("ended")

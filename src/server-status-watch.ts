@@ -82,7 +82,8 @@ export class ServerStatusWatch implements ServiceView {
     this.#timer = this.#options.clock.after(this.#options.every, () => {
       this.#look()
         .catch((error: unknown) => {
-          if (!this.#isBlind && !this.#isStopped) this.#options.log.warn({ err: error }, "service not looked at")
+          if (!this.#isBlind && !this.#isStopped)
+            this.#options.log.warn({ err: error }, "state of the service not read")
           this.#isBlind = true
         })
         .finally(() => this.#lookLater())

@@ -89,7 +89,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const { self, config, topology, log, metrics } = options
   const trouble = (name: string) => (error: unknown) => {
     metrics.pools.redisErrors.of(name).inc()
-    log.debug({ err: error, connection: name }, "redis trouble")
+    log.debug({ err: error, connection: name }, "Redis error")
   }
   const storage = openStorage({ ...topology.storage, url: options.databaseUrl, name: self.id, metrics })
   await storage.migrations.require()
@@ -240,7 +240,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
           const timer = clock.after(delayMs, () => {
             due.delete(timer)
             work().catch((error: unknown) => {
-              if (!(error instanceof Failure)) log.warn({ err: error }, "work that was put off has failed")
+              if (!(error instanceof Failure)) log.warn({ err: error }, "deferred work failed")
             })
           })
           due.add(timer)
@@ -360,7 +360,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       rest.beginDrain()
       const lastAt = clock.monotonic() + (replaced ? idleConnections : 0)
       await gateway.drain()
-      await host.leave().catch((error: unknown) => log.warn({ err: error }, "not everything was handed over"))
+      await host.leave().catch((error: unknown) => log.warn({ err: error }, "hand-over incomplete"))
       while (accepted > gateway.upgrades && clock.monotonic() < lastAt) await clock.sleep(20)
       await rest.close()
       gateway.stop()

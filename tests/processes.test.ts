@@ -296,7 +296,7 @@ describe("one start with two web workers and a job worker", () => {
     await until("all replaced", () => areGone(before))
     await until("all back", () => allServe(where.metrics))
     await until("serving", () => isHealthy(where.url))
-    expect(program.stderr()).toMatch(/Redis lost what it knew.*this incarnation is over/)
+    expect(program.stderr()).toMatch(/Redis lost what it knew.*incarnation ended/)
     expect(program.stderr()).toContain('"how":"code 75"')
   })
 

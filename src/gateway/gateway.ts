@@ -291,7 +291,7 @@ export class Gateway {
       workersOf: user => node.router.workersOf(user, typingNoted),
       timeout: topology.typingTimeout,
       clock,
-      trouble: (error: unknown) => log.debug({ err: error }, "typing not taken back"),
+      trouble: (error: unknown) => log.debug({ err: error }, "end of typing not sent"),
     })
     this.#presences = new PresenceFeed({
       subscriptions: this.#subscriptions,
@@ -496,7 +496,7 @@ export class Gateway {
         const others = workers.filter(worker => node.membership.isLiving(worker))
         this.#typing.ended(session.user, others)
       })
-      .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
+      .catch((error: unknown) => log.warn({ err: error }, "connection count not decreased"))
   }
 
   /** Nothing may leave this function: a throw in a handler ends the process. */
@@ -552,13 +552,13 @@ export class Gateway {
       .finally(() => {
         connection.busy = false
       })
-      .catch((error: unknown) => this.#options.log.error({ err: error }, "gateway fault"))
+      .catch((error: unknown) => this.#options.log.error({ err: error }, "gateway error"))
   }
 
   #refuse(connection: Connection, error: unknown, log: Log): void {
     if (error instanceof FrameRefused) return this.#subscriptions.close(connection, error.close)
     if (isTransient(error)) return this.#subscriptions.close(connection, "try_again_later")
-    log.error({ err: error }, "gateway fault")
+    log.error({ err: error }, "gateway error")
     this.#subscriptions.close(connection, "unknown_error")
   }
 

@@ -279,7 +279,7 @@ async function openAt(
   if (!opened) {
     // It went between the row and here, or this host has another DATA_DIR than the one that took
     // it.
-    log.warn({ file }, "a file that a row names is not there")
+    log.warn({ file }, "file of a row is missing")
     throw fail("file_not_found")
   }
   return {

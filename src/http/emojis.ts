@@ -22,7 +22,7 @@ export function emojis(http: Http<"emojis"> & FileNeeds): Handlers<typeof routes
   /** The same after a change: that is done, whether the name can be had or not. */
   const namedAfter = (emoji: Emoji) =>
     namedOne(emoji).catch((error: unknown) => {
-      log.debug({ err: error, emoji: emoji.id }, "an emoji is shown without its uploader's name")
+      log.debug({ err: error, emoji: emoji.id }, "name of an emoji's uploader unknown")
       return emoji
     })
 

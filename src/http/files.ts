@@ -103,7 +103,7 @@ export async function contentOf(
   if (!bytes) {
     // It went between the row and here, or this host has another DATA_DIR than the one that took
     // it.
-    log.warn({ key }, "a file that a row names is not there")
+    log.warn({ key }, "file of a row is missing")
     return undefined
   }
   return picture(found.content_type, bytes, maxAge, found.hash)

@@ -30,7 +30,7 @@ export function createSessionActivity(needs: Needs) {
   return (caller: Caller): void => {
     note(caller).catch((error: unknown) => {
       if (isBug(toFailure(error)))
-        log.error({ err: error, session_id: caller.session_id }, "session activity not noted")
+        log.error({ err: error, session_id: caller.session_id }, "session activity not stored")
     })
   }
 }

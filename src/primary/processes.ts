@@ -168,7 +168,7 @@ export class Processes {
     const gone = new Promise<string>(resolve => {
       worker.on("exit", (code: number | null, signal: string | null) => resolve(signal ?? `code ${code}`))
       worker.on("error", error => {
-        log.warn({ err: error, of: place.name }, "channel trouble")
+        log.warn({ err: error, of: place.name }, "IPC error")
         // What was never made has no end that anybody would tell of.
         if (worker.process.pid === undefined) resolve(error.message)
       })

@@ -110,7 +110,7 @@ export async function connectRedis(url: string, log: Log): Promise<{ redis: Redi
   let reason: Error | undefined
   const redis = openRedis(url, "starling primary", error => {
     reason = error
-    log.debug({ err: error, connection: "primary" }, "redis trouble")
+    log.debug({ err: error, connection: "primary" }, "Redis error")
   })
   try {
     await redis.connect()

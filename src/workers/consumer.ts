@@ -45,8 +45,8 @@ export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }
       const isLast = attemptsMade + 1 >= (opts.attempts ?? 1)
       metrics.jobs.done.of(name, isLast ? "failed" : "retried").inc()
       const about = { err: error, job: name, job_id: id, attempt: attemptsMade + 1 }
-      if (isLast) log.error(about, "job failed for good")
-      else if (isTransient(error)) log.debug(about, "job put off")
+      if (isLast) log.error(about, "job failed permanently")
+      else if (isTransient(error)) log.debug(about, "job deferred")
       else log.error(about, "job failed")
       throw error
     } finally {

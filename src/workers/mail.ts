@@ -79,7 +79,7 @@ export function createMailer({ smtpUrl, from, serverName, publicUrl, log, patien
           log.info(about, "mail refused by its addressee's server")
           return
         }
-        if (!signal.aborted) log.warn(about, "mail not sent, to be tried again")
+        if (!signal.aborted) log.warn(about, "mail not sent, will be retried")
         throw unavailable("the mail server does not take it")
       } finally {
         sending--

@@ -295,7 +295,7 @@ async function conclude({
   ).length
   counters["invalidated"] = history.filter(({ type }) => type === "invalid").length
   counters["newSessions"] = history.filter(({ type }) => type === "ready").length - readersAtFirst(history)
-  counters["incarnationsOver"] = log.match(/this incarnation is over/g)?.length ?? 0
+  counters["incarnationsOver"] = log.match(/incarnation ended/g)?.length ?? 0
   const done = deeds.filter(({ skipped }) => skipped === undefined)
   const missing = done
     .filter(({ count, failed }) => count === 0 || failed !== undefined)

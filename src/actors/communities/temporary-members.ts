@@ -48,7 +48,7 @@ export class TemporaryMembers {
     if (news.length === 0) return
     for (const user of news) this.#timers.set(user, undefined)
     this.#look(news).catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "temporary memberships not looked for")
+      this.#options.log.error({ err: error }, "temporary memberships not checked")
       for (const user of news) this.#timers.delete(user)
     })
   }
@@ -92,7 +92,7 @@ export class TemporaryMembers {
           else this.#after(againLater, user) // TEMP2
         })
         .catch((error: unknown) => {
-          this.#options.log.error({ err: error }, "temporary memberships not looked for")
+          this.#options.log.error({ err: error }, "temporary memberships not checked")
           if (this.#timers.get(user) === timer) this.#timers.delete(user)
         })
     })

@@ -286,7 +286,7 @@ export class SearchIndex {
       // One that the database cannot take must not keep the others out.
       if (rows.length === 1) {
         const [{ channel_id, message_id }] = rows as [IndexedMessage]
-        return this.#log.error({ err: error, channel: channel_id, message: message_id }, "message cannot be searched")
+        return this.#log.error({ err: error, channel: channel_id, message: message_id }, "message not indexed")
       }
       const half = rows.length >> 1
       await this.#put(rows.slice(0, half))

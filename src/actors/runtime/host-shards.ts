@@ -92,7 +92,7 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
     wasSeen: tell => storage.tells.wasSeen(tell),
   })
   outbox.onStale(shard => {
-    log.warn({ shard: shard.number }, "append refused: somebody else owns the shard")
+    log.warn({ shard: shard.number }, "append refused: another worker owns the shard")
     host.removeShard(shard)
   })
   outbox.onProgress(() => queue.wake())

@@ -118,7 +118,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
   const { self, storage, topology, clock, log, metrics } = options
   const trouble = (name: string) => (error: unknown) => {
     metrics.pools.redisErrors.of(name).inc()
-    log.debug({ err: error, connection: name }, "redis trouble")
+    log.debug({ err: error, connection: name }, "Redis error")
   }
   // Liveness has a connection of its own: nothing that queues may delay it.
   const open = (purpose: Purpose) => options.connect(purpose, trouble(purpose))

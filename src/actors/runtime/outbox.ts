@@ -486,7 +486,7 @@ export class Outbox implements Publisher {
           // Only a refusal is final; whatever else happened, it was told and must arrive.
           if (error instanceof Failure && error.code !== "unavailable" && error.code !== "internal")
             return log.warn({ err: error, command, home: id }, "tell refused")
-          if (attempt % 10 === 9) log.error({ err: error, command, home: id, attempt }, "tell does not arrive")
+          if (attempt % 10 === 9) log.error({ err: error, command, home: id, attempt }, "tell not delivered")
           await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
         }
       }

@@ -135,7 +135,7 @@ export class ShardBalancer {
         if (this.#stopped || host.shards.size === 0 || view.candidates().every(({ id }) => id === view.self.id)) return
       } catch (error) {
         if (clock.monotonic() >= until) throw error
-        log.debug({ err: error }, "leaving is tried again")
+        log.debug({ err: error }, "leaving is retried")
       }
       if (clock.monotonic() >= until) throw new Error(`${host.shards.size} shards are left`)
       await clock.sleep(100)
@@ -165,7 +165,7 @@ export class ShardBalancer {
     this.#isSeeking = true
     this.#seek()
       .finally(() => (this.#isSeeking = false))
-      .catch((error: unknown) => this.#options.log.warn({ err: error }, "shards not looked for"))
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, "shards not checked"))
   }
 
   async #seek(): Promise<void> {
@@ -184,7 +184,7 @@ export class ShardBalancer {
         if (shards.length > 0) directory.learn(await store.shards(shards))
         if (shards.some(shard => directory.ownerOf(shard) === self.id && !host.shard(shard))) await this.#balanceAnew()
       } catch (error) {
-        log.debug({ err: error }, "shards not looked for")
+        log.debug({ err: error }, "shards not checked")
       }
       await clock.sleep(seekEvery)
     }

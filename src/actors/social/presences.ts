@@ -201,7 +201,7 @@ export class Presences implements InterestObserver, EffectExtension {
   doubt(): void {
     this.noteDeath()
     this.#rewrite(new Set(this.#options.host.shards.values())).catch((error: unknown) =>
-      this.#options.log.error({ err: error }, "presence fault"),
+      this.#options.log.error({ err: error }, "presence error"),
     )
   }
 
@@ -264,7 +264,7 @@ export class Presences implements InterestObserver, EffectExtension {
       this.#timer = undefined
       this.#isLooking = true
       this.#lookAtAll()
-        .catch((error: unknown) => this.#options.log.error({ err: error }, "presence fault"))
+        .catch((error: unknown) => this.#options.log.error({ err: error }, "presence error"))
         .finally(() => {
           this.#isLooking = false
           this.#schedule()
@@ -287,7 +287,7 @@ export class Presences implements InterestObserver, EffectExtension {
     try {
       if (due.length > 0) await this.#lookAt(due, now)
     } catch (error) {
-      log.warn({ err: error, users: due.length }, "presences not told")
+      log.warn({ err: error, users: due.length }, "presences not sent")
       for (const user of due) this.#look(user, 2 * timing.flushEvery)
       this.#isMore = false
     } finally {
@@ -396,7 +396,7 @@ export class Presences implements InterestObserver, EffectExtension {
     if (unseen.length > 0)
       store
         .noteLastSeen(unseen, Math.floor(clock.now() / 1000))
-        .catch((error: unknown) => log.warn({ err: error }, "last seen not noted"))
+        .catch((error: unknown) => log.warn({ err: error }, "last seen not stored"))
     metrics.presence.told.inc(told.length)
     this.#spread(told, 0)
   }

@@ -98,7 +98,7 @@ export class VoiceEndings {
     for (const swept of await Promise.allSettled(sweeps))
       // The next sweep finds them again.
       if (swept.status === "rejected" && !this.#stopped && !isTransient(swept.reason))
-        log.warn({ err: swept.reason }, "calls that are over not ended")
+        log.warn({ err: swept.reason }, "ended calls not removed")
   }
 
   /** Calls that a dead worker held and nobody resumed. */

@@ -94,7 +94,7 @@ export class VoiceSignals {
       speech.isWaiting = false
       if (speech.latest === speech.told) return
       this.#tellSpeaking(session, speech).catch((error: unknown) => {
-        if (!isTransient(error) && !(error instanceof Failure)) log.warn({ err: error }, "speaking not told")
+        if (!isTransient(error) && !(error instanceof Failure)) log.warn({ err: error }, "speaking state not sent")
       })
     })
   }

@@ -84,7 +84,7 @@ export class Sessions {
     this.drop(session)
     this.#options.onEnd(session)
     Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id, self)]).catch(
-      (error: unknown) => log.warn({ err: error }, "session record not forgotten"),
+      (error: unknown) => log.warn({ err: error }, "session record not deleted"),
     )
   }
 
@@ -170,6 +170,6 @@ export class Sessions {
     const { records, self, log } = this.#options
     await records
       .disconnect(session.user, session.id, self)
-      .catch((error: unknown) => log.warn({ err: error }, "connection not counted out"))
+      .catch((error: unknown) => log.warn({ err: error }, "connection count not decreased"))
   }
 }
