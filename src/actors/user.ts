@@ -1,7 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { newAccount } from "../domain/accounts.ts"
 import { type UserState, newUserState } from "../domain/accounts/user-state.ts"
-import { placeCommands, type PlaceCommands } from "./places.ts"
+import { serverSlotCommands, type ServerSlotCommands } from "./server-slots.ts"
 import { insertSession } from "../storage/sessions.ts"
 import { insertUser, type UserRow } from "../storage/users.ts"
 import { accountCommands, type AccountCommands } from "./account.ts"
@@ -38,7 +38,7 @@ export interface UserCommands
     NotificationCommands,
     NotificationLevelCommands,
     ReadMentionCommands,
-    PlaceCommands,
+    ServerSlotCommands,
     SignInCommands,
     EmailLinkCommands,
     OAuthCommands,
@@ -105,7 +105,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
         ...notificationCommands,
         ...notificationLevelCommands,
         ...readMentionCommands,
-        ...placeCommands,
+        ...serverSlotCommands,
         ...voiceUserCommands,
         ...presenceCommands,
       }),

@@ -4,7 +4,7 @@ import { fail } from "../contract/errors.ts"
 import { success } from "../contract/fields.ts"
 import type { Handlers } from "./server/handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
-import { createRefusal } from "./places.ts"
+import { createRefusal } from "./server-slots.ts"
 import type { Http, Policy } from "./http.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 
@@ -13,13 +13,13 @@ export function accountDeletion(
 ): Handlers<typeof routes> {
   const { ask, storage, policy } = http
   const requireIdentity = createIdentityProof(http)
-  const withoutPlaces = createRefusal(http)
+  const withoutServerSlots = createRefusal(http)
 
   return {
     async deleteAccount({ body, caller }) {
       const { user_id } = caller
       await requireIdentity(caller, body, async shown => {
-        const { frozen } = await withoutPlaces(user_id, async () => {
+        const { frozen } = await withoutServerSlots(user_id, async () => {
           // Before the code is used up. A server that a bot of theirs creates at this moment is
           // deleted with the account.
           if (await storage.accountDeletion.isOwner(user_id)) throw fail("owns_servers")

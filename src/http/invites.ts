@@ -6,7 +6,7 @@ import { success } from "../contract/fields.ts"
 import type { routes } from "../contract/invites.ts"
 import { isOver } from "../domain/invites.ts"
 import { actorOf, type Handlers } from "./server/handlers.ts"
-import { createPlaces } from "./places.ts"
+import { createServerSlots } from "./server-slots.ts"
 import type { Http, Live } from "./http.ts"
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -27,7 +27,7 @@ export function invites(
   http: Http<"invites" | "servers"> & { readonly live: Pick<Live, "workersOf"> },
 ): Handlers<typeof routes> {
   const { ask, storage, live, clock } = http
-  const withPlace = createPlaces(http)
+  const withServerSlot = createServerSlots(http)
 
   return {
     createInvite: ({ params, body, caller, reason }) =>
@@ -56,7 +56,7 @@ export function invites(
       const [invite, workers] = await Promise.all([storage.invites.find(code), live.workersOf(caller.user_id)])
       if (!invite) throw fail("invite_not_found")
       const joining = { type: "join", user: actorOf(caller), code, workers } as const
-      const { server_id } = await withPlace(caller, { owns: false, joins: true }, lack =>
+      const { server_id } = await withServerSlot(caller, { owns: false, joins: true }, lack =>
         ask(serverActor, invite.server_id, { ...joining, isFull: lack !== undefined }).catch(orServerIsGone),
       )
       return { success: true, server_id }

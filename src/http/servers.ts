@@ -9,7 +9,7 @@ import { secondsAt } from "../domain/clock.ts"
 import type { UserRow } from "../storage/users.ts"
 import { actorOf, type Handlers } from "./server/handlers.ts"
 import { createIdentityProof } from "./identity-proof.ts"
-import { createPlaces } from "./places.ts"
+import { createServerSlots } from "./server-slots.ts"
 import type { Creates, Http, Live } from "./http.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 
@@ -22,7 +22,7 @@ const heirOf = (id: Snowflake, found: UserRow | undefined): Heir => ({
 
 export function servers(http: ServersNeeds): Handlers<typeof routes> {
   const { ask, create, storage, live, clock } = http
-  const withPlace = createPlaces(http)
+  const withServerSlot = createServerSlots(http)
   const requireIdentity = createIdentityProof(http)
 
   return {
@@ -31,7 +31,7 @@ export function servers(http: ServersNeeds): Handlers<typeof routes> {
     async createServer({ body, caller }) {
       const workers = await live.workersOf(caller.user_id)
       const { name, description = null } = body
-      return withPlace(caller, { owns: true, joins: true }, lack => {
+      return withServerSlot(caller, { owns: true, joins: true }, lack => {
         if (lack) throw fail(lack)
         return create(serverActor, { type: "createServer", owner: actorOf(caller), name, description, workers })
       })
@@ -54,7 +54,7 @@ export function servers(http: ServersNeeds): Handlers<typeof routes> {
         return confirmed
       })
       const owner = { user_id, tier: tierAt(found!, secondsAt(clock())) }
-      return withPlace(owner, { owns: true, joins: false }, async lack => {
+      return withServerSlot(owner, { owns: true, joins: false }, async lack => {
         // Time has passed. From here on the user's home refuses to end the account.
         const heir = heirOf(user_id, await storage.users.find(user_id))
         return ask(serverActor, server_id, { type: "transferServer", user, reason, heir, isFull: lack !== undefined })
@@ -68,7 +68,7 @@ export function servers(http: ServersNeeds): Handlers<typeof routes> {
     async joinServer({ params, caller }) {
       const workers = await live.workersOf(caller.user_id)
       const joining = { type: "joinPublic", user: actorOf(caller), workers } as const
-      const { server_id } = await withPlace(caller, { owns: false, joins: true }, lack =>
+      const { server_id } = await withServerSlot(caller, { owns: false, joins: true }, lack =>
         ask(serverActor, params.server_id, { ...joining, isFull: lack !== undefined }),
       )
       return { success: true, server_id }

@@ -4,7 +4,7 @@ import type { Readonlied } from "../domain/core/readonlied.ts"
 import type { ActorKind } from "./runtime/actor.ts"
 import { defineMemory } from "./runtime/facts.ts"
 
-export interface Place {
+export interface ServerSlot {
   /** In a server that will be his. */
   readonly owns: boolean
   /** In a server that he is not in yet. */
@@ -24,65 +24,65 @@ export interface Place {
  *       owner, and an account is not deleted while a transfer to it is decided.
  * Only memory knows of them: where the home moves, what is asked for in that moment is not counted.
  */
-export interface PlaceCommands {
+export interface ServerSlotCommands {
   /** Under a token of its own; asked again it keeps its turn. @returns how many are before it, of each kind */
-  askForPlace(input: { token: string; owns: boolean; joins: boolean }): PlacesAhead
-  /** Until `leavePlace` nobody hands him a server. False: that is being decided just now. */
-  refusePlaces(input: { token: string }): { refused: boolean }
+  askForServerSlot(input: { token: string; owns: boolean; joins: boolean }): SlotsAhead
+  /** Until `leaveServerSlot` nobody hands him a server. False: that is being decided just now. */
+  refuseServerSlots(input: { token: string }): { refused: boolean }
   /** It is decided. */
-  leavePlace(input: { token: string }): { left: true }
+  leaveServerSlot(input: { token: string }): { left: true }
 }
 
-export interface PlacesAhead {
+export interface SlotsAhead {
   readonly owned: number
   readonly joined: number
 }
 
 /** Milliseconds after which nobody waits for a server's answer any longer. */
-const placeLasts = 20_000
+const slotLastsMs = 20_000
 /** Places that a home remembers; who asks for more at once is told that so many are before him. */
-const placesKept = 1_000
+const maxSlots = 1_000
 
 /** Places in servers that somebody is about to take, by token, in the order of asking. */
-const serverSlots = defineMemory<UserState, Map<string, Place>>(() => new Map())
+const serverSlots = defineMemory<UserState, Map<string, ServerSlot>>(() => new Map())
 
-export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["commands"] = {
-  askForPlace: {
+export const serverSlotCommands: ActorKind<UserState, UserState, ServerSlotCommands>["commands"] = {
+  askForServerSlot: {
     turn({ state: user, now }, { token, owns, joins }) {
       if (user.deletion_status !== "active") throw fail("account_deleted") // SLOT2
-      if (owns && holdsPlace(user, now, place => place.ends === true)) throw unavailable("account may be about to end")
+      if (owns && holdsSlot(user, now, slot => slot.ends === true)) throw unavailable("account may be about to end")
       const ahead = { owned: 0, joined: 0 }
-      for (const [one, place] of serverSlots.of(user)) {
+      for (const [one, slot] of serverSlots.of(user)) {
         if (one === token) break
-        if (place.until <= now) continue
-        if (place.owns) ahead.owned++
-        if (place.joins) ahead.joined++
+        if (slot.until <= now) continue
+        if (slot.owns) ahead.owned++
+        if (slot.joins) ahead.joined++
       }
       return {
         remember: draft => {
           forgetOld(serverSlots.of(draft), now)
-          if (serverSlots.of(draft).has(token) || serverSlots.of(draft).size < placesKept)
-            serverSlots.of(draft).set(token, { owns, joins, until: now + placeLasts })
+          if (serverSlots.of(draft).has(token) || serverSlots.of(draft).size < maxSlots)
+            serverSlots.of(draft).set(token, { owns, joins, until: now + slotLastsMs })
         },
         reply: ahead,
       }
     },
   },
 
-  refusePlaces: {
+  refuseServerSlots: {
     turn({ state: user, now }, { token }) {
-      if (holdsPlace(user, now, place => place.owns)) return { reply: { refused: false } } // SLOT2
+      if (holdsSlot(user, now, slot => slot.owns)) return { reply: { refused: false } } // SLOT2
       return {
         remember: draft => {
           forgetOld(serverSlots.of(draft), now)
-          serverSlots.of(draft).set(token, { owns: false, joins: false, ends: true, until: now + placeLasts })
+          serverSlots.of(draft).set(token, { owns: false, joins: false, ends: true, until: now + slotLastsMs })
         },
         reply: { refused: true },
       }
     },
   },
 
-  leavePlace: {
+  leaveServerSlot: {
     turn: (_, { token }) => ({
       remember: draft => {
         serverSlots.of(draft).delete(token)
@@ -92,9 +92,9 @@ export const placeCommands: ActorKind<UserState, UserState, PlaceCommands>["comm
   },
 }
 
-const holdsPlace = (user: Readonlied<UserState>, now: number, isSuch: (place: Place) => boolean): boolean =>
-  [...serverSlots.of(user).values()].some(place => place.until > now && isSuch(place))
+const holdsSlot = (user: Readonlied<UserState>, now: number, isSuch: (slot: ServerSlot) => boolean): boolean =>
+  [...serverSlots.of(user).values()].some(slot => slot.until > now && isSuch(slot))
 
-function forgetOld(places: Map<string, Place>, now: number): void {
-  for (const [token, { until }] of places) if (until <= now) places.delete(token)
+function forgetOld(slots: Map<string, ServerSlot>, now: number): void {
+  for (const [token, { until }] of slots) if (until <= now) slots.delete(token)
 }
