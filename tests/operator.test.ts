@@ -172,7 +172,7 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   })
   expect(await live.ended).toEqual(closedWith("authentication_failed"))
   expect(await refusal(ada.on(server).getMe())).toBe("account_suspended")
-  expect(await say("unlock", ada.id)).toEqual({ code: 0, out: "ada is no longer blocked", said: "" })
+  expect(await say("unlock", ada.id)).toEqual({ code: 0, out: "ada is unlocked", said: "" })
   expect((await ada.on(server).getMe()).id).toBe(ada.id)
   expect(await say("unlock", "ada")).toMatchObject({ code: 0, out: "ada was not locked by an operator" })
   expect(await say("lock", "lin")).toMatchObject({ out: "lin is locked permanently" })

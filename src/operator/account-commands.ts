@@ -34,7 +34,7 @@ export const accountCommands: Commands = {
     async run({ storage, given: [name] }) {
       const user = await userCalled(storage, name!)
       const { wasLocked } = await obeyed(storage, user, "unlockAccount", {})
-      return `${user.username} ${wasLocked ? "is let in again" : "was not locked by an operator"}`
+      return `${user.username} ${wasLocked ? "is unlocked" : "was not locked by an operator"}`
     },
   },
 
