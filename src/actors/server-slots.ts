@@ -5,19 +5,20 @@ import type { ActorKind } from "./runtime/actor.ts"
 import { defineMemory } from "./runtime/facts.ts"
 
 export interface ServerSlot {
-  /** In a server that will be his. */
+  /** In a server that will be theirs. */
   readonly owns: boolean
-  /** In a server that he is not in yet. */
+  /** In a server that they are not in yet. */
   readonly joins: boolean
-  /** None at all: he is about to delete his account. */
+  /** None at all: they are about to delete their account. */
   readonly ends?: true
   /** Unix milliseconds. */
   readonly until: number
 }
 
 /**
- * Places in servers that are about to be taken, among the commands of a user's home. Which servers somebody is in and which
- * he owns is decided by their homes; that he does not come into more than he may, though he asks for several at once, by his:
+ * Slots in servers that a user is about to take, among the commands of the user's home. The homes of
+ * servers decide who is a member and who owns them. The user's home decides that several requests at
+ * once do not exceed what the tier allows:
  *   SLOT1  A request for a server slot gets the number of earlier requests that are still open.
  *       They count as used.
  *   SLOT2  A user whose account is not active or is about to be deleted does not become an
@@ -27,7 +28,7 @@ export interface ServerSlot {
 export interface ServerSlotCommands {
   /** Under a token of its own; asked again it keeps its turn. @returns how many are before it, of each kind */
   askForServerSlot(input: { token: string; owns: boolean; joins: boolean }): SlotsAhead
-  /** Until `leaveServerSlot` nobody hands him a server. False: that is being decided just now. */
+  /** Until `leaveServerSlot` nobody hands the user a server. False: that is being decided just now. */
   refuseServerSlots(input: { token: string }): { refused: boolean }
   /** It is decided. */
   leaveServerSlot(input: { token: string }): { left: true }
@@ -40,10 +41,10 @@ export interface SlotsAhead {
 
 /** Milliseconds after which nobody waits for a server's answer any longer. */
 const slotLastsMs = 20_000
-/** Places that a home remembers; who asks for more at once is told that so many are before him. */
+/** Slots that a home remembers; a request beyond them is told that so many are before it. */
 const maxSlots = 1_000
 
-/** Places in servers that somebody is about to take, by token, in the order of asking. */
+/** By token, in the order of asking. */
 const serverSlots = defineMemory<UserState, Map<string, ServerSlot>>(() => new Map())
 
 export const serverSlotCommands: ActorKind<UserState, UserState, ServerSlotCommands>["commands"] = {
