@@ -43,7 +43,7 @@ export interface JobWorker {
   stop(): Promise<void>
 }
 
-/** The door for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
+/** The process for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
 export async function startJobWorker(options: JobWorkerOptions): Promise<JobWorker> {
   const { self, config, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
   const trouble = (error: unknown) => {

@@ -206,7 +206,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     revoke: sessions => tokens.revoke(sessions),
     renew: sessions => tokens.invalidate(sessions),
     subscribers: [searchIndex.subscriber],
-    servedHomes: shards => gateway.homeSubscriptions(shards),
+    homeSubscriptions: shards => gateway.homeSubscriptions(shards),
     onPresences: changes => gateway.takePresences(changes),
     presence: topology.presence,
   })

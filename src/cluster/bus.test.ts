@@ -74,7 +74,7 @@ test("the same request asked twice at once is answered twice", async () => {
   expect(here.pending).toBe(0)
 })
 
-test("of the same request each asker waits as long as he said, and has what is refused or gone said to him", async () => {
+test("of the same request each asker waits as long as they said, and is told what is refused or gone", async () => {
   const { here, there, toHere, toThere, pass } = pair()
   there.handle("greet", async () => {
     throw fail("slowmode")
@@ -138,7 +138,7 @@ test("an answer is sent again as long as the asker's inbox is not there, for at 
   await expect(inVain).rejects.toThrow(WorkerGone)
 })
 
-test("after a fail-over whoever waits is told to ask again, and the same request is still one", async () => {
+test("after a fail-over those who wait are told to ask again, and the same request is still one", async () => {
   const { here, there, toHere, toThere } = pair()
   const seen: string[] = []
   there.handle<string, string>("greet", async (name, _from, id) => {

@@ -157,7 +157,7 @@ export class Bus {
     )
   }
 
-  /** Redis may have lost what was asked, or its answer: whoever waits is to ask again, under the same id. */
+  /** Redis may have lost what was asked, or its answer: those who wait are to ask again, under the same id. */
   doubt(): void {
     this.#rejectThose(
       () => true,
@@ -249,8 +249,8 @@ export class Bus {
   }
 
   /**
-   * Whoever asked asks again; whoever waits for an answer is sent it again, because he cannot know that it was lost: also
-   * while his inbox is not there, as it may be about to be made anew.
+   * An asker asks again; those who wait for an answer are sent it again, because they cannot know that it was lost: also
+   * while their inbox is not there, as it may be about to be made anew.
    */
   #unsent(worker: string, outgoing: readonly Outgoing[], cause?: unknown): void {
     const { clock, trouble } = this.#options

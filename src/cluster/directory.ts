@@ -9,7 +9,7 @@ export interface ShardOwner {
 }
 
 /**
- * The cached map of shards to owners. It may be behind: whoever is asked wrongly says so, and the map is read again from
+ * The cached map of shards to owners. It may be behind: a worker that is asked wrongly says so, and the map is read again from
  * where the truth is.
  */
 export class Directory {
@@ -34,7 +34,7 @@ export class Directory {
     return this.#numbers
   }
 
-  /** Whether there is none of that number: ids have room for more than a cluster need have. */
+  /** Whether there is none of that number: ids allow for more than a cluster need have. */
   lacks(shard: number): boolean {
     return this.#numbers.length > 0 && !this.#owners.has(shard)
   }

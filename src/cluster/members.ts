@@ -118,7 +118,7 @@ export class Membership {
     return id === this.#options.self.id || this.#seen.has(id)
   }
 
-  /** What the web workers said of the ids that they mint, all at one moment; undefined where one of them does not say. */
+  /** What the web workers said of the ids that they make, all at one moment; undefined where one of them does not say. */
   get watermarkReports(): readonly WatermarkReport[] | undefined {
     const said = this.#reports?.filter(report => report !== null)
     return said && said.length === this.#reports!.length ? said : undefined
@@ -236,7 +236,7 @@ export class Membership {
     const reports: (WatermarkReport | null)[] = []
     for (const [id, text] of Object.entries(everybody)) {
       const [, role, , , , , report] = JSON.parse(text) as [number, Member["role"], ...unknown[]]
-      // The shards of a dead one are spoken for by whoever has them next.
+      // The shards of a dead one are spoken for by their next owner.
       if (role !== "web" || this.#dead.has(id)) continue
       // One that may be dead says nothing of what becomes of its shards.
       const isOld = !isFirst && id !== self.id && this.#seen.get(id)!.stoodStill > 2 * timing.renewEvery

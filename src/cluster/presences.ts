@@ -5,7 +5,7 @@ import { ShardHash, type OwnedShard } from "./shard-hash.ts"
 
 /** What others were told of somebody who is there, whether or not they see it. */
 export interface Announced extends Seen {
-  /** He has gone; the entry stays until everybody has been told. */
+  /** The user has gone; the entry stays until everybody has been told. */
   readonly isGone: boolean
   /** It is so new that a message about it may be lost with its sender: the next owner says it again. */
   readonly isUnsettled: boolean

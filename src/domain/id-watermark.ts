@@ -1,6 +1,6 @@
 /**
- * What a worker says of the ids that its shards mint, beside that it lives: moments are Unix milliseconds. Everything minted
- * there up to `servers` stands in every delivery log that takes it, and nothing will be minted at or before it any more. The same
+ * What a worker says of the ids that its shards make, beside that it lives: moments are Unix milliseconds. Everything made
+ * there up to `servers` stands in every delivery log that takes it, and nothing will be made at or before it any more. The same
  * of `directs`, where what is told from home to home has arrived, too; null: not known.
  */
 export interface WatermarkReport {
@@ -10,7 +10,7 @@ export interface WatermarkReport {
   readonly shards: string
 }
 
-/** Up to when everything that was minted anywhere stands in the logs. */
+/** Up to when everything with an id stands in the logs. */
 export interface IdWatermarks {
   readonly servers: number
   readonly directs: number

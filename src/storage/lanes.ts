@@ -60,7 +60,7 @@ interface LaneOptions extends Omit<PoolOptions, "connections"> {
 export class Lane {
   readonly #open: () => Sql
   readonly #observe: Observe
-  readonly #patience: number
+  readonly #timeoutMs: number
   #sql: Sql
   readonly #incarnation: string
   readonly #lane: number
@@ -71,7 +71,7 @@ export class Lane {
     this.#open = () => openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
     this.#observe = observe
     this.#sql = this.#open()
-    this.#patience = options.connectTimeout + options.statementTimeout
+    this.#timeoutMs = options.connectTimeout + options.statementTimeout
     this.#incarnation = options.incarnation
     this.#lane = options.lane
     this.#generation = options.generation
@@ -81,7 +81,7 @@ export class Lane {
   async commit(batch: Batch): Promise<void> {
     for (let attempt = 1; ; attempt++)
       try {
-        return await this.#observe(within(this.#commit(batch), this.#patience, "commit"))
+        return await this.#observe(within(this.#commit(batch), this.#timeoutMs, "commit"))
       } catch (error) {
         // Batches of two lanes stood in each other's way: nothing of this one was written.
         if (attempt === attempts || !isTakenBack(error)) throw error
@@ -124,7 +124,7 @@ export class Lane {
     // A connection of its own: one that was lost in the middle may keep what is asked of it waiting for ever.
     this.#sql.end({ timeout: 0 }).catch(() => {})
     this.#sql = this.#open()
-    await this.#observe(within(this.#raise(), this.#patience, "raising the generation"))
+    await this.#observe(within(this.#raise(), this.#timeoutMs, "raising the generation"))
   }
 
   async #raise(): Promise<void> {

@@ -144,7 +144,7 @@ export class SimulatedWorker implements Actor {
       revoke: this.#options.revoke,
       // What the simulated clients know of a token never changes.
       renew: async () => {},
-      servedHomes: shards => gateway.homeSubscriptions(shards),
+      homeSubscriptions: shards => gateway.homeSubscriptions(shards),
       onPresences: changes => gateway.takePresences(changes),
       presence: topology.presence,
     })

@@ -334,7 +334,6 @@ const messageEvents: ReadonlySet<string> = new Set([
   "MESSAGE_DELETE",
   "MESSAGE_DELETE_BULK",
 ])
-const beginning = /^\{"id":"(\d+)","channel_id":"(\d+)","server_id":(?:"\d+"|null),/
 
 const placesOf = ({ id, ids = [], channel_id }: MessageEvent): MessagePlace[] =>
   [...(id === undefined ? [] : [id]), ...ids].map(message_id => ({ channel_id, message_id }))
@@ -347,13 +346,8 @@ export function messagesIn(items: readonly RowItem[]): MessagePlace[] {
   }
   for (const item of items) {
     if (item[0] === "e" && messageEvents.has(item[3])) {
-      const known = beginning.exec(item[5].text)
-      // What a participant's home passes on was told by the conversation's.
-      if (known) {
-        if (!known[0].endsWith("null,")) note([{ message_id: known[1]!, channel_id: known[2]! }])
-        continue
-      }
       const event = JSON.parse(item[5].text) as MessageEvent
+      // What a participant's home passes on was told by the conversation's.
       if (event.server_id !== null) note(placesOf(event))
     } else if (item[0] === "t" && item[3] === "hear") {
       const { event, data } = item[4] as { event: string; data: MessageEvent }

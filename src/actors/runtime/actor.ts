@@ -46,7 +46,7 @@ export interface Revocation {
 }
 export const revoke = (...sessions: Snowflake[]): Revocation => ({ kind: "revoke", sessions })
 
-/** Sessions about which the doors knew something that is no longer so: they look again. */
+/** Sessions about which REST and gateway knew something that is no longer so: they look again. */
 export interface Renewal {
   readonly kind: "renew"
   readonly sessions: readonly Snowflake[]
@@ -73,7 +73,7 @@ export interface Effects<Home, Reply> {
   readonly publish?: readonly Publication[]
   /** What extensions of the runtime do once that is committed. */
   readonly after?: readonly AfterCommit[]
-  /** Asked by a door: the answer waits until whatever this home has told these before has arrived, and stands in the logs of their listeners. */
+  /** Of a command that was asked, not told: the answer waits until whatever this home has told these before has arrived, and stands in the logs of their listeners. */
   readonly settled?: readonly Snowflake[]
   /** Workers that take this home's events from this turn on. */
   readonly interest?: readonly string[]
@@ -114,7 +114,7 @@ export interface Command<Home, State, Input, Reply> {
   readonly turn: (context: TurnContext<Home, State>, input: Input) => Effects<Home, Reply>
 }
 
-/** A command that makes its home. Its id is minted before the turn. */
+/** A command that makes its home. Its id is made before the turn. */
 export interface Creation<Home, Input, Reply> {
   readonly create: (
     context: Moment & { readonly id: Snowflake },
@@ -141,7 +141,7 @@ export const defineActor = <Home, State, Commands extends object>(
   actor: ActorKind<Home, State, Commands>,
 ): ActorKind<Home, State, Commands> => actor
 
-/** What a door asks of an actor: the command's name with its input. */
+/** What is asked of an actor: the command's name with its input. */
 type InputOf<F> = F extends (input: infer Input) => unknown ? Input : never
 type OutputOf<F> = F extends (input: never) => infer Output ? Output : never
 export type Asked<Commands, K extends keyof Commands> = { readonly type: K } & InputOf<Commands[K]>
@@ -154,7 +154,7 @@ export interface AskOptions {
   readonly timeout?: number
 }
 
-/** How doors reach actors, wherever they live. */
+/** How actors are reached, wherever they live. */
 export interface Ask {
   <Home, State, Commands extends object, K extends keyof Commands & string>(
     actor: ActorKind<Home, State, Commands>,
@@ -164,7 +164,7 @@ export interface Ask {
   ): Promise<Answer<Commands, K>>
 }
 
-/** How doors make a new home: on a random shard, by a command that creates. */
+/** How a new home is made: on a random shard, by a command that creates. */
 export interface Create {
   <Home, State, Commands extends object, K extends keyof Commands & string>(
     actor: ActorKind<Home, State, Commands>,

@@ -299,7 +299,7 @@ export class CommitQueue {
         break
       } catch (again) {
         if (again instanceof Fenced) return this.#fenced(batch)
-        // Whoever gathered meanwhile is told to come again: nothing of theirs was tried.
+        // Turns that gathered meanwhile are refused as "not now": nothing of theirs was tried.
         for (const waiting of this.#waiting.splice(0)) {
           if (!isBarrier(waiting)) dropHome(waiting.home)
           waiting.reject(unavailable("database unavailable"))

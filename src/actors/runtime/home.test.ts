@@ -88,7 +88,7 @@ test("a turn that made it known meanwhile is right", async () => {
   expect(Object.fromEntries(birds)).toEqual({ gull: null, tern: "here" })
 })
 
-test("whoever waited for what cannot be loaded is told, and it is asked for again", async () => {
+test("those who waited for what cannot be loaded are told, and it is asked for again", async () => {
   const { asked, bird, birds, home, load } = harbour()
   const waiting = [load(bird("gull"), bird("tern")), load(bird("tern"))]
   asked[0]!.fail()

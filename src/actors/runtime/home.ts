@@ -4,7 +4,7 @@ import type { Facts } from "../../domain/core/facts.ts"
 import type { Fact, Need } from "./facts.ts"
 import type { Shard } from "./shard.ts"
 
-/** The home was dropped while somebody waited for it: whoever waited starts again, from PostgreSQL. */
+/** The home was dropped while somebody waited for it: they start again, from PostgreSQL. */
 export class HomeReloaded extends Error {
   /** The database refused the turn itself: it has to look closer. */
   readonly suspect: boolean

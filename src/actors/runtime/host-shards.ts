@@ -27,7 +27,7 @@ export interface ShardHostOptions {
   /** By the names that turns call them. */
   readonly extensions?: Readonly<Record<string, EffectExtension>>
   /** The homes of some shards whose events this worker's log takes, with the row from which it holds them. */
-  readonly servedHomes?: (shards: ReadonlySet<number>) => [home: Snowflake, from: number][]
+  readonly homeSubscriptions?: (shards: ReadonlySet<number>) => [home: Snowflake, from: number][]
 }
 
 /** The shards of a web worker, with the actors that live in them. */
@@ -186,7 +186,7 @@ function openBalancer(
     store: storage.placement,
     loadInterests: shards => interests.load(shards),
     replaceInterests: (shard, list) => interests.replace(shard, list),
-    askInterests: interestAsker(cluster, options.servedHomes ?? (() => [])),
+    askInterests: interestAsker(cluster, options.homeSubscriptions ?? (() => [])),
     observers: options.observers ?? [],
     logPositions: worker => logs.positions(worker),
     doubtfulLogs: async () => {
@@ -218,17 +218,17 @@ function openBalancer(
 /** Asks every web worker whose events its log takes, until it has answered or is dead; and answers the others. */
 function interestAsker(
   { bus, view, options: { clock } }: ClusterInside,
-  servedHomes: NonNullable<ShardHostOptions["servedHomes"]>,
+  homeSubscriptions: NonNullable<ShardHostOptions["homeSubscriptions"]>,
 ): (shards: readonly number[]) => Promise<readonly Interest[]> {
   type Served = [home: Snowflake, from: number][]
-  bus.handle<{ shards: number[] }, Served>("servedHomes", async ({ shards }) => servedHomes(new Set(shards)))
+  bus.handle<{ shards: number[] }, Served>("servedHomes", async ({ shards }) => homeSubscriptions(new Set(shards))) // words: its name on the wire
   const ask = async (worker: string, shards: readonly number[]): Promise<Interest[]> => {
     while (view.isLiving(worker)) {
       try {
         const homes =
           worker === view.self.id
-            ? servedHomes(new Set(shards))
-            : await bus.request<Served>(worker, "servedHomes", { shards }, 1_000)
+            ? homeSubscriptions(new Set(shards))
+            : await bus.request<Served>(worker, "servedHomes", { shards }, 1_000) // words: its name on the wire
         return homes.map(([home, from]) => ({ home, worker, from }))
       } catch (error) {
         // A version that does not know the question has told Redis all.

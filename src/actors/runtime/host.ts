@@ -20,7 +20,7 @@ import type { Shard } from "./shard.ts"
 
 /** Any actor: what its homes and commands are made of is its own affair. */
 export type HostedActor = Pick<ActorKind<never, never, object>, "kind" | "missing">
-// Inside the host the kinds of actors, homes and commands have lost their types; the doors' `ask` has checked them.
+// Inside the host the kinds of actors, homes and commands have lost their types; `ask` has checked them.
 type AnyActor = ActorKind<unknown, unknown, Record<string, never>>
 type AnyCommand = Command<unknown, unknown, unknown, unknown> | Creation<unknown, unknown, unknown>
 
@@ -48,13 +48,13 @@ export interface HostOptions {
   readonly queue: CommitQueue
   readonly outbox: Outbox
   readonly watermark: IdWatermark
-  /** At most once, to whoever is interested now. */
+  /** At most once, to a worker that is interested now. */
   readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
   /** The same to another home: what comes of it nobody waits for. */
   readonly tellOnce: (tell: Tell) => void
   /** By the names that turns call them. */
   readonly extensions: Readonly<Record<string, EffectExtension>>
-  /** Where a file of a message may be read by whoever is told, for a day from `now`. */
+  /** Where a file of a message may be read by those who are told, for a day from `now`. */
   readonly signedPath: (file: string, now: number) => string
   /** Whether this worker's last renewal is young enough to decide anything. */
   readonly serving: () => boolean
@@ -370,7 +370,7 @@ export class Host {
     } finally {
       for (const shard of shards) shard.running--
     }
-    // Whoever has opened one of them meanwhile may have read who takes it before this was written.
+    // Another owner that has opened one of them meanwhile may have read who takes it before this was written.
     if (shards.some(shard => this.#shards.get(shard.number) !== shard)) throw new ShardMoved()
     return from
   }

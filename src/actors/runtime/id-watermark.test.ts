@@ -4,7 +4,7 @@ import { IdWatermark } from "./id-watermark.ts"
 
 const began = 1_750_000_000_000
 
-test("MARK1: a clock that was ahead for a moment catches up, and nothing is minted twice meanwhile", () => {
+test("MARK1: a clock that was ahead for a moment catches up, and nothing is made twice meanwhile", () => {
   let time = 0
   let skew = 0
   const watermark = new IdWatermark({ now: () => began + time + skew, monotonic: () => time } as Clock)

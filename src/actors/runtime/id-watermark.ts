@@ -2,7 +2,7 @@ import type { Clock } from "../../domain/clock.ts"
 import { shardBits, type WatermarkReport } from "../../domain/id-watermark.ts"
 import type { Shard } from "./shard.ts"
 
-/** Of a turn whose events are not known to have arrived yet: no id that it minted is of an earlier moment. */
+/** Of a turn whose events are not known to have arrived yet: no id that it made is of an earlier moment. */
 export interface Hold {
   readonly at: number
 }
@@ -14,7 +14,7 @@ export interface Hold {
  */
 export class IdWatermark {
   readonly #clock: Clock
-  /** What was said last, and when that was: what is minted comes later. */
+  /** What was said last, and when that was: later ids are of a later moment. */
   #said = 0
   #saidAt = 0
   readonly #inLogs = new Set<Hold>()
@@ -25,7 +25,7 @@ export class IdWatermark {
     this.#saidAt = clock.monotonic()
   }
 
-  /** The moment of what is minted now. A clock that falls back is gone on from at half its pace, so that it catches up. */
+  /** The moment of ids that are made now. A clock that falls back is gone on from at half its pace, so that it catches up. */
   moment(now = this.#clock.now()): number {
     return Math.max(now, this.#said + 1 + Math.floor((this.#clock.monotonic() - this.#saidAt) / 2)) // MARK1
   }

@@ -93,7 +93,7 @@ export interface Cluster {
   readonly directory: Directory
   /** Those that this worker owns; of a job worker: none. */
   readonly shards: Map<number, Shard>
-  /** Up to when everything that was minted stood in the delivery logs, as of a moment ago; undefined: not known now. */
+  /** Up to when everything with an id stood in the delivery logs, as of a moment ago; undefined: not known now. */
   idWatermarks(): IdWatermarks | undefined
   /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
   readonly isRealLog: (worker: string) => Promise<boolean>

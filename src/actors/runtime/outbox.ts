@@ -374,7 +374,7 @@ export class Outbox implements Publisher {
         }
       }
       if (answers.some(({ is }) => is === "nolog")) {
-        // Whoever named it may have known it before it died; this worker may never have heard of it.
+        // The row's home may have known it before it died; this worker may never have heard of it.
         if (!wasDead) await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
         await clock.sleep(20)
       }

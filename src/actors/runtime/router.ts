@@ -154,14 +154,14 @@ export class Router {
         },
         async there(owner, left) {
           bus.notify(owner, "release", { shard, homes })
-          // Its inbox keeps order: whoever answers this for the shard has heard of the release.
+          // Its inbox keeps order: the owner that answers this has heard of the release.
           await bus.request(owner, "register", { homes: [[shard, []]] }, left)
         },
       }),
     )
   }
 
-  /** The workers that take a home's events: of a user, those that hold his gateway sessions. */
+  /** The workers that take a home's events: of a user, those that hold their gateway sessions. */
   workersOf(home: Snowflake, timeout = this.#options.askTimeout): Promise<string[]> {
     if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
     return this.#bounded(timeout, deadline =>
@@ -222,7 +222,7 @@ export class Router {
       } catch (error) {
         if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) throw error
         metrics.bus.asks.moved.inc()
-        // Whoever follows needs a moment to take over; until then the map still names the old one.
+        // The next owner needs a moment to take over; until then the map still names the old one.
         await directory.changed(Math.min(25, Math.max(left, 1)))
         if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
       }

@@ -76,7 +76,7 @@ export class ShardBalancer {
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #leaving = false
-  /** Whoever could give something back has heard of the leaving. */
+  /** Those who could give something back have heard of the leaving. */
   #isAnnounced = false
   #stopped = false
   /** Shards that somebody has asked for here, and that are not here. */
@@ -121,7 +121,7 @@ export class ShardBalancer {
     await this.balance()
   }
 
-  /** Gives everything away, to whoever should have it without this worker, and until `stop` whatever it is still given. */
+  /** Gives everything away, to those who should have it without this worker, and until `stop` what it is still given. */
   async leave(): Promise<void> {
     const { view, host, announceLeaving, clock, log } = this.#options
     this.#leaving = true
@@ -342,7 +342,7 @@ export class ShardBalancer {
       timing,
     } = this.#options
     const places = this.#options.view.candidates()
-    // With nobody to take them they stay; whoever starts next finds them without a living owner.
+    // With nobody to take them they stay; the next worker to start finds them without a living owner.
     if (places.length === 0) return host.barrier()
     const leaving = new Map<string, number[]>()
     for (const number of host.shards.keys()) {
@@ -395,7 +395,7 @@ export class ShardBalancer {
     const { directory, announce } = this.#options
     directory.learn(rows)
     if (rows.length > 0) announce(rows)
-    // Whom they were given to is dead; whoever should have them instead may be this worker.
+    // The worker that they were given to is dead; this one may be the next that should have them.
     if (rows.some(({ owner }) => owner === null)) this.#look = true
   }
 

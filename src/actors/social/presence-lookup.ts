@@ -35,7 +35,7 @@ export class PresenceLookup {
     this.#options = options
   }
 
-  /** What others see of these users; whoever is not in it is offline. Refused when an owner cannot be asked in time. */
+  /** What others see of these users; those who are not in it are offline. Refused when an owner cannot be asked in time. */
   async of(users: readonly Snowflake[]): Promise<Map<Snowflake, Seen>> {
     const { seen, unknown } = await this.lookUp(users)
     if (unknown.size > 0) throw unavailable("presence not known in time")
@@ -62,16 +62,16 @@ export class PresenceLookup {
   async #ask(deadline: number, found: Found): Promise<void> {
     const { clock, directory } = this.#options
     for (let left = [...found.unknown]; left.length > 0;) {
-      const patience = deadline - clock.monotonic()
-      if (patience <= 0) return
+      const leftMs = deadline - clock.monotonic()
+      if (leftMs <= 0) return
       const elsewhere = await Promise.all(
         [...byOwner(left, directory, this.#options.view.isDead)].map(([owner, asked]) =>
-          this.#askOwner(owner, asked, patience, found),
+          this.#askOwner(owner, asked, leftMs, found),
         ),
       )
       left = elsewhere.flat()
       if (left.length === 0) return
-      await directory.changed(Math.min(25, patience))
+      await directory.changed(Math.min(25, leftMs))
       await Promise.all([...new Set(left.map(shardOf))].map(shard => directory.refresh(shard)))
     }
   }
@@ -80,7 +80,7 @@ export class PresenceLookup {
   async #askOwner(
     owner: string | undefined,
     users: readonly Snowflake[],
-    patience: number,
+    leftMs: number,
     { seen, unknown }: Found,
   ): Promise<readonly Snowflake[]> {
     const { view, bus } = this.#options
@@ -89,7 +89,7 @@ export class PresenceLookup {
       const answer =
         owner === view.self.id
           ? await bus.here<PresenceAnswer>("presencesOf", { users })
-          : await bus.request<PresenceAnswer>(owner, "presencesOf", { users }, patience)
+          : await bus.request<PresenceAnswer>(owner, "presencesOf", { users }, leftMs)
       for (const [user, status, custom_status, custom_emoji] of answer.seen)
         seen.set(user, { status, custom_status, custom_emoji })
       const elsewhere = new Set(answer.elsewhere)

@@ -8,7 +8,6 @@ import { silentLog } from "../../observability/log.ts"
 import { createMetrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
 import { systemClock as clock } from "../../system-clock.ts"
-import type { Host } from "../runtime/host.ts"
 import { Presences } from "./presences.ts"
 import { Shard } from "../runtime/shard.ts"
 
@@ -50,7 +49,7 @@ function scene(servers: readonly string[]) {
   const shards = new Map([[1, shard]])
   const presences = new Presences({
     self: "here",
-    host: { shard: (number: number) => shards.get(number), shards } as unknown as Host,
+    host: { shard: (number: number) => shards.get(number), shards },
     bus: {
       handle() {},
       onNotice() {},
