@@ -13,7 +13,10 @@ import { memberFacts } from "./communities/member-facts.ts"
 type Server = Readonlied<ServerState>
 type Member = Readonlied<MemberState>
 
-/** The caller's membership, or 403: the server exists, but not for them. A conversation of others is answered as if it were not there. */
+/**
+ * The caller's membership, or 403: the server exists, but not for them. A conversation of others is
+ * answered as if it were not there.
+ */
 export function requireMember(server: Server, user: Snowflake): Member {
   if (server.participants !== null) {
     if (!server.participants.includes(user)) throw fail("channel_not_found")

@@ -12,7 +12,10 @@ export const deleteFiles: Processor<"deleteFiles"> = async ({ blobs, storage, si
 /** After which no turn is still about to name a file in a row. */
 const unusedKeptS = 3_600
 
-/** A file that cannot be deleted delays none of the others: it is tried again when it is this old once more. */
+/**
+ * A file that cannot be deleted delays none of the others: it is tried again when it is this old
+ * once more.
+ */
 export const sweeps: readonly Sweep[] = [
   tools => async beforeS => {
     const errors: unknown[] = []

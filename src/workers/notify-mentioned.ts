@@ -139,7 +139,10 @@ function noticeOf(message: MessageState, kind: MentionKind, channel: string | un
   }
 }
 
-/** Mentions whose job was lost, or is late. What is deferred, or refused by a home, the next run looks at again. */
+/**
+ * Mentions whose job was lost, or is late. What is deferred, or refused by a home, the next run
+ * looks at again.
+ */
 export const sweeps: readonly Sweep[] = [
   tools => {
     let after = "0"

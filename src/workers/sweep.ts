@@ -72,7 +72,10 @@ export function startSweeps({ sweeps, tools, log, now }: SweepOptions) {
 
 type Find<Row> = (storage: JobTools["storage"], beforeS: number, limit: number) => Promise<Row[]>
 
-/** Ends what is found, page after page, as long as each is full and nothing was refused: what was ended is not on the next one. */
+/**
+ * Ends what is found, page after page, as long as each is full and nothing was refused: what was
+ * ended is not on the next one.
+ */
 export const ending =
   <Row>(
     find: Find<Row>,
