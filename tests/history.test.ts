@@ -3,7 +3,7 @@ import { clusterConfig } from "../cluster.config.ts"
 import type { Message } from "../src/contract/messages.ts"
 import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import type { MessageState } from "../src/domain/messages.ts"
-import type { PagePlace } from "../src/domain/tails.ts"
+import type { PagePlace } from "../src/domain/page-place.ts"
 import { openPool } from "../src/storage/database.ts"
 import { messagesStorage } from "../src/storage/messages.ts"
 import type { Person } from "./kit/person.ts"
@@ -166,7 +166,7 @@ test("P4: what was acknowledged is on the first page of any worker at once", asy
   }
 })
 
-test("TAIL1: a channel that is being read is read from memory, and shows what PostgreSQL has, whatever happens to it", async ({
+test("HIST1: a channel that is being read is read from memory, and shows what PostgreSQL has, whatever happens to it", async ({
   shared,
 }) => {
   const { sql, east, west } = shared

@@ -2,14 +2,13 @@ import type { Channel } from "../contract/channels.ts"
 import type { Snowflake } from "../contract/fields.ts"
 import { channelObject, type ChannelState } from "../domain/channels.ts"
 import type { ServerState } from "../domain/servers.ts"
-import type { PagePlace } from "../domain/tails.ts"
 import { accessOf } from "./access.ts"
 import { channelSettingsCommands, type ChannelSettingsCommands } from "./channel-settings.ts"
 import { inviteChannelCommands, type InviteChannelCommands } from "./invites.ts"
 import { messageDeletionCommands, type MessageDeletionCommands } from "./message-deletion.ts"
 import { messageEditCommands, type MessageEditCommands } from "./message-edits.ts"
 import { messageCommands, type MessageCommands } from "./messages.ts"
-import { member, memberFacts } from "./communities/member-facts.ts"
+import { member } from "./communities/member-facts.ts"
 import { reactionCommands, type ReactionCommands } from "./reactions.ts"
 import { pinCommands, type PinCommands } from "./pins.ts"
 import {
@@ -26,7 +25,7 @@ import { notificationDefaultOf, notificationsOutside, type NotificationDefault }
 import { overrideCommands, type OverrideCommands } from "./overrides.ts"
 import { defineActor } from "./runtime/actor.ts"
 import { serverHome } from "./server.ts"
-import { historyDeletion, hotPage, noteRead, tailNeeds, type HotPage, tailFacts } from "./tails.ts"
+import { hasHistoryName, historyDeletion, historyVersion, nameHistory } from "./messages/history-version.ts"
 import { typingCommands, typingDeletion, type TypingCommands } from "./typing.ts"
 import { voiceChannelCommands, type VoiceChannelCommands } from "./voice.ts"
 
@@ -52,9 +51,9 @@ export interface ChannelCommands
     user: Snowflake
     /** Who has read these is told, too. */
     messages?: Unmarked
-    /** If these are in memory they are told, and who has read them; `known`: unless they are of this version. */
-    page?: PagePlace & { readonly known?: string | undefined }
-  }): { server_id: Snowflake; marks?: ReadMarks; page?: { version: string; messages?: HotPage["messages"] } }
+    /** What the state of the messages is called is told, too. `known`: only of this one who has read them is told. */
+    version?: { readonly known?: string | undefined }
+  }): { server_id: Snowflake; marks?: ReadMarks; version?: string }
   /** What the server has chosen for those who have chosen nothing; refuses whoever may not view the channel. */
   readChannelNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }
@@ -76,30 +75,25 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     },
 
     requireRead: {
-      needs: ({ user, messages, page }, { id, state: channel, home }) => [
+      needs: ({ user, messages }, { state: channel, home }) => [
         member(user),
-        ...(messages || (page && tailFacts.of(home).get(id)) ? readMarkNeeds(home, channel, user) : []),
-        ...(page && memberFacts.of(home).get(user) !== null ? tailNeeds(home, id) : []),
+        ...(messages ? readMarkNeeds(home, channel, user) : []),
       ],
-      turn({ state: channel, home: server, now, newId }, { user, messages, page }) {
+      turn({ state: channel, home: server, now, newId }, { user, messages, version: asked }) {
         accessOf(server, channel.id, user, now).require("messages.read")
-        const found = page && hotPage(server, channel.id, page, { now, newId })
-        const asked = messages ?? found?.messages
-        const { reply: marks, remember } = asked ? readMarks(server, channel, user, asked) : {}
+        const name = asked && !hasHistoryName(server) ? newId() : ""
+        const version = asked && historyVersion(server, channel.id, name)
+        const isWanted = messages && version === asked?.known
+        const { reply: marks, remember } = isWanted ? readMarks(server, channel, user, messages) : {}
         return {
           remember: draft => {
             remember?.(draft)
-            if (page) noteRead(draft, channel.id, now, found?.name)
+            if (name !== "") nameHistory(draft, name)
           },
           reply: {
             server_id: server.id,
             ...(marks && { marks }),
-            ...(found && {
-              page: {
-                version: found.version,
-                ...(page.known !== found.version && { messages: found.messages }),
-              },
-            }),
+            ...(version !== undefined && { version }),
           },
         }
       },

@@ -9,7 +9,7 @@ import { forgetPair } from "./direct-privacy.ts"
 import type { DirectRelationCommands, RelationshipCommands } from "./relationships.ts"
 import { defineActor } from "./runtime/actor.ts"
 import { serverHome } from "./server.ts"
-import { renameInTails } from "./tails.ts"
+import { renameAuthor } from "./messages/history-version.ts"
 import { tellsOf } from "./tells.ts"
 import { toUser } from "./relay.ts"
 
@@ -71,7 +71,7 @@ export const directActor = defineActor<ServerState, ServerState, DirectCommands>
     participantChanged: {
       forListeners: true,
       turn: (_, { user }) => ({
-        remember: draft => renameInTails(draft, user.id, user.username, user.badges),
+        remember: draft => renameAuthor(draft, user.id, user.username, user.badges),
         reply: undefined,
       }),
     },

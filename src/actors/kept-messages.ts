@@ -2,12 +2,12 @@ import type { ServerState } from "../domain/servers.ts"
 import type { MessageState } from "../domain/messages.ts"
 import { messageKey, nonceKey } from "../storage/messages.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
-import { noteInTail } from "./tails.ts"
+import { noteHistoryChange } from "./messages/history-version.ts"
 import { messageFacts, nonceFacts, sentOf } from "./messages/message-facts.ts"
 
 /** Keeps a message current wherever the home remembers it. */
 export function keep(draft: ServerState, state: MessageState): void {
-  noteInTail(draft, state.channel_id, state.id, state)
+  noteHistoryChange(draft, state.channel_id)
   messageFacts.of(draft).set(messageKey(state.channel_id, state.id), state)
   if (state.nonce !== null)
     nonceFacts.of(draft).set(nonceKey(state.channel_id, state.author_id, state.nonce), sentOf(state))
@@ -16,7 +16,7 @@ export function keep(draft: ServerState, state: MessageState): void {
 /** A deleted message is gone, but for its nonce: who sends it again is told of a message that says nothing. */
 export function forget(draft: ServerState, found: Readonlied<MessageState>): void {
   const { id, channel_id, server_id, author_id, author_username, author_bot, author_badges, nonce } = found
-  noteInTail(draft, channel_id, id, null)
+  noteHistoryChange(draft, channel_id)
   messageFacts.of(draft).set(messageKey(channel_id, id), null)
   if (nonce !== null)
     nonceFacts.of(draft).set(nonceKey(channel_id, author_id, nonce), {

@@ -36,7 +36,7 @@ import { member, memberFacts } from "./communities/member-facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { defineFact, type Need } from "./runtime/facts.ts"
 import { control, type ActorKind, type Moment } from "./runtime/actor.ts"
-import { renameInTails } from "./tails.ts"
+import { renameAuthor } from "./messages/history-version.ts"
 import { voiceEnding } from "./voice.ts"
 
 /**
@@ -215,7 +215,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
   memberChanged: {
     forListeners: true,
     turn: ({ state: server }, { user }) => ({
-      remember: draft => renameInTails(draft, user.id, user.username, user.badges),
+      remember: draft => renameAuthor(draft, user.id, user.username, user.badges),
       publish: [userUpdate.to(membersOf(server.id), user, { except: [user.id] })],
       reply: undefined,
     }),

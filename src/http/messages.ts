@@ -5,12 +5,10 @@ import { fail } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import { limits } from "../contract/limits.ts"
 import type { Message, routes } from "../contract/messages.ts"
-import type { PagePlace } from "../domain/tails.ts"
 import { ownUploads } from "./attachments.ts"
-import { DeepReaders } from "./deep-readers.ts"
 import { actorOf, Encoded, type Handlers } from "./server/handlers.ts"
-import { HotPages } from "../views/hot-pages.ts"
-import { pageSeenBy, seenBy } from "../views/message-views.ts"
+import { History } from "../views/history.ts"
+import { seenBy } from "../views/message-views.ts"
 import type { Http, Uses } from "./http.ts"
 import type { Classifiers } from "../integrations/classifiers.ts"
 import type { ViewSources } from "../views/sources.ts"
@@ -25,36 +23,12 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     views,
     integrations: { classifiers },
   } = http
-  const hotPages = new HotPages()
-  const deepReaders = new DeepReaders()
+  const history = new History(views)
 
   /** A message as it is by now, if it is there. */
   async function looked(channel: Snowflake, id: Snowflake, reader: Snowflake): Promise<Message | undefined> {
     const found = await storage.messages.find(channel, [id])
     return (await seenBy(views, reader, [...found.values()]))[0]
-  }
-
-  /**
-   * A page from the database. Then the home says whether the user may read it, and who has read its
-   * messages.
-   */
-  async function deepPage(user: Snowflake, channel: Snowflake, asked: PagePlace, before: Snowflake | undefined) {
-    const messages = await storage.messages.page(channel, asked)
-    try {
-      const { marks } = await ask(channelActor, channel, {
-        type: "requireRead",
-        user,
-        messages: messages.map(({ id, author_id }) => ({ id, author_id })),
-      })
-      if (before !== undefined) deepReaders.note(user, channel, before)
-      // Homes of the version before do not say.
-      return marks
-        ? new Encoded<Message[]>(await pageSeenBy(views, user, messages, marks, undefined))
-        : await seenBy(views, user, messages)
-    } catch (error) {
-      deepReaders.forget(user, channel)
-      throw error
-    }
   }
 
   return {
@@ -79,21 +53,8 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
 
     async listMessages({ params, query, caller }) {
       const { limit = limits.defaultPageSize, ...place } = query
-      const asked = { limit, ...place }
-      const user = caller.user_id
-      const channel = params.channel_id
-      const before = place.around === undefined ? place.before : undefined
-      if (before !== undefined && deepReaders.isDeep(user, channel, before))
-        return deepPage(user, channel, asked, before)
-      const known = hotPages.find(channel, asked)
-      const { page, marks } = await ask(channelActor, channel, {
-        type: "requireRead",
-        user,
-        page: { ...asked, known: known?.version },
-      })
-      if (!page || !marks) return deepPage(user, channel, asked, before)
-      const hot = page.messages ? hotPages.keep(channel, asked, { ...page, messages: page.messages }) : known
-      return new Encoded(await pageSeenBy(views, user, page.messages ?? known!.messages, marks, hot))
+      const page = await history.page(caller.user_id, params.channel_id, { limit, ...place })
+      return new Encoded<Message[]>(page)
     },
 
     async getMessage({ params, caller }) {

@@ -1,27 +1,38 @@
 import type { Snowflake } from "../contract/fields.ts"
 import { bytesOf } from "../domain/message-sizes.ts"
 import type { MessageState } from "../domain/messages.ts"
-import type { PagePlace } from "../domain/tails.ts"
+import { isNewestPage, type PagePlace } from "../domain/page-place.ts"
 
 type Messages = readonly Readonly<MessageState>[]
+
+interface KnownPage {
+  readonly version: string
+  readonly messages: Messages
+  readonly readAtMs?: number
+}
 
 /** Bytes that a page takes beside its messages, and a message beside what is counted of it, roughly. */
 const beside = 2_000
 /** Answers that are kept of a page: most of its readers are shown the same one. */
 const mostBodies = 4
 
-/** A newest page as its channel's home has told it. */
+/** A newest page as PostgreSQL has answered it. */
 export class HotPage {
-  /** What the home calls the state that it is from. */
+  /** What the home calls the state that it is from; when it was read, in Unix milliseconds. */
   readonly version: string
+  readonly readAtMs: number
   readonly messages: Messages
+  /** What the home has to know of them to say who has read them. */
+  readonly about: readonly { readonly id: Snowflake; readonly author_id: Snowflake }[]
   /** The latest is last. */
   readonly #bodies: { readonly ends: readonly string[]; readonly body: Buffer }[] = []
   readonly #grow: (page: HotPage, bytes: number) => void
 
-  constructor(version: string, messages: Messages, grow: (page: HotPage, bytes: number) => void) {
+  constructor({ version, messages, readAtMs = 0 }: KnownPage, grow: (page: HotPage, bytes: number) => void) {
     this.version = version
     this.messages = messages
+    this.readAtMs = readAtMs
+    this.about = messages.map(({ id, author_id }) => ({ id, author_id }))
     this.#grow = grow
   }
 
@@ -40,8 +51,8 @@ export class HotPage {
 }
 
 /**
- * Newest pages as homes have told them, so that none is told again that has not changed. A home is asked for every page anyway: it
- * says who may read it, and whether what is known here is still so.
+ * Newest pages as PostgreSQL has answered them, so that none is read again that has not changed. A home is asked for every page
+ * anyway: it says who may read it, and whether what is known here is still so.
  */
 export class HotPages {
   readonly #maxBytes: number
@@ -68,20 +79,16 @@ export class HotPages {
     return known.page
   }
 
-  keep(
-    channel: Snowflake,
-    place: PagePlace,
-    { version, messages }: { readonly version: string; readonly messages: Messages },
-  ): HotPage | undefined {
+  keep(channel: Snowflake, place: PagePlace, known: KnownPage): HotPage | undefined {
     const key = keyOf(channel, place)
     if (!key) return undefined
     this.#forget(key)
-    const page = new HotPage(version, messages, (grown, bytes) => this.#weigh(key, grown, bytes))
+    const page = new HotPage(known, (grown, bytes) => this.#weigh(key, grown, bytes))
     this.#pages.set(key, { page, bytes: 0 })
     this.#weigh(
       key,
       page,
-      messages.reduce((sum, message) => sum + beside + bytesOf(message), beside),
+      known.messages.reduce((sum, message) => sum + beside + bytesOf(message), beside),
     )
     return page
   }
@@ -105,5 +112,5 @@ export class HotPages {
 }
 
 /** None of a page at a place: clients name as many of those as they like. */
-const keyOf = (channel: Snowflake, { limit, before, after, around }: PagePlace): string | undefined =>
-  before === undefined && after === undefined && around === undefined ? `${channel} ${limit}` : undefined
+const keyOf = (channel: Snowflake, place: PagePlace): string | undefined =>
+  isNewestPage(place) ? `${channel} ${place.limit}` : undefined

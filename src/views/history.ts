@@ -1,0 +1,89 @@
+import { channelActor } from "../actors/channel.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import { isNewestPage, type PagePlace } from "../domain/page-place.ts"
+import type { MessageState } from "../domain/messages.ts"
+import { HotPages, type HotPage } from "./hot-pages.ts"
+import { pageSeenBy } from "./message-views.ts"
+import type { ViewSources } from "./sources.ts"
+
+/** Milliseconds for which a page is kept though nothing has changed: names of authors who are no members change elsewhere. */
+const maxAgeMs = 10_000
+
+interface Reading {
+  readonly version: string
+  readonly page: Promise<HotPage>
+}
+
+/**
+ * Pages of history as their readers see them, as JSON. The newest page of a channel is kept for as long as the channel's home says that it is
+ * current (HIST1); all others are read from PostgreSQL. A home is asked for every page: it says who may read and who has read what.
+ */
+export class History {
+  readonly #sources: ViewSources
+  readonly #pages: HotPages
+  /** Newest pages that are being read, by channel and length: those who ask for the same version share one. */
+  readonly #readings = new Map<string, Reading>()
+
+  constructor(sources: ViewSources, pages = new HotPages()) {
+    this.#sources = sources
+    this.#pages = pages
+  }
+
+  async page(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
+    return isNewestPage(place) ? this.#newest(reader, channel, place) : this.#other(reader, channel, place)
+  }
+
+  async #newest(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
+    const { ask, clock } = this.#sources
+    const found = this.#pages.find(channel, place)
+    const known = found && clock() - found.readAtMs < maxAgeMs ? found : undefined
+    const { version, marks } = await ask(channelActor, channel, {
+      type: "requireRead",
+      user: reader,
+      version: { known: known?.version },
+      ...(known && { messages: known.about }),
+    })
+    if (known && marks) return pageSeenBy(this.#sources, reader, known.messages, marks, known)
+    return this.#seen(reader, channel, await this.#read(channel, place, version!))
+  }
+
+  #read(channel: Snowflake, place: PagePlace, version: string): Promise<HotPage> {
+    const key = `${channel} ${place.limit}`
+    const underWay = this.#readings.get(key)
+    if (underWay?.version === version) return underWay.page
+    const readAtMs = this.#sources.clock()
+    const page = this.#sources.storage.messages
+      .page(channel, place)
+      .then(messages => this.#pages.keep(channel, place, { version, messages, readAtMs })!)
+      .finally(() => {
+        if (this.#readings.get(key)?.page === page) this.#readings.delete(key)
+      })
+    this.#readings.set(key, { version, page })
+    return page
+  }
+
+  /** Nothing is read for somebody who may not read it: how long that takes would tell them what is there. */
+  async #other(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
+    const { ask, storage } = this.#sources
+    await ask(channelActor, channel, { type: "requireRead", user: reader })
+    const messages = await storage.messages.page(channel, place)
+    return this.#seen(reader, channel, { messages, about: aboutOf(messages) })
+  }
+
+  /** With who has read it; that is asked of the home, which looks once more whether the reader may read. */
+  async #seen(
+    reader: Snowflake,
+    channel: Snowflake,
+    page: HotPage | Pick<HotPage, "messages" | "about">,
+  ): Promise<string | Uint8Array> {
+    const { marks } = await this.#sources.ask(channelActor, channel, {
+      type: "requireRead",
+      user: reader,
+      messages: page.about,
+    })
+    return pageSeenBy(this.#sources, reader, page.messages, marks!, "version" in page ? page : undefined)
+  }
+}
+
+const aboutOf = (messages: readonly Readonly<MessageState>[]) =>
+  messages.map(({ id, author_id }) => ({ id, author_id }))
