@@ -25,7 +25,7 @@ class Scene {
   version = 0
   mayRead = true
   readonly committed = new Map<number, MessageState>()
-  #held: (() => void)[] = []
+  readonly #held: (() => void)[] = []
   readonly history: History
 
   constructor() {
@@ -33,7 +33,7 @@ class Scene {
       // Turns are taken at once; what they answer comes later.
       const { mayRead, version } = this
       const isWanted = input.messages && (!input.version || input.version.known === `v${version}`)
-      const marks = isWanted && { counts: input.messages!.map(() => 0), named: [], readers: [], upTo: "0" }
+      const marks = isWanted && { counts: input.messages.map(() => 0), named: [], readers: [], upTo: "0" }
       await this.#hold()
       if (!mayRead) throw new Error("access_denied")
       return { server_id: "2", ...(input.version && { version: `v${version}` }), ...(marks && { marks }) }
