@@ -324,7 +324,7 @@ test("a worker that comes late does nothing more of a command that may be anothe
     return { asked, answer: await requests.answerToCommand(id) }
   }
   expect(await askedBy({})).toEqual({
-    asked: [`unlockAccount ${user}`, `standingChanged ${user}`],
+    asked: [`unlockAccount ${user}`, `accountStatusChanged ${user}`],
     answer: { reply: 1 },
   })
   for (const happens of [another, outOfTime]) {
