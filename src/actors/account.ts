@@ -58,12 +58,7 @@ export interface AccountCommands {
   giveBadge(input: { badge: string }): { badges: string[] }
   takeBadge(input: { badge: string }): { badges: string[] }
   /** Tells these what the user looks like now (ACC3). */
-  announce(input: {
-    people: readonly Snowflake[]
-    servers: readonly Snowflake[]
-    /** Workers of the version before leave them out. */
-    directs?: readonly Snowflake[]
-  }): void
+  announce(input: { people: readonly Snowflake[]; servers: readonly Snowflake[]; directs: readonly Snowflake[] }): void
   /** Told by the home of somebody whom this user lists. */
   otherChanged(input: { other: ShownUser }): void
 }
@@ -145,7 +140,7 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
   },
 
   announce: {
-    turn({ state: user }, { people, servers, directs = [] }) {
+    turn({ state: user }, { people, servers, directs }) {
       const shown = shownUser(user)
       return {
         publish: [

@@ -67,7 +67,7 @@ const recentPostsFacts = defineFact<ServerState, readonly RecentPost[]>({
 const recentPosts = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
   recentPostsFacts.need(authorKey(channel, author))
 
-/** What an HTTP handler can ask classifiers, and what those it has asked have said. Handlers of the version before leave it out. */
+/** What an HTTP handler can ask classifiers, and what those it has asked have said. */
 export interface Classified {
   readonly classifiers?: readonly ClassifierBackend[] | undefined
   readonly scores?: Readonly<Partial<Record<ClassifierBackend, Scores>>> | undefined
@@ -76,8 +76,7 @@ export interface Classified {
 /** Nothing is decided before these have said what they think of a text. */
 interface Unasked {
   readonly unasked: readonly ClassifierBackend[]
-  /** The text; homes of the version before leave it out. */
-  readonly content?: string
+  readonly content: string
 }
 
 /** Instead of a message: it was refused, or it waits. */

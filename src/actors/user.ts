@@ -75,7 +75,6 @@ export const userActor = defineActor<UserState, UserState, UserCommands>({
   commands: {
     register: {
       create({ id, now, newId }, { user, session, external }) {
-        // Workers of the version before say less of an account.
         const row: UserRow = { ...newAccount(user), id }
         const started = session && newSession(newId(), id, session, now)
         return {

@@ -58,13 +58,12 @@ export type RulesChange =
       /** Of a channel that goes: what it allowed and denied, for whoever is taken back to before. */
       readonly overrides?: readonly Override[]
     }
-  /** Channels have other places: one entry, because each makes a version of the rules. Workers of the version before pass it over. */
+  /** Channels have other places: one entry, because each makes a version of the rules. */
   | { readonly type: "channelsMoved"; readonly server: Snowflake; readonly moves: readonly ChannelMove[] }
   | {
       readonly type: "overrides"
       readonly server: Snowflake
       readonly channel: Snowflake
-      /** For workers that do not know of the channel: its owner may have been of an earlier version when it was made. */
       readonly shown: Channel
       readonly before: readonly Override[]
       readonly after: readonly Override[]

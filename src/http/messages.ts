@@ -34,7 +34,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
   return {
     async createMessage({ params, body, caller, idempotencyKey }) {
       const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
-      const { repeats, ...message } = await judged<CreatedMessage>(classifiers, body.content ?? "", classified =>
+      const { repeats, ...message } = await judged<CreatedMessage>(classifiers, classified =>
         ask(channelActor, params.channel_id, {
           type: "createMessage",
           author: actorOf(caller),
@@ -66,7 +66,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     },
 
     async editMessage({ params, body, caller }) {
-      const edited = await judged<Message>(classifiers, body.content, classified =>
+      const edited = await judged<Message>(classifiers, classified =>
         ask(channelActor, params.channel_id, {
           type: "editMessage",
           user: caller.user_id,
@@ -107,17 +107,15 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
  * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation.
  * Where a rule needs a classifier's scores, they are fetched here and the channel is asked again: a
  * turn waits for nothing.
- * @param content what is classified where the channel does not say
  */
 export async function judged<T extends object>(
   { backends, scores }: Classifiers,
-  content: string,
   send: (classified: Classified) => Promise<T | Held>,
 ): Promise<T> {
   const first = await send({ classifiers: backends })
   // Classifiers are asked once: the rules may have changed in between.
   const answer = isUnasked(first)
-    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content ?? content) })
+    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content) })
     : first
   if (isRefused(answer)) throw blocked(answer.refused)
   if (isUnasked(answer)) throw new Error("asked for scores that it cannot have")

@@ -3,7 +3,6 @@ import type { Answer, Asked } from "../actors/runtime/actor.ts"
 import { fail, Failure, type ErrorCode } from "../contract/errors.ts"
 import { success, type Snowflake } from "../contract/fields.ts"
 import type { Poll, routes } from "../contract/polls.ts"
-import { textOf } from "../domain/polls.ts"
 import { actorOf, type Handlers } from "./server/handlers.ts"
 import { judged } from "./messages.ts"
 import type { Http, Uses } from "./http.ts"
@@ -45,7 +44,7 @@ export function polls({
     async createPoll({ body: { message_id, ...poll }, caller }) {
       const channel = await storage.polls.channelOf(caller.user_id, message_id)
       if (channel === undefined) throw fail("message_not_found")
-      return judged<Poll>(classifiers, textOf(poll), classified =>
+      return judged<Poll>(classifiers, classified =>
         askIn(channel, "message_not_found", {
           type: "createPoll",
           author: actorOf(caller),
