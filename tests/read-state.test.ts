@@ -1,7 +1,11 @@
 /** How far people have read: what is unread, who is told, and what authors see of it. */
+import fc from "fast-check"
 import type { EventData } from "../client/gateway.ts"
 import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import { countReaders, readersOf } from "../src/domain/read-state.ts"
+import { holderRule, isHeldByAll } from "../src/domain/holder-rule.ts"
+import { holdsIn } from "../src/domain/permissions.ts"
+import { guildMembersStorage } from "../src/storage/guild-members.ts"
 import { readStateStorage } from "../src/storage/read-state.ts"
 import { routes } from "../src/contract/contract.ts"
 import { limits } from "../src/contract/limits.ts"
@@ -244,6 +248,62 @@ test("READ3: nobody else is told of whoever hides it, where a channel hides it, 
   expect(await own.next("MESSAGE_ACK")).toMatchObject({ channel_id: large.channel_id, message_id: fromAfar })
   await shared.settle()
   expect(acksIn(others, large.channel_id)).toEqual([])
+})
+
+test("in a large server the viewers of a channel are told of whoever reads it while they are a hundred at most", async ({
+  shared,
+}) => {
+  const { ada, lin } = await room(shared)
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin], memberCount: 5_000 })
+  const owner = ada.on(shared.east)
+  await owner.setOverride({ channel_id, target_id: server_id, type: "role", allow: [], deny: ["channels.view"] })
+  await owner.setOverride({ channel_id, target_id: lin.id, type: "member", allow: ["channels.view"], deny: [] })
+  const others = await ada.listen(shared.west)
+  const [message_id] = await say(ada, shared, channel_id)
+  await lin.on(shared.west).ackMessages({ channel_id, message_id: message_id! })
+  expect(await others.next("MESSAGE_ACK")).toEqual({ channel_id, user_id: lin.id, message_id })
+})
+
+test("members are counted as they are looked at, whatever overrides say", async ({ shared }) => {
+  const { ada, lin } = await room(shared)
+  const people = await Promise.all(["a", "b", "c", "d"].map(name => shared.person(name)))
+  const { server_id } = await plantServer(shared, { owner: ada, members: [lin, ...people], everyone: [] })
+  const roleIds = ["1", "2", "3"]
+  const members = [ada, lin, ...people].map(({ id }, i) => ({
+    user_id: id,
+    roles: roleIds.filter((_, bit) => (i >> bit) & 1),
+  }))
+  for (const { user_id, roles } of members)
+    await shared.sql`
+      UPDATE members SET roles = ${roles}::bigint[] WHERE server_id = ${server_id} AND user_id = ${user_id}`
+  const storage = guildMembersStorage(shared.sql)
+  const permission = "channels.view" as const
+  const granted = fc.constantFrom([], [permission], ["administrator" as const])
+  const rules = fc.record({
+    roles: fc.tuple(fc.constantFrom([], [permission]), granted, granted, granted),
+    overrides: fc.uniqueArray(
+      fc.record({
+        target: fc.constantFrom(server_id, ...roleIds, "4", ...members.map(({ user_id }) => user_id)),
+        isAllowed: fc.boolean(),
+      }),
+      { selector: ({ target }) => target },
+    ),
+  })
+  for (const plan of fc.sample(rules, { seed: 14, numRuns: 200 })) {
+    const roles = new Map([server_id, ...roleIds].map((id, i) => [id, { permissions: new Set(plan.roles[i]) }]))
+    const server = { id: server_id, owner_id: ada.id, roles }
+    const overrides = plan.overrides.map(({ target, isAllowed }) => ({
+      target_id: target,
+      type: members.some(({ user_id }) => user_id === target) ? ("member" as const) : ("role" as const),
+      allow: isAllowed ? [permission] : [],
+      deny: isAllowed ? [] : [permission],
+    }))
+    const wanted = members.filter(member => holdsIn(server, overrides, member, permission)).length
+    const rule = holderRule(server, overrides, permission)
+    expect(await storage.countHolders(server_id, rule, 100)).toBe(wanted)
+    expect(await storage.countHolders(server_id, rule, 2)).toBe(Math.min(wanted, 2))
+    if (isHeldByAll(server, overrides, permission)) expect(wanted).toBe(members.length)
+  }
 })
 
 test("a page says how many have read each message, the author never among them; names are the author's to see", async ({

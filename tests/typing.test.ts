@@ -141,20 +141,25 @@ test("what was said over REST is taken back with the last socket too, wherever t
   }
 })
 
-test("whoever may not send there does not type there", async ({ shared }) => {
+test("whoever sees a channel may type there, muted or not; nobody else may", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const eve = await shared.person("eve")
   const quiet = await plantServer(shared, { owner: ada, members: [lin], everyone: ["channels.view"] })
   const talk = { name: "talk", type: "voice" as const }
   const voice = await ada.on(shared.east).createChannel({ server_id: server.id, ...talk })
   const still = await ada.on(shared.east).createChannel({ server_id: quiet.server_id, ...talk })
+  const hidden = await ada.on(shared.east).createChannel({ server_id: server.id, name: "hidden" })
+  const deny = { target_id: server.id, type: "role" as const, allow: [], deny: ["channels.view"] }
+  await ada.on(shared.east).setOverride({ channel_id: hidden.id, ...deny })
   const [inbox, stranger, member] = await Promise.all([
     ada.listen(shared.east),
     eve.listen(shared.west),
     lin.listen(shared.west),
   ])
   expect(await refusal(eve.on(shared.west).startTyping({ channel_id: channel.id }))).toBe("access_denied")
-  expect(await refusal(lin.on(shared.west).startTyping({ channel_id: quiet.channel_id }))).toBe("permission_denied")
+  expect(await refusal(lin.on(shared.west).startTyping({ channel_id: hidden.id }))).toBe("access_denied")
+  expect(await lin.on(shared.west).startTyping({ channel_id: quiet.channel_id })).toEqual({ success: true })
+  expect(await inbox.next("TYPING_START")).toMatchObject({ channel_id: quiet.channel_id, user_id: lin.id })
   expect(await refusal(lin.on(shared.west).startTyping({ channel_id: "1" }))).toBe("channel_not_found")
   expect(await refusal(lin.on(shared.west).startTyping({ channel_id: "x" }))).toBe("invalid_channel_id")
   // Where there are no messages nothing is refused.
@@ -163,7 +168,7 @@ test("whoever may not send there does not type there", async ({ shared }) => {
   stranger.typing(channel.id)
   stranger.typing("1")
   member.typing(voice.id)
-  member.typing(quiet.channel_id)
+  member.typing(hidden.id)
   member.typing(channel.id)
   // The last frame of each socket was acted upon after those before it.
   expect((await inbox.next("TYPING_START")).user_id).toBe(lin.id)

@@ -20,6 +20,7 @@ import {
   type AckRange,
   type ReadState,
 } from "../domain/read-state.ts"
+import { holderRule, isHeldByAll } from "../domain/holder-rule.ts"
 import { compareIds } from "../domain/snowflake.ts"
 import type { ServerState } from "../domain/servers.ts"
 import type { UserState } from "../domain/accounts/user-state.ts"
@@ -81,8 +82,8 @@ export interface ReadMarks {
 const tellingPause = 1_000
 /** How many a home remembers to have told others of. */
 const mostTold = 1_000
-/** The others are told in servers of at most so many members. */
-const mostMembersTold = 100
+/** A count of a channel's viewers serves for so long. */
+const viewersCountedForMs = 60_000
 const nobody: Readers = readersOf([], true)
 
 const readStateKey = (channel: Snowflake, user: Snowflake) => `${channel}:${user}`
@@ -114,6 +115,32 @@ const ackRangeFacts = defineFact<ServerState, AckRange>({
   },
 })
 const ackRange = (...of: Parameters<typeof ackRangeKey>): Need<ServerState> => ackRangeFacts.need(ackRangeKey(...of))
+/** Where others are told how far somebody has read, a channel has at most so many viewers. */
+const maxViewersTold = 100
+
+/** Counted no further than has to be known. `at`: Unix milliseconds. */
+interface ViewerCount {
+  readonly count: number
+  readonly at: number
+}
+
+/**
+ * How many may view a channel that not every member may. A count serves for a while: who uses an old one takes it away, so
+ * that the next command counts anew.
+ */
+const viewerCountFacts = defineFact<ServerState, ViewerCount>({
+  keep: 200,
+  async load(storage, server, channels, home, now) {
+    const found = new Map<Snowflake, ViewerCount>()
+    for (const channel of channels) {
+      const rule = holderRule(home, home.overrides.get(channel) ?? [], "channels.view")
+      const count = await storage.guildMembers.countHolders(server, rule, maxViewersTold + 1)
+      found.set(channel, { count, at: now })
+    }
+    return found
+  },
+})
+
 /** By channel: those of some 100,000 people, whatever the number of channels. */
 const readersFacts = defineFact<ServerState, Readers>({
   keep: 100,
@@ -137,7 +164,7 @@ const toldAcks = defineMemory<ServerState, Map<string, { readonly at: number; re
 export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCommands>["commands"] = {
   ackMessages: {
     needs({ user, message_id }, { id, state: channel, home }) {
-      const needed = [member(user), ...pair(home), readState(id, user)]
+      const needed = [member(user), ...pair(home), ...viewersNeeded(home, id), readState(id, user)]
       const beginning = beginningFor(home, user)
       const state = readStateFacts.of(home).get(readStateKey(id, user))
       // Whoever is about to be refused has nothing counted.
@@ -164,9 +191,12 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const isShown = isOwnShown && channel.read_receipts_enabled && !isShut(server) // READ3
       const state = readOn(before, beginning, { message_id, isShown })
       const telling =
-        marked > 0 && isShown && !isBulk && isToldToOthers(server) ? whenNotified(server, key, now) : undefined
+        marked > 0 && isShown && !isBulk && isToldToOthers(server, channel.id)
+          ? whenNotified(server, key, now)
+          : undefined
       return {
         remember: draft => {
+          forgetOldCount(draft, channel.id, now)
           forgetCount(draft) // READ2: asked again, it is counted anew.
           if (telling)
             noteTold(draft, key, telling === "now" ? { at: now } : { at: telling.since, waiting: message_id })
@@ -199,13 +229,16 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
   },
 
   tellAck: {
-    needs: ({ user }, { id, home }) => [member(user), ...pair(home), readState(id, user)],
+    needs: ({ user }, { id, home }) => [member(user), ...pair(home), ...viewersNeeded(home, id), readState(id, user)],
     turn({ state: channel, home: server, now }, { user, isShown }) {
       const key = readStateKey(channel.id, user)
       const waiting = toldAcks.of(server).get(key)?.waiting
       if (waiting === undefined) return { reply: { told: false } }
       const isNotified =
-        isShown && channel.read_receipts_enabled && isReader(server, channel, user) && isToldToOthers(server)
+        isShown &&
+        channel.read_receipts_enabled &&
+        isReader(server, channel, user) &&
+        isToldToOthers(server, channel.id)
       return {
         remember: draft => noteTold(draft, key, { at: now }),
         publish: isNotified ? toOthers(server, channel.id, user, waiting) : [],
@@ -289,9 +322,27 @@ function isReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelStat
   return Boolean(found) && mayView(home, channel.id, found!)
 }
 
-/** Nobody counts who may view a channel; in so small a server no channel has more viewers. What it asks of a DM is needed: `pair`. */
-const isToldToOthers = (home: Readonlied<ServerState>): boolean =>
-  home.participants === null ? home.member_count <= mostMembersTold : !isShut(home)
+/** Whether all that is known says how many viewers a channel has: few members, or every one of them. */
+const isCounted = (home: Readonlied<ServerState>, channel: Snowflake): boolean =>
+  home.member_count <= maxViewersTold || isHeldByAll(home, home.overrides.get(channel) ?? [], "channels.view")
+
+/** What has to be known to say whether others are told of somebody's reading; what it asks of a DM is `pair`. */
+const viewersNeeded = (home: Readonlied<ServerState>, channel: Snowflake): Need<ServerState>[] =>
+  home.participants !== null || isCounted(home, channel) ? [] : [viewerCountFacts.need(channel)]
+
+function isToldToOthers(home: Readonlied<ServerState>, channel: Snowflake): boolean {
+  if (home.participants !== null) return !isShut(home)
+  if (isCounted(home, channel)) return home.member_count <= maxViewersTold
+  const known = viewerCountFacts.of(home).get(channel)
+  // Not known: the rules have changed since this was asked for.
+  return known ? known.count <= maxViewersTold : false
+}
+
+/** An old count, or one from before the clock fell, is taken again by whoever needs one next. */
+function forgetOldCount(draft: ServerState, channel: Snowflake, now: number): void {
+  const at = viewerCountFacts.of(draft).get(channel)?.at
+  if (at !== undefined && (at > now || now - at > viewersCountedForMs)) viewerCountFacts.of(draft).delete(channel)
+}
 
 /** What was loaded may be from before acknowledgements that the home has decided; it remembers all that were not committed then. */
 function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<Readers>): Readers {

@@ -195,10 +195,10 @@ export const startTyping = defineRoute({
   summary: "Show that the caller is typing, for 10 seconds",
   tag: "Channels",
   auth: "user",
-  permission: ["messages.send"],
+  permission: ["channels.view"],
   params: byChannel,
   reply: Success,
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "timed_out"],
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied"],
 })
 
 export const routes = {

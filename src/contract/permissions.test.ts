@@ -56,14 +56,14 @@ const asked: readonly [Needed, ...(keyof typeof routes)[]][] = [
   [either("emojis.manage", "server.manage"), "createSticker", "deleteSticker"],
   [either("server.automod"), "listAutomodRules", "createAutomodRule", "editAutomodRule", "deleteAutomodRule"],
   [either("server.automod"), "listAutomodViolations"],
-  [either("messages.send"), "createMessage", "editMessage", "startTyping"],
+  [either("messages.send"), "createMessage", "editMessage"],
   [either("messages.attach_files"), "uploadAttachment"],
   [either("messages.read"), "listMessages", "getMessage", "listReactions", "listReactors", "listPins", "searchChannel"],
   [either("messages.read"), "ackMessages", "getUnread"],
   [either("messages.add_reactions"), "addReaction"],
   [either("messages.manage"), "pinMessage", "unpinMessage", "bulkDeleteMessages"],
   // Who may delete another's message is said in the channel.
-  [either("channels.view"), "getChannel", "deleteMessage", "removeReaction", "getVoiceInfo"],
+  [either("channels.view"), "getChannel", "startTyping", "deleteMessage", "removeReaction", "getVoiceInfo"],
   [either("channels.view"), "getChannelNotificationSettings", "putChannelNotificationSettings"],
 ]
 

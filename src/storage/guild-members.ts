@@ -1,4 +1,5 @@
 import type { Snowflake } from "../contract/fields.ts"
+import type { HolderRule } from "../domain/holder-rule.ts"
 import type { MemberState, TimeoutState } from "../domain/servers.ts"
 import type { PersonalData } from "../domain/personal-data.ts"
 import type { Sql, Statement } from "./database.ts"
@@ -91,6 +92,23 @@ function chosen(sql: Sql, { server, query }: MemberChoice): Statement {
 }
 
 export const guildMembersStorage = (sql: Sql) => ({
+  /** How many members a rule holds for, counted up to `atMost`. */
+  async countHolders(server: Snowflake, rule: HolderRule, atMost: number): Promise<number> {
+    const ids = (list: readonly Snowflake[]) => sql`${[...list]}::bigint[]`
+    const { administrators, allowed, denied, granting, isGranted } = rule
+    const [row] = await sql<{ count: number }[]>`
+      SELECT count(*)::int AS count FROM (
+        SELECT FROM members
+        WHERE server_id = ${server} AND (user_id = ${rule.owner_id} OR roles && ${ids(administrators)} OR CASE
+          WHEN user_id = ANY(${ids(allowed.members)}) THEN true
+          WHEN user_id = ANY(${ids(denied.members)}) THEN false
+          WHEN roles && ${ids(allowed.roles)} THEN true
+          WHEN roles && ${ids(denied.roles)} THEN false
+          ELSE ${isGranted}::boolean OR roles && ${ids(granting)} END)
+        LIMIT ${atMost}) AS holders`
+    return row!.count
+  },
+
   /**
    * The last id of each piece of a list that is cut into pieces of `size`: what comes and goes later shifts no other piece.
    * @param most how many members, counted from the lowest id; null: all

@@ -643,6 +643,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       endOf: unsupported("uploads.endOf"),
     },
     guildMembers: {
+      countHolders: unsupported("guildMembers.countHolders"),
       pieces: unsupported("guildMembers.pieces"),
       piece: unsupported("guildMembers.piece"),
       onlyPiece: unsupported("guildMembers.onlyPiece"),
