@@ -106,7 +106,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a session that could not come back for a moment is forgotten",
-    file: "src/gateway/sessions/resume.ts",
+    file: "src/gateway/sessions/session-claims.ts",
     find: `error instanceof LogTruncated ? records.forget`,
     replace: `error instanceof Error ? records.forget`,
     promises: ["P6"],

@@ -11,7 +11,8 @@ import type { Connect, Redis } from "../../src/cluster/redis.ts"
 import { homeReplicationId } from "../../src/cluster/replication.ts"
 import type { AccessSession } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/fields.ts"
-import { Gateway, type GatewayOptions, type GatewayTopology } from "../../src/gateway/gateway.ts"
+import { Gateway } from "../../src/gateway/gateway.ts"
+import type { GatewayOptions, GatewayTopology } from "../../src/gateway/parts.ts"
 import type { Log } from "../../src/observability/log.ts"
 import type { Metrics } from "../../src/observability/metrics.ts"
 import { wireVersion } from "../../src/contract/system.ts"
@@ -118,20 +119,25 @@ export class SimulatedWorker implements Actor {
       records: new GatewaySessions(remembering, keys),
       storage,
       // Simulated clients do not type, so nobody asks what is known of a token later on.
-      tokens: { verify: this.#options.verify as never, known: () => Promise.reject(new Error("nobody types")) },
+      tokens: {
+        verify: this.#options.verify as never,
+        known: () => Promise.reject(new Error("nobody types")),
+        isFailedTooOften: async () => false,
+      },
       topology: topology.gateway,
       presence: topology.presence,
-      limited: false,
-      gatewayUrl: "ws://localhost/gateway",
-      iceServers: () => [],
-      voice: { voice_enabled: true, voice_stun_urls: [], voice_turn_urls: [], voice_turn_ttl: 86_400 },
-      allowedOrigins: [],
-      compression: true,
-      tokenBinding: false,
-      clientAddress: peer => peer,
-      isFailedTooOften: async () => false,
+      policy: {
+        limited: false,
+        gatewayUrl: "ws://localhost/gateway",
+        iceServers: () => [],
+        voice: { voice_enabled: true, voice_stun_urls: [], voice_turn_urls: [], voice_turn_ttl: 86_400 },
+        allowedOrigins: [],
+        compression: true,
+        tokenBinding: false,
+        clientAddress: peer => peer,
+        minClientVersion: wireVersion,
+      },
       service: undisturbed,
-      minClientVersion: wireVersion,
       clock,
       log,
       metrics,

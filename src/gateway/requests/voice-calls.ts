@@ -35,8 +35,8 @@ export interface VoiceCallsOptions {
   /** What others need to know of the session has changed. */
   readonly save: (session: Session) => void
   readonly endings: Pick<VoiceEndings, "end">
-  readonly policy: VoicePolicy
-  readonly iceServers: IceServersFor
+  /** What clients are told of the way that media take. */
+  readonly media: { readonly policy: VoicePolicy; readonly iceServers: IceServersFor }
   readonly clock: Clock
 }
 
@@ -72,7 +72,8 @@ export class VoiceCalls {
   }
 
   async join(session: Session, channel: Snowflake, flags?: SelfFlags): Promise<void> {
-    const { ask, self: worker, policy, iceServers, subscriptions, endings } = this.#options
+    const { ask, self: worker, media, subscriptions, endings } = this.#options
+    const { policy, iceServers } = media
     const { user } = session
     const { allowed, order } = await ask(userActor, user, { type: "askForVoice" })
     const voice_session_id = voiceSessionId(order, randomBytes(8).toString("hex"))

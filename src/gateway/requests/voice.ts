@@ -27,7 +27,11 @@ type VoiceOp =
   | "VOICE_SPEAKING"
   | "VOICE_QUALITY"
 
-export type VoiceOptions = Omit<VoiceCallsOptions, "endings"> & VoiceSignalsOptions & Omit<VoiceEndingsOptions, "page">
+export interface VoiceOptions {
+  readonly calls: Omit<VoiceCallsOptions, "endings">
+  readonly signals: VoiceSignalsOptions
+  readonly endings: Omit<VoiceEndingsOptions, "page">
+}
 
 /** What a session has asked for is done one after another. */
 interface Line {
@@ -125,10 +129,10 @@ export class Voice {
     },
   }
 
-  constructor(options: VoiceOptions) {
-    this.#endings = new VoiceEndings({ ...options, page: sweepPage })
-    this.#calls = new VoiceCalls({ ...options, endings: this.#endings })
-    this.#signals = new VoiceSignals(options)
+  constructor({ calls, signals, endings }: VoiceOptions) {
+    this.#endings = new VoiceEndings({ ...endings, page: sweepPage })
+    this.#calls = new VoiceCalls({ ...calls, endings: this.#endings })
+    this.#signals = new VoiceSignals(signals)
   }
 
   stop(): void {

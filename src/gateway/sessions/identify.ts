@@ -16,17 +16,16 @@ import type { Membership } from "../../storage/users.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { retryTransient } from "./retry-transient.ts"
-import type { CatchUpReader } from "../replay/catch-up-reader.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Guild } from "../state/server-view.ts"
-import { Guilds, type Connection, type Session } from "../state/session.ts"
+import { newSession, type Connection, type Session } from "../state/session.ts"
+import { HeldHomes } from "./held-homes.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
 
 export interface IdentifyOptions {
   readonly self: string
   readonly subscriptions: Subscriptions
-  readonly reader: CatchUpReader
   readonly homes: HomeSubscriptions
   readonly sessions: Sessions
   readonly records: GatewaySessions
@@ -36,10 +35,8 @@ export interface IdentifyOptions {
   readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
   readonly gatewayUrl: string
   readonly minClientVersion: string
-  /** A connection has a session from here on. */
-  readonly onOpen: (connection: Connection) => void
-  readonly identifyAtOnce: number
-  readonly identifyQueue: number
+  /** How many are served at once, and how many may wait. */
+  readonly queue: { readonly maxConcurrent: number; readonly maxWaiting: number }
   readonly clock: Clock
   readonly metrics: Metrics
 }
@@ -71,7 +68,7 @@ export class IdentifyHandler {
   }
 
   async identify(connection: Connection, d: unknown): Promise<void> {
-    const { subscriptions, tokens, clock, metrics } = this.#options
+    const { tokens, clock, metrics } = this.#options
     if (d === null || typeof d !== "object" || Array.isArray(d) || Object.keys(d).length === 0)
       throw new FrameRefused("decode_error")
     const { token } = d as { token?: unknown }
@@ -93,34 +90,7 @@ export class IdentifyHandler {
     metrics.gateway.identifies.inc()
     await this.#turn()
     try {
-      const begun = await retryTransient(clock, patience, isLate => this.#begin(connection, access, asked.data, isLate))
-      if (!begun) return
-      const { session, user, position } = begun
-      const d = {
-        v: 10,
-        user: {
-          id: user.user_id,
-          username: user.username,
-          discriminator: "0",
-          avatar: null,
-          avatar_url: user.bot ? null : avatarPath(user.user_id),
-          badges: shownBadges(user.badges),
-          bot: user.bot,
-        },
-        guilds: [...session.guilds.values()].map(({ view }) => ({
-          id: view.id,
-          name: view.name,
-          unavailable: false,
-        })),
-        session_id: session.id,
-        resume_gateway_url: this.#options.gatewayUrl,
-        application: { id: user.user_id, flags: 0 },
-      }
-      connection.ws.cork(() => {
-        subscriptions.open(session, new Frame(ready.name, position, JSON.stringify(d)))
-        this.#options.reader.begin(session)
-        this.#options.onOpen(connection)
-      })
+      await retryTransient(clock, patience, isLate => this.#begin(connection, access, asked.data, isLate))
     } catch (error) {
       if (isTransient(error)) this.#refuseWaiting(error)
       throw error
@@ -136,17 +106,17 @@ export class IdentifyHandler {
     access: AccessSession,
     { intents, compress }: IdentifyRequest,
     isLate: () => boolean,
-  ) {
-    const { subscriptions, homes, sessions, clock, self, metrics, records } = this.#options
+  ): Promise<void> {
+    const { subscriptions, homes, sessions, clock, self, records } = this.#options
     const guilds = new Map<Snowflake, Pick<Guild, "view" | "roles">>()
     let position = 0
     let memberships: Membership[]
     let known: AccessSession | undefined
-    const held = new Set<Snowflake>()
-    const registered = homes.holdUser(access.user_id)
+    const held = new HeldHomes(homes)
+    let begun: Session
     let counted = ""
     try {
-      await registered
+      await held.holdUser(access.user_id)
       for (;;) {
         position = subscriptions.position
         // After the position the log says when the access ends. What stands before it was committed before this is asked.
@@ -158,10 +128,7 @@ export class IdentifyHandler {
         this.#options.tokens.requireLetIn(known)
         const missing = memberships.filter(({ server_id }) => !held.has(server_id))
         const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
-        for (const { server_id } of missing) {
-          held.add(server_id)
-          homes.hold(server_id).catch(() => {})
-        }
+        for (const { server_id } of missing) held.hold(server_id).catch(() => {})
         if (loaded) break
         await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
         // Of servers whose events were not taken yet: who is a member is asked again, now that they are.
@@ -170,61 +137,65 @@ export class IdentifyHandler {
         const view = homes.view(server_id)
         if (view) guilds.set(server_id, { view, roles })
       }
-      const session: Session = {
-        id: randomBytes(16).toString("hex"),
-        user: access.user_id,
-        accessSession: access.session_id,
-        intents,
-        encoding: sessions.encodingFor(connection, compress),
-        connection,
-        state: "reading",
-        cursor: position,
-        notBefore: 0,
-        repeatedUntil: 0,
-        isElsewhere: false,
-        peerSlices: undefined,
-        cuts: undefined,
-        waiting: false,
-        guilds: new Guilds(),
-        ownRules: undefined,
-        spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
-        named: -1,
-        settled: -1,
-        voice: undefined,
-        hidden: undefined,
-        changes: [],
-        roleChanges: [],
-        sentAt: clock.monotonic(),
-        progressAt: clock.monotonic(),
-      }
+      const session = newSession(
+        {
+          id: randomBytes(16).toString("hex"),
+          user: access.user_id,
+          accessSession: access.session_id,
+          intents,
+          encoding: sessions.encodingFor(connection, compress),
+          cursor: position,
+          spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
+        },
+        clock.monotonic(),
+      )
       counted = session.id
       await sessions.count(session)
       await records.save(sessions.recordOf(session, [...guilds.keys()]))
       if (connection.closed || isLate()) throw new ClientDisconnected()
       if ([...guilds.values()].some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
       for (const [server, { view, roles }] of guilds) {
-        held.delete(server)
+        held.keep(server)
         subscriptions.addGuild(session, view, roles, view.at(position))
       }
-      for (const server of held) homes.release(server)
-      subscriptions.add(session)
-      connection.session = session
-      metrics.gateway.sessions.reading.inc()
-      return { session, user: known, position }
+      held.keep(access.user_id)
+      held.release()
+      sessions.add(session)
+      begun = session
     } catch (error) {
-      homes.release(access.user_id)
-      for (const server of held) homes.release(server)
+      held.release()
       if (counted)
         await Promise.allSettled([records.disconnect(access.user_id, counted, self), records.forget(counted, self)])
-      if (error instanceof ClientDisconnected) return undefined
+      if (error instanceof ClientDisconnected) return
       throw error
+    }
+    sessions.attach(connection, begun, new Frame(ready.name, position, JSON.stringify(this.#ready(begun, known))))
+  }
+
+  /** What READY says of a session that begins. */
+  #ready(session: Session, user: AccessSession) {
+    return {
+      v: 10,
+      user: {
+        id: user.user_id,
+        username: user.username,
+        discriminator: "0",
+        avatar: null,
+        avatar_url: user.bot ? null : avatarPath(user.user_id),
+        badges: shownBadges(user.badges),
+        bot: user.bot,
+      },
+      guilds: [...session.guilds.values()].map(({ view }) => ({ id: view.id, name: view.name, unavailable: false })),
+      session_id: session.id,
+      resume_gateway_url: this.#options.gatewayUrl,
+      application: { id: user.user_id, flags: 0 },
     }
   }
 
   async #turn(): Promise<void> {
-    const { identifyAtOnce, identifyQueue } = this.#options
-    if (this.#identifying >= identifyAtOnce) {
-      if (this.#queue.length >= identifyQueue) throw new FrameRefused("try_again_later")
+    const { maxConcurrent, maxWaiting } = this.#options.queue
+    if (this.#identifying >= maxConcurrent) {
+      if (this.#queue.length >= maxWaiting) throw new FrameRefused("try_again_later")
       const since = this.#options.clock.monotonic()
       await new Promise<void>((go, refuse) => this.#queue.push({ go, refuse, since }))
     }

@@ -6,11 +6,23 @@ import { guildObject } from "../../domain/servers.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { compressed, FrameRefused, type Encoding } from "../protocol/frames.ts"
+import { compressed, type Frame, FrameRefused, type Encoding } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { noteChange, shownTo, type CatchUpReader } from "../replay/catch-up-reader.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Connection, Session } from "../state/session.ts"
+
+/** What other parts of the gateway do when something becomes of a session. */
+export interface SessionEvents {
+  /** The connection has a session from here on. */
+  opened(connection: Connection): void
+  /** The client says up to which position it has received what it was sent. */
+  named(session: Session, position: number): void
+  /** The session came here from another worker and goes on. */
+  moved(session: Session): void
+  /** The session is over for good. */
+  ended(session: Session): void
+}
 
 export interface SessionsOptions {
   readonly self: string
@@ -20,11 +32,12 @@ export interface SessionsOptions {
   readonly records: GatewaySessions
   readonly storage: Pick<Storage, "servers">
   readonly isLiving: (worker: string) => boolean
-  readonly connectionsPerUser: number | undefined
-  /** Whether clients that ask for compressed frames get them. */
-  readonly compression: boolean
-  /** A session is over for good. */
-  readonly onEnd: (session: Session) => void
+  readonly policy: {
+    readonly connectionsPerUser: number | undefined
+    /** Whether clients that ask for compressed frames get them. */
+    readonly compression: boolean
+  }
+  readonly events: SessionEvents
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -39,6 +52,30 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options
+  }
+
+  /** The session lives on this worker from now on; it has no socket yet. */
+  add(session: Session): void {
+    const { subscriptions, metrics } = this.#options
+    subscriptions.add(session)
+    metrics.gateway.sessions.detached.inc()
+  }
+
+  /** The session gets a socket: its first frame, those that follow at once, then the log from its cursor on. */
+  attach(connection: Connection, session: Session, first: Frame, others: readonly Frame[] = []): void {
+    const { subscriptions, reader, metrics, events } = this.#options
+    session.connection = connection
+    session.state = "reading"
+    session.waiting = false
+    connection.session = session
+    metrics.gateway.sessions.detached.dec()
+    metrics.gateway.sessions.reading.inc()
+    connection.ws.cork(() => {
+      subscriptions.open(session, first)
+      for (const frame of others) subscriptions.send(session, frame)
+      reader.begin(session)
+      events.opened(connection)
+    })
   }
 
   /** The old socket ends, and none of the effects of a disconnect happen. */
@@ -82,7 +119,7 @@ export class Sessions {
   end(session: Session): void {
     const { records, self, log } = this.#options
     this.drop(session)
-    this.#options.onEnd(session)
+    this.#options.events.ended(session)
     Promise.all([records.forget(session.id, self), records.disconnect(session.user, session.id, self)]).catch(
       (error: unknown) => log.warn({ err: error }, "session record not deleted"),
     )
@@ -132,7 +169,7 @@ export class Sessions {
   }
 
   encodingFor({ plainEncoding }: Connection, compress: unknown): Encoding {
-    return compress && this.#options.compression ? compressed(plainEncoding) : plainEncoding
+    return compress && this.#options.policy.compression ? compressed(plainEncoding) : plainEncoding
   }
 
   recordOf(session: Session, guilds: readonly Snowflake[] = [...session.guilds.keys()]): SessionRecord {
@@ -151,7 +188,8 @@ export class Sessions {
 
   /** At most so many live connections of one user, over all workers. */
   async count(session: Session): Promise<void> {
-    const { records, connectionsPerUser, self, isLiving } = this.#options
+    const { records, policy, self, isLiving } = this.#options
+    const { connectionsPerUser } = policy
     const workers = await records.connect(session.user, session.id, self)
     if (connectionsPerUser === undefined) return
     if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return

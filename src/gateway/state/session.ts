@@ -155,3 +155,30 @@ export interface Session {
   /** Monotonic: when a frame last got through while reading; when the socket ended while detached. */
   progressAt: number
 }
+
+/** What is known of a session when it begins. */
+type SessionSeed = Pick<Session, "id" | "user" | "accessSession" | "intents" | "encoding" | "cursor" | "spans"> &
+  Partial<Session>
+
+/** A session without a socket. @param now monotonic */
+export const newSession = (seed: SessionSeed, now: number): Session => ({
+  connection: undefined,
+  state: "detached",
+  notBefore: 0,
+  repeatedUntil: 0,
+  isElsewhere: false,
+  peerSlices: undefined,
+  cuts: undefined,
+  waiting: false,
+  guilds: new Guilds(),
+  ownRules: undefined,
+  named: -1,
+  settled: -1,
+  voice: undefined,
+  hidden: undefined,
+  changes: [],
+  roleChanges: [],
+  sentAt: now,
+  progressAt: now,
+  ...seed,
+})

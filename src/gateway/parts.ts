@@ -1,0 +1,318 @@
+import type { TemplatedApp } from "uWebSockets.js"
+import type { Cluster } from "../actors/runtime/join-cluster.ts"
+import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
+import { inTurns } from "../cluster/batches.ts"
+import type { GatewaySessions } from "../cluster/gateway-sessions.ts"
+import type { Tokens } from "../cluster/tokens.ts"
+import type { Snowflake } from "../contract/fields.ts"
+import type { Clock } from "../domain/clock.ts"
+import type { ServiceView } from "../domain/server-status.ts"
+import type { IceServersFor, VoicePolicy } from "../domain/voice.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { Storage } from "../storage/storage.ts"
+import { Deliveries } from "./deliveries.ts"
+import type { DrainTopology } from "./fan-out/drain.ts"
+import { HomeSubscriptions } from "./fan-out/home-subscriptions.ts"
+import { PresenceFeed } from "./fan-out/presence-feed.ts"
+import { ServiceNotices } from "./fan-out/service-notices.ts"
+import { Stream } from "./fan-out/stream.ts"
+import { Subscriptions } from "./fan-out/subscriptions.ts"
+import { CatchUpReader } from "./replay/catch-up-reader.ts"
+import { PeerLogs } from "./replay/peer-log.ts"
+import { GuildMembers } from "./requests/guild-members.ts"
+import type { SessionHandlers } from "./requests/handlers.ts"
+import { presenceRequests } from "./requests/presence.ts"
+import { TypingRequests } from "./requests/typing.ts"
+import { Voice } from "./requests/voice.ts"
+import { IdentifyHandler } from "./sessions/identify.ts"
+import { Restore } from "./sessions/restore.ts"
+import { ResumeHandler } from "./sessions/resume.ts"
+import { SessionClaims } from "./sessions/session-claims.ts"
+import { Sessions, type SessionEvents } from "./sessions/sessions.ts"
+import { TokenCheck } from "./sessions/token-check.ts"
+import type { Connection } from "./state/session.ts"
+
+/** Times and bounds, as they are configured: one flat list. */
+export interface GatewayTopology extends DrainTopology {
+  readonly heartbeatInterval: number
+  readonly resumeWindow: number
+  readonly positionAfter: number
+  readonly publishSlice: number
+  readonly socketBudget: number
+  readonly stuckAfter: number
+  readonly identifyQueue: number
+  readonly identifyAtOnce: number
+  readonly connectionsPerUser: number
+  readonly framesPerMinute: number
+  readonly typingTimeout: number
+  readonly signalsPerMinute: number
+  readonly maxFrameBytes: number
+  readonly maxInflatedBytes: number
+  readonly resumeReplayBytes: number
+  readonly classesPerAudience: number
+  readonly settleEvery: number
+  readonly cursorsEvery: number
+}
+
+/** What the operator decides about connections. */
+export interface GatewayPolicy {
+  /** False lifts every limiter. */
+  readonly limited: boolean
+  readonly gatewayUrl: string
+  readonly voice: VoicePolicy
+  readonly iceServers: IceServersFor
+  /** Origins that browsers may come from; empty: all. */
+  readonly allowedOrigins: readonly string[]
+  /** Whether clients that ask for compressed frames get them. */
+  readonly compression: boolean
+  /** `forwardedFor`: every X-Forwarded-For line, joined. */
+  readonly clientAddress: (peer: string, forwardedFor: string | undefined) => string
+  /** The oldest client that is still welcome, if it says its version. */
+  readonly minClientVersion: string
+  /** Whether a token is good only where it signed in. */
+  readonly tokenBinding: boolean
+}
+
+export interface GatewayOptions {
+  readonly app: TemplatedApp
+  readonly node: Cluster & { readonly presences: PresenceLookup }
+  readonly records: GatewaySessions
+  readonly storage: Storage
+  readonly tokens: Pick<Tokens, "verify" | "known"> & {
+    /** Counts one more failed token of an address, as limits count it; true: there were too many already. */
+    readonly isFailedTooOften: (address: string) => Promise<boolean>
+  }
+  readonly topology: GatewayTopology
+  readonly presence: { readonly gatherFor: number; readonly gathered: number }
+  readonly policy: GatewayPolicy
+  readonly service: ServiceView
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** Milliseconds to find out whose business it is that somebody types. */
+const typingNotedMs = 1_000
+
+/** The parts of one worker's gateway. */
+export type GatewayParts = ReturnType<typeof createParts>
+
+/** Each part is made after those that it uses. What becomes of sessions is told to parts that are made later. */
+export function createParts(options: GatewayOptions, connections: ReadonlySet<Connection>) {
+  const events: SessionEvents = {
+    opened: connection => fanOut.notices.greet(connection),
+    named: (session, position) => replay.deliveries.named(session, position),
+    moved: session => requests.voice.moved(session),
+    ended: session => requests.voice.ended(session),
+  }
+  const fanOut = createFanOut(options, connections)
+  const replay = createReplay(options, fanOut, events)
+  const entries = createEntries(options, { ...fanOut, ...replay }, events)
+  const requests = createRequests(options, { ...fanOut, ...replay })
+  return { ...fanOut, ...replay, ...entries, ...requests }
+}
+
+/** What this worker's log takes, and whom it is sent to. */
+function createFanOut(options: GatewayOptions, connections: ReadonlySet<Connection>) {
+  const { app, node, storage, topology, service, clock, log, metrics } = options
+  const homes = new HomeSubscriptions({
+    register: (shard, wanted) => {
+      metrics.gateway.registrations.inc()
+      return node.router.register(shard, wanted)
+    },
+    release: (shard, left) => node.router.release(shard, left),
+    releaseUsers: (shard, users) => node.router.releaseSurely(shard, users),
+    loadOutlines: servers => storage.servers.outlines(servers),
+    loadsAtOnce: topology.identifyAtOnce,
+    oldest: () => node.streams.oldest,
+    keep: topology.resumeWindow,
+    clock,
+    log,
+  })
+  const subscriptions = new Subscriptions({
+    app,
+    view: server => homes.view(server),
+    classesPerAudience: topology.classesPerAudience,
+    clock,
+    metrics,
+  })
+  const notices = new ServiceNotices({ service, connections, subscriptions, clock, log })
+  return { homes, subscriptions, notices }
+}
+
+type FanOut = ReturnType<typeof createFanOut>
+
+/** How sessions read logs, and what becomes of them meanwhile. */
+function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut, events: SessionEvents) {
+  const { node, storage, topology, policy, presence, records, clock, log, metrics } = options
+  const self = node.membership.self.id
+  const shared = { self, subscriptions, homes, clock, log, metrics }
+  const reader: CatchUpReader = new CatchUpReader({
+    ...shared,
+    streams: () => node.streams,
+    logs: node.logs,
+    budget: topology.socketBudget,
+    stuckAfter: topology.stuckAfter,
+    reconcile: (session, server) => sessions.reconcile(session, server),
+    changed: session => sessions.save(session),
+  })
+  const sessions = new Sessions({
+    ...shared,
+    reader,
+    records,
+    storage,
+    isLiving: worker => node.membership.isLiving(worker),
+    policy: {
+      connectionsPerUser: policy.limited ? topology.connectionsPerUser : undefined,
+      compression: policy.compression,
+    },
+    events,
+  })
+  const peerLogs = new PeerLogs({
+    logs: node.logs,
+    isReal: worker => node.isRealLog(worker),
+    self,
+    maxBytes: topology.resumeReplayBytes,
+    keep: topology.resumeWindow,
+    clock,
+    metrics,
+  })
+  const stream = new Stream({
+    subscriptions,
+    reader,
+    homes,
+    giveUp: session => sessions.end(session),
+    slice: topology.publishSlice,
+    budget: topology.socketBudget,
+    clock,
+    log,
+    metrics,
+  })
+  const deliveries = new Deliveries({
+    subscriptions,
+    store: storage.deliveries,
+    self,
+    idWatermarks: () => node.idWatermarks(),
+    end: () => node.logs.lastPosition(self),
+    timing: topology,
+    place: () => (node.logs.at(self) === node.streams.at ? node.streams.at : ""),
+    clock,
+    log,
+    metrics,
+  })
+  const presences = new PresenceFeed({
+    subscriptions,
+    stream,
+    view: server => homes.view(server),
+    timing: presence,
+    slice: topology.publishSlice,
+    clock,
+    metrics,
+  })
+  return { reader, sessions, peerLogs, stream, deliveries, presences }
+}
+
+type Replay = ReturnType<typeof createReplay>
+
+/** How sessions begin and go on: IDENTIFY and RESUME. */
+function createEntries(options: GatewayOptions, made: FanOut & Replay, events: SessionEvents) {
+  const { node, storage, topology, policy, tokens, records, clock, log, metrics } = options
+  const { homes, subscriptions, sessions, peerLogs } = made
+  const self = node.membership.self.id
+  const isLiving = (worker: string) => node.membership.isLiving(worker)
+  const tokenCheck = new TokenCheck({
+    verify: token => tokens.verify(token),
+    binding: policy.tokenBinding,
+    isFailedTooOften: tokens.isFailedTooOften,
+    clock,
+  })
+  // One query at a time, for all who come meanwhile.
+  const membershipsOf = inTurns(async (users: readonly Snowflake[]) => {
+    metrics.gateway.membershipQueries.inc()
+    const found = await storage.users.memberships([...new Set(users)])
+    return users.map(user => found.get(user) ?? [])
+  }, clock)
+  const shared = { subscriptions, homes, sessions, storage, tokens: tokenCheck, membershipsOf }
+  const identify = new IdentifyHandler({
+    ...shared,
+    self,
+    records,
+    gatewayUrl: policy.gatewayUrl,
+    minClientVersion: policy.minClientVersion,
+    queue: { maxConcurrent: topology.identifyAtOnce, maxWaiting: topology.identifyQueue },
+    clock,
+    metrics,
+  })
+  const claims = new SessionClaims({
+    self,
+    subscriptions,
+    sessions,
+    peerLogs,
+    records,
+    bus: node.bus,
+    isLiving,
+    clock,
+  })
+  const restore = new Restore({
+    ...shared,
+    self,
+    peerLogs,
+    lastPosition: () => node.logs.lastPosition(self),
+    claims,
+    isLiving,
+    clock,
+  })
+  const resume = new ResumeHandler({
+    subscriptions,
+    homes,
+    sessions,
+    claims,
+    restore,
+    tokens: tokenCheck,
+    streams: () => node.streams,
+    events,
+    maxWaiting: topology.identifyQueue,
+    log,
+    metrics,
+  })
+  return { identify, resume }
+}
+
+/** What identified clients ask for. */
+function createRequests(options: GatewayOptions, { subscriptions, sessions, reader }: FanOut & Replay) {
+  const { node, storage, topology, policy, tokens, clock, log } = options
+  const self = node.membership.self.id
+  const webWorkers = () => node.membership.members().flatMap(({ id, role }) => (role === "web" ? [id] : []))
+  const shared = { ask: node.ask, bus: node.bus, self, subscriptions, clock, log }
+  const voice = new Voice({
+    calls: {
+      ...shared,
+      webWorkers,
+      reader,
+      logs: node.logs,
+      save: session => sessions.save(session),
+      media: { policy: policy.voice, iceServers: policy.iceServers },
+    },
+    signals: { ...shared, budget: topology.socketBudget, limited: policy.limited },
+    endings: { ...shared, webWorkers, storage, resumeWindow: topology.resumeWindow },
+  })
+  const typing = new TypingRequests({
+    ask: node.ask,
+    known: session => tokens.known(session),
+    bus: node.bus,
+    self,
+    workersOf: user => node.router.workersOf(user, typingNotedMs),
+    timeout: topology.typingTimeout,
+    clock,
+    trouble: (error: unknown) => log.debug({ err: error }, "end of typing not sent"),
+  })
+  const guildMembers = new GuildMembers({ storage, presences: node.presences, subscriptions, clock })
+  const handlers: SessionHandlers = {
+    ...typing.handlers,
+    ...voice.handlers,
+    ...presenceRequests({ ask: node.ask }),
+    ...guildMembers.handlers,
+  }
+  return { voice, typing, handlers }
+}

@@ -1,0 +1,243 @@
+import type { SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { AccessSession } from "../../cluster/tokens.ts"
+import type { Snowflake } from "../../contract/fields.ts"
+import { resumed, type Resume } from "../../contract/gateway.ts"
+import { guildCreate, guildDelete } from "../../contract/servers.ts"
+import type { Clock } from "../../domain/clock.ts"
+import { guildObject } from "../../domain/servers.ts"
+import type { Storage } from "../../storage/storage.ts"
+import type { Membership } from "../../storage/users.ts"
+import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
+import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { Frame, FrameRefused } from "../protocol/frames.ts"
+import { noteChange } from "../replay/catch-up-reader.ts"
+import { LogTruncated, type PeerLogs } from "../replay/peer-log.ts"
+import { takeBack } from "../replay/rewinding.ts"
+import { keptSpans, locate, segmentsFrom, type PeerLogSlice, type Span } from "../state/log-spans.ts"
+import { knownAt, newSession, type Connection, type GuildChange, type Session } from "../state/session.ts"
+import { HeldHomes } from "./held-homes.ts"
+import type { SessionClaims } from "./session-claims.ts"
+import { ClientDisconnected, type Sessions } from "./sessions.ts"
+import type { TokenCheck } from "./token-check.ts"
+import type { z } from "zod"
+
+export type ResumeRequest = z.output<typeof Resume>
+
+export interface RestoreOptions {
+  readonly self: string
+  readonly subscriptions: Subscriptions
+  readonly homes: HomeSubscriptions
+  readonly peerLogs: PeerLogs
+  /** The last position of this worker's own log. */
+  readonly lastPosition: () => Promise<number | undefined>
+  readonly sessions: Sessions
+  readonly claims: SessionClaims
+  readonly storage: Pick<Storage, "servers">
+  readonly tokens: TokenCheck
+  /** Where a user is a member. */
+  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
+  readonly isLiving: (worker: string) => boolean
+  readonly clock: Clock
+}
+
+/** Positions of this worker's log, reserved for what the client missed in others. */
+interface JoinedLogs {
+  /** Where the client stopped: the span, and the position in that span's log. */
+  readonly from: Span
+  readonly position: number
+  /** A span for each log that is replayed, oldest first. */
+  readonly joined: readonly (Span & { readonly hi: number })[]
+  /** The last reserved position. This worker's log begins there for the session. */
+  readonly floor: number
+}
+
+/** What holds for the user as of one place in the logs. */
+interface HeldState {
+  readonly memberships: readonly Membership[]
+  /** Per home, the last row that is read from other logs. */
+  readonly cuts: ReadonlyMap<Snowflake, number>
+}
+
+/** What is known of a session that is being restored. */
+interface Plan {
+  readonly record: SessionRecord
+  readonly request: ResumeRequest
+  readonly access: AccessSession
+}
+
+/** Restores sessions that lived on another worker, or here before a part of their log that is not this worker's own. */
+export class Restore {
+  readonly #options: RestoreOptions
+
+  constructor(options: RestoreOptions) {
+    this.#options = options
+  }
+
+  /** @param plan its record is claimed */
+  async restore(connection: Connection, plan: Plan): Promise<Session> {
+    const { homes, sessions, claims } = this.#options
+    const { record, request, access } = plan
+    const held = new HeldHomes(homes)
+    let session: Session | undefined
+    try {
+      const logs = await this.#joinLogs(record.spans as readonly Span[], request.seq)
+      const state = await this.#holdHomes(held, access.user_id)
+      const built = await this.#build(connection, plan, logs, state)
+      if (connection.closed) throw new ClientDisconnected()
+      this.#addServers(built, state, held)
+      takeBack(built)
+      held.keep(access.user_id)
+      held.release()
+      sessions.add(built)
+      session = built
+      const differences = await this.#confirm(connection, plan, built)
+      sessions.attach(connection, built, new Frame(resumed.name, request.seq, "{}"), differences)
+      return built
+    } catch (error) {
+      if (session) sessions.drop(session)
+      held.release()
+      await Promise.all([claims.giveBack(record, error).catch(() => {}), session && sessions.uncount(session)])
+      throw error
+    }
+  }
+
+  /** Reserves positions for what the other logs hold, above everything that the client has seen. */
+  async #joinLogs(spans: readonly Span[], seq: number): Promise<JoinedLogs> {
+    const { peerLogs, isLiving } = this.#options
+    const from = locate(spans, seq)!
+    const position = await peerLogs.positionAt(from, seq)
+    const walk = segmentsFrom(spans, from, position, new Map())
+    // An old `seq` may name less than the session has been given: no position of any of its logs is given twice. A dead
+    // worker gives nothing more: a join that was made after its death is above all that it gave.
+    const given = await Promise.all(walk.filter(({ log }) => isLiving(log)).map(({ log }) => peerLogs.ends(log)))
+    const joined: (Span & { hi: number })[] = []
+    let floor = Math.max(seq, ...given.map(({ last }) => last))
+    for (const { log, start, after } of walk) {
+      const join = await peerLogs.join(log, { start, isLiving: isLiving(log), above: floor })
+      const cuts = after && Object.fromEntries(after)
+      joined.push({ log, lo: join.lo, hi: join.hi, counted: true, since: join.since, start, cuts })
+      floor = join.hi
+    }
+    return { from, position, joined, floor }
+  }
+
+  /** From here on this worker's log takes what happens in the user's home and in the servers where they are a member. */
+  async #holdHomes(held: HeldHomes, user: Snowflake): Promise<HeldState> {
+    const { homes, membershipsOf } = this.#options
+    await held.holdUser(user)
+    let cuts: ReadonlyMap<Snowflake, number> | undefined
+    for (;;) {
+      const memberships = await membershipsOf(user)
+      const missing = memberships.flatMap(({ server_id }) => (held.has(server_id) ? [] : [server_id]))
+      // Read after the cuts: what changed before them is read from the other logs, what comes later from this one.
+      if (cuts && missing.length === 0) return { memberships, cuts }
+      await Promise.all(missing.map(server => held.hold(server)))
+      await Promise.all(missing.map(server => homes.need(server)))
+      cuts = new Map(await Promise.all(held.all().map(async home => [home, await homes.cut(home)] as const)))
+    }
+  }
+
+  /** The session with all that it has to be sent from other logs; it sees no server yet. */
+  async #build(
+    connection: Connection,
+    { record, request, access }: Plan,
+    { from, position, joined, floor }: JoinedLogs,
+    { cuts }: HeldState,
+  ): Promise<Session> {
+    const { self, peerLogs, sessions, lastPosition, clock } = this.#options
+    const spans = record.spans as readonly Span[]
+    const notBefore = (await lastPosition()) ?? 0
+    // A session that goes live stands at the last reserved position.
+    const own: Span = {
+      log: self,
+      lo: floor,
+      hi: null,
+      counted: false,
+      since: floor,
+      cuts: Object.fromEntries(cuts),
+    }
+    const segments = segmentsFrom(spans, from, position, cuts)
+    const peerSlices = await Promise.all(
+      segments.map((segment, i) => peerLogs.read(segment, joined[i]!, access.user_id)),
+    )
+    return newSession(
+      {
+        id: record.id,
+        user: access.user_id,
+        accessSession: access.session_id,
+        intents: record.intents,
+        encoding: sessions.encodingFor(connection, request.compress),
+        cursor: floor,
+        spans: [...keptSpans(spans, request.seq), ...joined, own],
+        notBefore,
+        isElsewhere: true,
+        peerSlices,
+        cuts,
+        hidden: joinsIn(peerSlices),
+        voice: (record.voice as Session["voice"] | null) ?? undefined,
+        changes: record.changes as readonly GuildChange[],
+      },
+      clock.monotonic(),
+    )
+  }
+
+  /** The session sees its servers as they are where this worker's log takes over. */
+  #addServers(session: Session, { memberships, cuts }: HeldState, held: HeldHomes): void {
+    const { homes, subscriptions } = this.#options
+    if (memberships.some(({ server_id }) => !homes.view(server_id) && !homes.isGone(server_id)))
+      throw new LogTruncated("a gap lies between")
+    for (const { server_id, roles } of memberships) {
+      const view = homes.view(server_id)
+      if (!view) continue
+      held.keep(server_id)
+      subscriptions.addGuild(session, view, roles, view.at(0, cuts.get(server_id)))
+    }
+  }
+
+  /** Once more, just before the client is told: the session is still this worker's, and the token still good. */
+  async #confirm(connection: Connection, { record, request }: Plan, session: Session): Promise<Frame[]> {
+    const { subscriptions, sessions, claims, tokens } = this.#options
+    const known = knownAt(request.seq, record.guilds, record.changes as readonly GuildChange[])
+    const [differences, still] = await Promise.all([
+      this.#differences(session, known, request.seq),
+      tokens.accessOf(connection, request),
+    ])
+    // A worker that has claimed the session since has it. From here on others ask this worker for it.
+    if (!(await claims.confirm(session))) throw new FrameRefused("try_again_later")
+    await sessions.count(session)
+    if (connection.closed || !still || subscriptions.byId.get(session.id) !== session) throw new ClientDisconnected()
+    return differences
+  }
+
+  /** What the client is told of servers at once: those that went, those that came, those that it left and joined again. */
+  async #differences(session: Session, known: ReadonlySet<Snowflake>, seq: number): Promise<Frame[]> {
+    const { storage, subscriptions } = this.#options
+    const s = session.peerSlices![0]!.first - 1
+    const frames: Frame[] = []
+    const isTold = subscriptions.hearsOf(session, guildCreate.name)
+    const tell = (isMember: boolean, server: Snowflake, d: unknown) => {
+      noteChange(session, { server, s, isMember, isEarly: true })
+      if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
+    }
+    // Left and joined again since, unless an earlier resume has told so already.
+    const said = new Set(session.changes.flatMap(change => (change.isEarly && change.s <= seq ? [change.server] : [])))
+    const isBack = (server: Snowflake) => session.hidden?.has(server) === true && !said.has(server)
+    for (const server of known)
+      if (!session.guilds.has(server) || isBack(server))
+        tell(false, server, { id: server, server_id: server, guild_id: server })
+    for (const server of session.guilds.keys()) {
+      if (known.has(server) && !isBack(server)) continue
+      const state = await storage.servers.load(server)
+      const member = { user_id: session.user, roles: session.guilds.get(server)!.roles }
+      if (state) tell(true, server, guildObject(state, member))
+    }
+    return frames
+  }
+}
+
+/** Servers that the user joined in these slices, and how many times; undefined: none. */
+function joinsIn(slices: readonly PeerLogSlice[]): Map<Snowflake, number> | undefined {
+  const joins = new Map<Snowflake, number>()
+  for (const server of slices.flatMap(({ joined }) => joined)) joins.set(server, (joins.get(server) ?? 0) + 1)
+  return joins.size > 0 ? joins : undefined
+}

@@ -1,0 +1,143 @@
+import { WorkerGone, type Bus } from "../../cluster/bus.ts"
+import type { GatewaySessions, SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { AccessSession } from "../../cluster/tokens.ts"
+import { Failure } from "../../contract/errors.ts"
+import type { Clock } from "../../domain/clock.ts"
+import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { FrameRefused } from "../protocol/frames.ts"
+import { LogTruncated, type PeerLogs } from "../replay/peer-log.ts"
+import { locate, type Span } from "../state/log-spans.ts"
+import type { Session } from "../state/session.ts"
+import type { Sessions } from "./sessions.ts"
+
+export interface SessionClaimsOptions {
+  readonly self: string
+  readonly subscriptions: Subscriptions
+  readonly sessions: Sessions
+  readonly peerLogs: PeerLogs
+  readonly records: GatewaySessions
+  readonly bus: Bus
+  readonly isLiving: (worker: string) => boolean
+  readonly clock: Clock
+}
+
+/** The session cannot go on here; the client is told so and may identify. */
+export class NotResumable extends Error {}
+
+/** What a session's client knows of servers, and the call that the session holds. */
+type Known = Pick<SessionRecord, "guilds" | "changes" | "voice">
+
+/** Where a claimed session was. */
+export type Origin = "same_worker" | "other_worker_alive" | "dead_worker"
+
+export interface Claim {
+  readonly record: SessionRecord
+  readonly origin: Origin
+}
+
+/** Workers have so long to write their sessions' records to a Redis that has failed over. */
+const recordsRewrittenWithinMs = 2_000
+const claimAttempts = 3
+/** The worker that holds a session is asked for so long to hand it over. */
+const handOverTimeoutMs = 2_000
+const retryPauseMs = 50
+
+/** Which worker has a session. A worker that wants one claims its record and asks the holder for what it knows. */
+export class SessionClaims {
+  readonly #options: SessionClaimsOptions
+  /** Monotonic: when records were lost that their workers write again. */
+  #lostAt = -Infinity
+
+  constructor(options: SessionClaimsOptions) {
+    this.#options = options
+    const { records, bus, clock } = options
+    records.onLoss(() => (this.#lostAt = clock.monotonic()))
+    bus.handle<{ session: string }, Known | null>("claimSession", ({ session }) => this.#handOver(session))
+  }
+
+  /**
+   * Makes the session this worker's. It is claimed only for a position that was given out: a wrong position costs the
+   * session nothing, and does not push it out of this worker's own hands.
+   */
+  async claim(id: string, access: AccessSession, seq: number): Promise<Claim> {
+    const { self, isLiving } = this.#options
+    const record = await this.#claimRecord(id, access, seq)
+    // The record may be a moment behind. The holder is not.
+    if (record.worker === self) return { record: { ...record, ...(await this.#handOver(id)) }, origin: "same_worker" }
+    if (!isLiving(record.worker)) return { record, origin: "dead_worker" }
+    return { record: { ...record, ...(await this.#askHolder(record)) }, origin: "other_worker_alive" }
+  }
+
+  /** Writes that the session lives here. @returns false when another worker has claimed it since */
+  confirm(session: Session): Promise<boolean> {
+    return this.#options.records.save(this.#options.sessions.recordOf(session))
+  }
+
+  /** The resume has failed and nothing was sent: the next begins where this one did, unless what it missed is lost. */
+  async giveBack(record: SessionRecord, error: unknown): Promise<void> {
+    const { records, self } = this.#options
+    await (error instanceof LogTruncated ? records.forget(record.id, self) : records.save({ ...record, worker: self }))
+  }
+
+  async #claimRecord(id: string, access: AccessSession, seq: number): Promise<SessionRecord> {
+    const { records, self } = this.#options
+    for (let attempt = 0; attempt < claimAttempts; attempt++) {
+      const record = await this.#load(id)
+      if (!record) throw new NotResumable("unknown")
+      if (record.user !== access.user_id) throw new NotResumable("another user's")
+      await this.#requireReach(record.spans as readonly Span[], seq)
+      if (await records.claim(id, record.worker, self)) return record
+    }
+    throw new FrameRefused("try_again_later")
+  }
+
+  async #load(id: string): Promise<SessionRecord | undefined> {
+    const { records, clock } = this.#options
+    for (;;) {
+      const record = await records.load(id)
+      if (record || clock.monotonic() - this.#lostAt >= recordsRewrittenWithinMs) return record
+      await clock.sleep(retryPauseMs)
+    }
+  }
+
+  async #requireReach(spans: readonly Span[], seq: number): Promise<void> {
+    const { peerLogs } = this.#options
+    const from = locate(spans, seq)
+    if (!from) throw new NotResumable("out of reach")
+    const position = await peerLogs.positionAt(from, seq)
+    const { oldest, last } = await peerLogs.ends(from.log)
+    if (position < oldest - 1 || position > last) throw new NotResumable("out of reach")
+  }
+
+  /** The holder closes the session's socket and lets go of it. */
+  async #askHolder({ id: session, worker }: SessionRecord): Promise<Known | null> {
+    const { bus, clock, isLiving } = this.#options
+    const id = bus.newId()
+    const deadline = clock.monotonic() + handOverTimeoutMs
+    for (;;)
+      try {
+        return await bus.request<Known | null>(worker, "claimSession", { session }, deadline - clock.monotonic(), id)
+      } catch (error) {
+        if (!(error instanceof WorkerGone) && !(error instanceof Failure)) throw error
+        // Dead or silent: the session is ours by its record, and what the holder still sends reaches nobody.
+        if (error instanceof Failure || !isLiving(worker)) return null
+        // The holder may only be moving its inbox.
+        await clock.sleep(retryPauseMs)
+        if (clock.monotonic() >= deadline) return null
+      }
+  }
+
+  /** Lets go of a session that was claimed. @returns what its client knows; null: it is not here */
+  async #handOver(id: string): Promise<Known | null> {
+    const { subscriptions, sessions } = this.#options
+    const session = subscriptions.byId.get(id)
+    if (!session) return null
+    const { connection } = session
+    const known = { guilds: [...session.guilds.keys()], changes: session.changes, voice: session.voice ?? null }
+    sessions.leaveSocket(session)
+    sessions.drop(session, true)
+    // The end of the socket does not count it out any more, and the claimer may fail before it counts its own in.
+    if (connection) await sessions.uncount(session)
+    return known
+  }
+}
