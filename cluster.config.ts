@@ -109,6 +109,8 @@ export const clusterConfig = {
     askTimeout: 1_000,
     /** Servers with more members are told nothing: their members ask. */
     members: 1_000,
+    /** How often those are looked at whom sessions of such servers have asked for. */
+    watchEveryMs: 5_000,
   },
 
   /**

@@ -3,7 +3,7 @@ import type { Presence } from "../src/contract/presence.ts"
 import { allIntents, defaultIntents } from "../src/contract/intents.ts"
 import { openPool } from "../src/storage/database.ts"
 import { presencesStorage, putPresence } from "../src/storage/presences.ts"
-import { plantedId, plantServer, sharedServer } from "./kit/seeds.ts"
+import { dmBetween, plantedId, plantServer, sharedServer } from "./kit/seeds.ts"
 import { compareIds, shardOf } from "../src/domain/snowflake.ts"
 import { randomFrom } from "./chaos/random.ts"
 import { gauge, type Cluster, type Worker } from "./kit/cluster.ts"
@@ -94,6 +94,26 @@ test("whoever comes is online, whoever chooses is as he chose, and whoever hides
   expect(await ada.on(west).getPresence({ user_id: ada.id })).toMatchObject(
     seen(ada, { status: "invisible", custom_status: "hidden" }),
   )
+  await quiet(shared)
+  expect(presencesIn(inbox, ada)).toEqual([])
+})
+
+test("people in a DM hear of one another, until one blocks the other", async ({ shared }) => {
+  const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
+  const { east, west } = shared
+  await dmBetween(ada, lin, east)
+  const inbox = await lin.listen(west, { intents })
+  await ada.listen(east)
+  expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada))
+  await ada.on(west).updatePresence({ status: "dnd" })
+  expect(
+    await inbox.next("PRESENCE_UPDATE", { where: ({ user_id, status }) => user_id === ada.id && status === "dnd" }),
+  ).toEqual(seen(ada, { status: "dnd" }))
+  await ada.on(west).blockUser({ user_id: lin.id })
+  expect(
+    await inbox.next("PRESENCE_UPDATE", { where: ({ user_id, status }) => user_id === ada.id && status === "offline" }),
+  ).toEqual(gone(ada))
+  await ada.on(west).updatePresence({ status: "idle" })
   await quiet(shared)
   expect(presencesIn(inbox, ada)).toEqual([])
 })

@@ -115,6 +115,7 @@ export class Gateway {
     this.#parts.voice.stop()
     for (const timer of this.#timers) timer.stop()
     this.#parts.presences.stop()
+    this.#parts.watches.stop()
     this.#parts.deliveries.stop()
     for (const connection of this.#connections) this.#parts.subscriptions.close(connection, "service_restart")
   }

@@ -14,7 +14,8 @@ import type { Storage } from "../storage/storage.ts"
 import { Deliveries } from "./deliveries.ts"
 import type { DrainTopology } from "./fan-out/drain.ts"
 import { HomeSubscriptions } from "./fan-out/home-subscriptions.ts"
-import { PresenceFeed } from "./fan-out/presence-feed.ts"
+import { PresenceFeed, type PresenceFeedOptions } from "./fan-out/presence-feed.ts"
+import { PresenceWatches, type PresenceWatchesOptions } from "./fan-out/presence-watches.ts"
 import { ServiceNotices } from "./fan-out/service-notices.ts"
 import { Stream } from "./fan-out/stream.ts"
 import { Subscriptions } from "./fan-out/subscriptions.ts"
@@ -84,7 +85,7 @@ export interface GatewayOptions {
     readonly isFailedTooOften: (address: string) => Promise<boolean>
   }
   readonly topology: GatewayTopology
-  readonly presence: { readonly gatherFor: number; readonly gathered: number }
+  readonly presence: PresenceFeedOptions["timing"] & PresenceWatchesOptions["timing"]
   readonly policy: GatewayPolicy
   readonly service: ServiceView
   readonly clock: Clock
@@ -210,7 +211,15 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     clock,
     metrics,
   })
-  return { reader, sessions, peerLogs, stream, deliveries, presences }
+  const watches = new PresenceWatches({
+    presences: node.presences,
+    storage,
+    subscriptions,
+    timing: presence,
+    clock,
+    log,
+  })
+  return { reader, sessions, peerLogs, stream, deliveries, presences, watches }
 }
 
 type Replay = ReturnType<typeof createReplay>
@@ -280,7 +289,7 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
 }
 
 /** What identified clients ask for. */
-function createRequests(options: GatewayOptions, { subscriptions, sessions, reader }: FanOut & Replay) {
+function createRequests(options: GatewayOptions, { subscriptions, sessions, reader, watches }: FanOut & Replay) {
   const { node, storage, topology, policy, tokens, clock, log } = options
   const self = node.membership.self.id
   const webWorkers = () => node.membership.members().flatMap(({ id, role }) => (role === "web" ? [id] : []))
@@ -307,7 +316,7 @@ function createRequests(options: GatewayOptions, { subscriptions, sessions, read
     clock,
     trouble: (error: unknown) => log.debug({ err: error }, "end of typing not sent"),
   })
-  const guildMembers = new GuildMembers({ storage, presences: node.presences, subscriptions, clock })
+  const guildMembers = new GuildMembers({ storage, presences: node.presences, subscriptions, watches, clock })
   const handlers: SessionHandlers = {
     ...typing.handlers,
     ...voice.handlers,

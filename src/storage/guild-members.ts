@@ -172,6 +172,11 @@ export const guildMembersStorage = (sql: Sql) => ({
   },
 
   /** Those who blocked the user, or whom he did. */
+  async isLargerThan(server: Snowflake, members: number): Promise<boolean> {
+    const rows = await sql`SELECT FROM servers WHERE id = ${server} AND member_count > ${members}`
+    return rows.length > 0
+  },
+
   async blocked(user: Snowflake, others: readonly Snowflake[]): Promise<Set<Snowflake>> {
     const rows = await sql<{ other: Snowflake }[]>`
       SELECT other_id AS other FROM relationships WHERE user_id = ${user} AND status = 'blocked' AND other_id = ANY(${[...others]}::bigint[])

@@ -26,12 +26,15 @@ export interface PresenceRow extends Shown {
 export interface PresenceAudience {
   readonly servers: readonly Snowflake[]
   readonly friends: readonly Snowflake[]
-  /** Members of these servers who are in a block with him, whichever of the two made it. */
+  /** Whom they share a DM with, friends and people in a block left out; of very many the latest. */
+  readonly partners: readonly Snowflake[]
+  /** Members of these servers, and others in a DM, who are in a block with the user, whoever of the two made it. */
   readonly blocked: readonly Snowflake[]
 }
 
 /** In a block with one user, among the members of his servers: beyond that these are told nothing, like large ones. */
 const mostBlocked = 5_000
+const maxPartnersTold = 1_000
 
 export const putPresence = defineWrite<PresenceRow>("putPresence", (sql, rows) => {
   const last = lastOf(rows, row => row.user_id)
@@ -70,16 +73,26 @@ export const presencesStorage = (sql: Sql) => ({
              ARRAY(SELECT s.id::text FROM members m JOIN servers s ON s.id = m.server_id
                    WHERE m.user_id = u.id AND s.member_count <= ${largest} ORDER BY s.id) AS servers,
              ARRAY(SELECT other_id::text FROM relationships WHERE user_id = u.id AND status = 'friend') AS friends,
+             ARRAY(SELECT d.partner::text
+                   FROM (SELECT id, other_id AS partner FROM direct_channels WHERE user_id = u.id AND channel_type = 'dm'
+                         UNION ALL SELECT id, user_id FROM direct_channels WHERE other_id = u.id) AS d
+                   WHERE NOT EXISTS (SELECT FROM relationships r WHERE r.status IN ('friend', 'blocked')
+                                     AND ((r.user_id = u.id AND r.other_id = d.partner) OR (r.user_id = d.partner AND r.other_id = u.id)))
+                   ORDER BY d.id DESC LIMIT ${maxPartnersTold}) AS partners,
              ARRAY(SELECT b.id::text FROM (SELECT other_id AS id FROM relationships WHERE user_id = u.id AND status = 'blocked'
                                            UNION SELECT user_id FROM relationships WHERE other_id = u.id AND status = 'blocked') b
                    WHERE EXISTS (SELECT 1 FROM members m JOIN members own ON own.server_id = m.server_id JOIN servers s ON s.id = m.server_id
                                  WHERE m.user_id = b.id AND own.user_id = u.id AND s.member_count <= ${largest})
+                      OR EXISTS (SELECT FROM direct_channels d
+                                 WHERE d.user_id = least(b.id, u.id) AND coalesce(d.other_id, 0) = greatest(b.id, u.id))
                    LIMIT ${mostBlocked + 1}) AS blocked
       FROM unnest(${[...users]}::bigint[]) AS u (id)`
     return new Map(
-      rows.map(({ id, servers, friends, blocked }) => [
+      rows.map(({ id, servers, friends, partners, blocked }) => [
         id,
-        blocked.length > mostBlocked ? { servers: [], friends, blocked: [] } : { servers, friends, blocked },
+        blocked.length > mostBlocked
+          ? { servers: [], friends, partners, blocked: [] }
+          : { servers, friends, partners, blocked },
       ]),
     )
   },

@@ -476,9 +476,9 @@ class Side {
 /** Lists in whatever order PostgreSQL made them. */
 const inOneOrder = (audiences: ReadonlyMap<string, PresenceAudience>) =>
   new Map(
-    [...audiences].map(([of, { servers, friends, blocked }]) => [
+    [...audiences].map(([of, { servers, friends, partners, blocked }]) => [
       of,
-      { servers: servers.toSorted(), friends: friends.toSorted(), blocked: blocked.toSorted() },
+      { servers: servers.toSorted(), friends: friends.toSorted(), partners, blocked: blocked.toSorted() },
     ]),
   )
 

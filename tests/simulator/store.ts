@@ -644,6 +644,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     guildMembers: {
       countHolders: unsupported("guildMembers.countHolders"),
+      isLargerThan: unsupported("guildMembers.isLargerThan"),
       pieces: unsupported("guildMembers.pieces"),
       piece: unsupported("guildMembers.piece"),
       onlyPiece: unsupported("guildMembers.onlyPiece"),
@@ -817,6 +818,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
                   {
                     servers: own.map(({ server_id }) => server_id),
                     friends: those("friend"),
+                    // Nobody opens a DM here.
+                    partners: [],
                     blocked: [...new Set([...those("blocked"), ...blockedBy])].filter(isFellow),
                   },
                 ] as const

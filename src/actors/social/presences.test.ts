@@ -61,7 +61,7 @@ function scene(servers: readonly string[]) {
     directory: { ownerOf: (number: number) => (number === 1 ? "here" : "there") } as unknown as Directory,
     store: {
       chosen: async () => new Map([[ada, chosen]]),
-      audiences: async () => new Map([[ada, { servers, friends: [], blocked: [] }]]),
+      audiences: async () => new Map([[ada, { servers, friends: [], partners: [], blocked: [] }]]),
       noteLastSeen: async () => {},
     } as unknown as Storage["presences"],
     load: async () => new Map(),

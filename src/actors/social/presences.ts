@@ -370,8 +370,8 @@ export class Presences implements InterestObserver, EffectExtension {
       for (const { user, shown, before } of mine) {
         const isAgain = this.#again.delete(user)
         this.#announcedOf(shard).set(user, entries.get(user)!)
-        const { servers = [], friends = [], blocked = [] } = audiences.get(user) ?? {}
-        const homes = [...servers, ...friends]
+        const { servers = [], friends = [], partners = [], blocked = [] } = audiences.get(user) ?? {}
+        const homes = [...servers, ...friends, ...partners]
         const pause = Math.min(timing.spreadEvery * (1 + homes.length / homesAtHalfRate), timing.spreadAtLeastEvery)
         // In the order of time, whoever was told of before.
         this.#told.delete(user)

@@ -5,10 +5,12 @@ import { guildMembersChunk, RequestGuildMembers, type GuildMember } from "../../
 import { bitOf } from "../../contract/intents.ts"
 import { avatarPath } from "../../contract/users.ts"
 import type { Clock } from "../../domain/clock.ts"
+import { offline, type Seen } from "../../domain/presences.ts"
 import { shownRoles } from "../../domain/servers.ts"
 import type { IdRange, ListedMember, MemberChoice } from "../../storage/guild-members.ts"
 import type { Storage } from "../../storage/storage.ts"
 import { Frame } from "../protocol/frames.ts"
+import type { PresenceWatches } from "../fan-out/presence-watches.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { retryTransient } from "../sessions/retry-transient.ts"
 import type { SessionHandlers } from "./handlers.ts"
@@ -18,6 +20,7 @@ export interface GuildMembersOptions {
   readonly storage: Pick<Storage, "guildMembers" | "servers">
   readonly presences: Pick<PresenceLookup, "of">
   readonly subscriptions: Subscriptions
+  readonly watches: Pick<PresenceWatches, "watch">
   readonly clock: Clock
 }
 
@@ -151,7 +154,7 @@ export class GuildMembers {
     rows: readonly ListedMember[],
     { index, count, missing }: { index: number; count: number; missing: readonly Snowflake[] },
   ): Promise<void> {
-    const { subscriptions } = this.#options
+    const { subscriptions, watches, clock } = this.#options
     const { session, server, asked } = asker
     const statuses = asked.presences === false ? undefined : await this.#statuses(session.user, rows)
     await this.#untilReady(asker)
@@ -164,7 +167,7 @@ export class GuildMembers {
       bot,
       joined_at,
       roles: shownRoles(known, roles),
-      ...(statuses && { presence: { status: statuses.get(user_id) ?? "offline" } }),
+      ...(statuses && { presence: { status: statuses.get(user_id)?.status ?? "offline" } }),
     }))
     const chunk = {
       guild_id: server,
@@ -180,19 +183,21 @@ export class GuildMembers {
       session,
       new Frame(guildMembersChunk.name, subscriptions.placeOf(session), JSON.stringify(chunk)),
     )
+    if (asked.presences === true && statuses)
+      await retryTransient(clock, readTimeoutMs, () => watches.watch(session, server, statuses))
   }
 
   /** As the asker sees them. What cannot be known now looks like nobody being there; changes are told as they come. */
   async #statuses(asker: Snowflake, rows: readonly ListedMember[]) {
     const { presences, storage, clock } = this.#options
     const users = rows.map(({ user_id }) => user_id)
-    if (users.length === 0) return new Map<Snowflake, Status>()
+    if (users.length === 0) return new Map<Snowflake, Seen>()
     const blocked = await retryTransient(clock, readTimeoutMs, () => storage.guildMembers.blocked(asker, users))
     const seen = await presences.of(users.filter(user => !blocked.has(user))).catch((error: unknown) => {
       if (!isTransient(error)) throw error
-      return new Map<Snowflake, { status: Status }>()
+      return new Map<Snowflake, Seen>()
     })
-    return new Map([...seen].map(([user, { status }]) => [user, status]))
+    return new Map(users.flatMap(user => (blocked.has(user) ? [] : [[user, seen.get(user) ?? offline] as const])))
   }
 
   /**
@@ -214,8 +219,6 @@ export class GuildMembers {
       throw new RequestCancelled()
   }
 }
-
-type Status = NonNullable<GuildMember["presence"]>["status"]
 
 interface Asker {
   readonly session: Session
