@@ -26,27 +26,27 @@ test("in a large server a session hears of those members whom it has asked for w
     ...[lin!, mo!, eve!].map(person => person.listen(shared.west)),
   ])
   await shared.settle()
-  await ask(inbox!, server_id, [lin!], true)
-  await ask(inbox!, server_id, [eve!])
-  await ask(quiet!, server_id, [lin!], false)
-  for (const listener of [inbox!, quiet!]) listener.rest()
+  await ask(inbox, server_id, [lin!], true)
+  await ask(inbox, server_id, [eve!])
+  await ask(quiet, server_id, [lin!], false)
+  for (const listener of [inbox, quiet]) listener.rest()
 
   for (const person of [lin!, mo!, eve!]) await person.on(shared.west).updatePresence({ status: "idle" })
   const change = {
     where: ({ user_id, status }: { user_id: string; status: string }) => user_id === lin!.id && status === "idle",
   }
-  expect(await inbox!.next("PRESENCE_UPDATE", change)).toMatchObject({ status: "idle", custom_status: null })
+  expect(await inbox.next("PRESENCE_UPDATE", change)).toMatchObject({ status: "idle", custom_status: null })
   // A later request adds: what was asked before is still told.
-  await ask(inbox!, server_id, [mo!], true)
+  await ask(inbox, server_id, [mo!], true)
   for (const person of [lin!, mo!]) {
     await person.on(shared.west).updatePresence({ status: "dnd" })
     const where = ({ user_id, status }: { user_id: string; status: string }) =>
       user_id === person.id && status === "dnd"
-    expect(await inbox!.next("PRESENCE_UPDATE", { where })).toMatchObject({ status: "dnd" })
+    expect(await inbox.next("PRESENCE_UPDATE", { where })).toMatchObject({ status: "dnd" })
   }
   await shared.settle()
-  expect(updatesIn(inbox!)).not.toContain(eve!.id)
-  expect(updatesIn(quiet!).filter(user => user !== ada!.id)).toEqual([])
+  expect(updatesIn(inbox)).not.toContain(eve!.id)
+  expect(updatesIn(quiet).filter(user => user !== ada!.id)).toEqual([])
 })
 
 test("who blocks looks like somebody who went, and who has left is not told of any more", async ({ shared }) => {
@@ -57,14 +57,14 @@ test("who blocks looks like somebody who went, and who has left is not told of a
     ...[lin!, mo!, eve!].map(person => person.listen(shared.west)),
   ])
   await shared.settle()
-  await ask(inbox!, server_id, [lin!, mo!, eve!], true)
+  await ask(inbox, server_id, [lin!, mo!, eve!], true)
   await lin!.on(shared.west).blockUser({ user_id: ada!.id })
   await mo!.on(shared.west).leaveServer({ server_id })
-  inbox!.rest()
+  inbox.rest()
   for (const person of [lin!, mo!, eve!]) await person.on(shared.west).updatePresence({ status: "dnd" })
   const of = (person: Person) => ({ where: ({ user_id }: { user_id: string }) => user_id === person.id })
-  expect(await inbox!.next("PRESENCE_UPDATE", of(eve!))).toMatchObject({ status: "dnd" })
-  expect(await inbox!.next("PRESENCE_UPDATE", of(lin!))).toMatchObject({ status: "offline" })
+  expect(await inbox.next("PRESENCE_UPDATE", of(eve!))).toMatchObject({ status: "dnd" })
+  expect(await inbox.next("PRESENCE_UPDATE", of(lin!))).toMatchObject({ status: "offline" })
   await shared.settle()
-  expect(updatesIn(inbox!)).not.toContain(mo!.id)
+  expect(updatesIn(inbox)).not.toContain(mo!.id)
 })
