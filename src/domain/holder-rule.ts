@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/fields.ts"
 import type { Permission } from "../contract/permissions.ts"
-import { everyoneHolds, type AccessRules, type Override } from "./permissions.ts"
+import type { Override } from "./core/overrides.ts"
+import { everyoneHolds, type AccessRules } from "./permissions.ts"
 
 /**
  * Who holds a permission in a channel, said by sets of roles and members, so that one statement can count them. It says
