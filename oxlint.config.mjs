@@ -54,8 +54,8 @@ const rooms = {
   "src/std": { uses: [], npm: [], node: false },
   "src/contract": { uses: src([]), npm: ["zod"], node: false },
   "src/domain": { uses: src(["contract"]), npm: ["re2js"], node: false },
-  "src/storage": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
-  "src/cluster": { uses: [...src(["domain", "contract", "observability"]), "src/child-server.ts"] },
+  "src/storage": { uses: [...src(["domain", "contract", "observability"]), "src/std/child-server.ts"] },
+  "src/cluster": { uses: [...src(["domain", "contract", "observability"]), "src/std/child-server.ts"] },
   "src/actors": { uses: src(["storage", "cluster", "domain", "contract", "observability"]) },
   "src/integrations": { uses: src(["cluster", "storage", "domain", "contract", "observability"]) },
   "src/views": { uses: src(["actors", "storage", "cluster", "domain", "contract", "observability"]), npm: [] },
@@ -72,15 +72,15 @@ const rooms = {
   "src/observability": { uses: src(["contract"]) },
   "src/web": { uses: src(["contract", "observability"]), npm: [] },
   "src/config.ts": { uses: [...src(["domain", "contract"]), "cluster.config.ts"] },
-  "src/child-server.ts": { uses: [], npm: [] },
-  "src/system-clock.ts": { uses: src(["domain"]), npm: [], node: false },
+  "src/std/child-server.ts": { uses: [], npm: [] },
+  "src/std/system-clock.ts": { uses: src(["domain"]), npm: [], node: false },
   "src/main.ts": { ...main, env: true },
-  "src/primary.ts": main,
+  "src/process/primary.ts": main,
   "src/primary": main,
-  "src/worker.ts": main,
-  "src/job-worker.ts": main,
-  "src/server-status-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
-  "src/operator-requests.ts": {
+  "src/process/web-worker.ts": main,
+  "src/process/job-worker.ts": main,
+  "src/process/server-status-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
+  "src/process/operator-requests.ts": {
     uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]),
     npm: [],
   },
@@ -114,7 +114,13 @@ const owners = {
   "openid-client": ["src/integrations"],
   otplib: ["src/integrations"],
   "lean-qr": ["src/integrations"],
-  "uWebSockets.js": ["src/http/server", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/worker.ts"],
+  "uWebSockets.js": [
+    "src/http/server",
+    "src/gateway",
+    "src/gateway/state",
+    "src/gateway/fan-out",
+    "src/process/web-worker.ts",
+  ],
 }
 
 export default {

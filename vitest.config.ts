@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config"
 import { EvenLoad } from "./tests/kit/sequencer.ts"
 
-const chaos = ["tests/chaos.test.ts", "tests/chaos-systems.test.ts"]
+const chaos = ["tests/chaos/chaos.test.ts", "tests/chaos/chaos-systems.test.ts"]
 
 export default defineConfig({
   test: {

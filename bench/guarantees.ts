@@ -26,8 +26,8 @@ interface Variant {
   readonly changes: readonly Change[]
 }
 
-const lanes = "src/storage/lanes.ts"
-const node = "src/actors/runtime/host-shards.ts"
+const lanes = "src/storage/core/lanes.ts"
+const node = "src/runtime/host-shards.ts"
 
 const posting: readonly Variant[] = [
   { name: "everything", changes: [] },
@@ -45,7 +45,7 @@ const posting: readonly Variant[] = [
         replace: "sql`SELECT 1`",
       },
       {
-        file: "src/actors/runtime/commit-queue.ts",
+        file: "src/runtime/commit-queue.ts",
         find: "body: rowBody(items, answers)",
         replace: 'body: rowBody === undefined ? "" : (void answers, "")',
       },

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import postgres from "postgres"
-import { shardOf } from "../src/domain/snowflake.ts"
+import { shardOf } from "../src/domain/core/snowflake.ts"
 import type { Harness, Starling } from "./harness.ts"
 import { servedAddresses } from "./processes.ts"
 import { figure, quantile } from "./statistics.ts"

@@ -2,7 +2,7 @@ import { decode, encode } from "@msgpack/msgpack"
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js"
 import type { WebSocket } from "uWebSockets.js"
 import { afterEach, expect, expectTypeOf, test } from "vitest"
-import type { Message } from "../src/contract/messages.ts"
+import type { Message } from "../src/contract/messages/messages.ts"
 import { GatewayClient } from "./gateway.ts"
 import type { GatewayOptions } from "./gateway.ts"
 

@@ -1,6 +1,6 @@
 import { Decoder, encode } from "@msgpack/msgpack"
 import type { EventName, events } from "../src/contract/contract.ts"
-import { closeCodes, opcodes } from "../src/contract/gateway-codes.ts"
+import { closeCodes, opcodes } from "../src/contract/core/gateway-codes.ts"
 import { defaultBackoff, waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 

@@ -1,4 +1,4 @@
-import type { CallOf, FormFile, Method, ReplyOf, Route } from "../src/contract/registry.ts"
+import type { CallOf, FormFile, Method, ReplyOf, Route } from "../src/contract/core/registry.ts"
 import { waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 

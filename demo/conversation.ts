@@ -1,7 +1,7 @@
 /** Reading a recorded conversation, and naming its parts as a server takes them. Pure: no file, no clock, no network. */
 
-import { codePoints } from "../src/contract/fields.ts"
-import { limits } from "../src/contract/limits.ts"
+import { codePoints } from "../src/contract/core/fields.ts"
+import { limits } from "../src/contract/core/limits.ts"
 
 export interface Line {
   /** Unix seconds. */

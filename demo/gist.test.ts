@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { asyncapiDocument } from "../src/contract/asyncapi.ts"
+import { asyncapiDocument } from "../src/apidocs/asyncapi.ts"
 import { clean, gistOf } from "./gist.ts"
 
 const { components } = asyncapiDocument({ title: "Starling", version: "a.1.0-49" })

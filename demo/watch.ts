@@ -13,8 +13,8 @@ import {
   type ReceivedEvent,
 } from "../client/gateway.ts"
 import { ApiError, createClient } from "../client/rest.ts"
-import { login } from "../src/contract/auth.ts"
-import { closeCodes } from "../src/contract/gateway-codes.ts"
+import { login } from "../src/contract/accounts/auth.ts"
+import { closeCodes } from "../src/contract/core/gateway-codes.ts"
 import { clean, gistOf } from "./gist.ts"
 
 const usage = `npm run gateway -- --token T | --login NAME [--url ws://127.0.0.1:8000/gateway] [--intents N] [--json] [--encoding msgpack] [--compress]

@@ -8,23 +8,30 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { clusterConfig } from "../cluster.config.ts"
 import { entries } from "../src/config.ts"
-import { asyncapiDocument } from "../src/contract/asyncapi.ts"
+import { asyncapiDocument } from "../src/apidocs/asyncapi.ts"
 import { events, routes } from "../src/contract/contract.ts"
-import { errors } from "../src/contract/errors.ts"
-import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/gateway-codes.ts"
-import { allIntents, bitOf, defaultIntents, type Intent, intents, largestIntents } from "../src/contract/intents.ts"
+import { errors } from "../src/contract/core/errors.ts"
+import { closeCodes, opcodes, unusedCloseCodes } from "../src/contract/core/gateway-codes.ts"
+import {
+  allIntents,
+  bitOf,
+  defaultIntents,
+  type Intent,
+  intents,
+  largestIntents,
+} from "../src/contract/core/intents.ts"
 import { boundRows, limitRows } from "./limits-page.ts"
 import { digestOf } from "./interface-digest.ts"
 import { invariantRows, readInvariants } from "./invariants.ts"
-import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/field-list.ts"
-import { jsonSchema } from "../src/contract/json-schema.ts"
-import { openapiDocument } from "../src/contract/openapi.ts"
-import { limits } from "../src/contract/limits.ts"
-import { aliases, type Permission, permissionNames, permissions } from "../src/contract/permissions.ts"
+import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/core/field-list.ts"
+import { jsonSchema } from "../src/apidocs/json-schema.ts"
+import { openapiDocument } from "../src/apidocs/openapi.ts"
+import { limits } from "../src/contract/core/limits.ts"
+import { aliases, type Permission, permissionNames, permissions } from "../src/contract/core/permissions.ts"
 import { gatewayPath, pages, type PageRoute } from "../src/contract/pages.ts"
-import type { Auth, EventDefinition, Needed, Route } from "../src/contract/registry.ts"
-import { wireVersion } from "../src/contract/system.ts"
-import { lostInTimeout } from "../src/domain/permissions.ts"
+import type { Auth, EventDefinition, Needed, Route } from "../src/contract/core/registry.ts"
+import { wireVersion } from "../src/contract/service/system.ts"
+import { lostInTimeout } from "../src/domain/core/permissions.ts"
 
 const generated = (source: string) => `<!-- Written by \`npm run docs\` from ${source}. Change it there. -->`
 
@@ -41,7 +48,7 @@ const page = (...parts: string[]) => `${parts.join("\n\n")}\n`
 function errorsPage(): string {
   return page(
     "# Errors, close codes, opcodes, intents",
-    generated("`src/contract/errors.ts`, `gateway-codes.ts` and `intents.ts`"),
+    generated("`src/contract/core/errors.ts`, `gateway-codes.ts` and `intents.ts`"),
     "## Errors",
     'An error response has the HTTP status and the body `{"error": {"code": <status>, "message": <text>}}`. For version errors and auto-moderation `code` is a string. A message may have more detail than the table, for example the missing permission. The names below are used in the code and in `/openapi.json`; they are not sent. "Retry" tells whether the same request can succeed later without a change by the caller.',
     table(
@@ -223,7 +230,7 @@ function permissionsPage(): string {
 function limitsPage(): string {
   return page(
     "# Limits",
-    generated("`src/contract/limits.ts`, `cluster.config.ts` and `scripts/limits-page.ts`"),
+    generated("`src/contract/core/limits.ts`, `cluster.config.ts` and `scripts/limits-page.ts`"),
     "Every cap of the interface, and the bounds of a cluster. Limits of requests per time stand in [rate limits](rate-limits.md).",
     "## Limits of the interface",
     "A refusal answers as its row in [errors](errors.md) says.",

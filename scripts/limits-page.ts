@@ -1,6 +1,6 @@
 import { clusterConfig } from "../cluster.config.ts"
-import type { ErrorCode } from "../src/contract/errors.ts"
-import { limits } from "../src/contract/limits.ts"
+import type { ErrorCode } from "../src/contract/core/errors.ts"
+import { limits } from "../src/contract/core/limits.ts"
 
 interface Note {
   readonly unit: string

@@ -11,7 +11,7 @@ import { ConfigError, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
-import { signOfLifeEvery, type Order, type Report, type StartOrder } from "./primary/orders.ts"
+import { signOfLifeEvery, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
@@ -33,7 +33,7 @@ async function lead(): Promise<never> {
   const config = configuration()
   const log = createLog({ level: config.logLevel, process: "primary" }, destination())
   endOnBugs(log)
-  const { runPrimary } = await import("./primary.ts")
+  const { runPrimary } = await import("./process/primary.ts")
   const reason = await runPrimary({
     config,
     topology: clusterConfig,
@@ -80,10 +80,10 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     }
     const options = { self, predecessor, config, ...places, topology: clusterConfig, log, metrics, onOver }
     if (self.role === "web") {
-      const { startWebWorker } = await import("./worker.ts")
+      const { startWebWorker } = await import("./process/web-worker.ts")
       running = await startWebWorker({ ...options, port, host: config.host, shared: true })
     } else {
-      const { startJobWorker } = await import("./job-worker.ts")
+      const { startJobWorker } = await import("./process/job-worker.ts")
       running = await startJobWorker(options)
     }
     for (const id of deaths.splice(0)) running.noteDeath(id)

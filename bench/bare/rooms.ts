@@ -4,7 +4,7 @@
  * order across processes, keeps nothing, and encodes and compresses nothing: frames are only as long as the real ones.
  */
 import uWS from "uWebSockets.js"
-import { opcodes } from "../../src/contract/gateway-codes.ts"
+import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { onJson, reply, serve } from "./serve.ts"
 
 export interface RoomsOptions {

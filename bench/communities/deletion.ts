@@ -2,7 +2,7 @@
  * A server is deleted, with all its members: how long others wait whose server has the same owner and so the same lane. A
  * message every few milliseconds goes to one of these meanwhile.
  */
-import { shardOf } from "../../src/domain/snowflake.ts"
+import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Harness } from "../harness.ts"
 import { HttpConnection } from "../load/http-connection.ts"
 import { figure } from "../statistics.ts"

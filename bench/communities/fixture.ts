@@ -4,9 +4,9 @@
  */
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
-import { limits } from "../../src/contract/limits.ts"
-import { grantedAtCreation } from "../../src/domain/permissions.ts"
-import { epochMs, idOf, shardCount } from "../../src/domain/snowflake.ts"
+import { limits } from "../../src/contract/core/limits.ts"
+import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
+import { epochMs, idOf, shardCount } from "../../src/domain/core/snowflake.ts"
 
 export interface Person {
   readonly id: string

@@ -3,11 +3,11 @@
  * the largest server. A page that is one range of an index reads as many blocks in both.
  */
 import postgres from "postgres"
-import { auditLogStorage } from "../../src/storage/audit-log.ts"
-import { bansStorage } from "../../src/storage/bans.ts"
-import { guildMembersStorage } from "../../src/storage/guild-members.ts"
-import { invitesStorage } from "../../src/storage/invites.ts"
-import { serversStorage } from "../../src/storage/servers.ts"
+import { auditLogStorage } from "../../src/storage/communities/audit-log.ts"
+import { bansStorage } from "../../src/storage/communities/bans.ts"
+import { guildMembersStorage } from "../../src/storage/communities/guild-members.ts"
+import { invitesStorage } from "../../src/storage/communities/invites.ts"
+import { serversStorage } from "../../src/storage/communities/servers.ts"
 import type { Community, Fixture } from "./fixture.ts"
 
 export interface PlanResult {

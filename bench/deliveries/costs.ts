@@ -1,9 +1,9 @@
 /** What it costs to say to how many messages were delivered, by members of a server; in this process, so that nothing else is in it. */
 import postgres from "postgres"
-import { epochMs } from "../../src/domain/snowflake.ts"
+import { epochMs } from "../../src/domain/core/snowflake.ts"
 import { DeliveryCounts } from "../../src/views/delivery-counts.ts"
 import { openStorage } from "../../src/storage/storage.ts"
-import { systemClock } from "../../src/system-clock.ts"
+import { systemClock } from "../../src/std/system-clock.ts"
 import { explained } from "../communities/plans.ts"
 import type { Fixture } from "../communities/fixture.ts"
 import { figure, type Figure } from "../statistics.ts"
@@ -93,7 +93,7 @@ export async function benchDelivered(
 }
 
 async function explain(databaseUrl: string, server: string, channel: string, owner: string) {
-  const { deliveriesStorage } = await import("../../src/storage/deliveries.ts")
+  const { deliveriesStorage } = await import("../../src/storage/messages/deliveries.ts")
   const asked: { text: string; values: readonly unknown[] }[] = []
   const sql = postgres(databaseUrl, {
     max: 1,

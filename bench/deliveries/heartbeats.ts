@@ -1,7 +1,7 @@
 /** What noting heartbeats costs a worker: those of quiet sessions, and those after a message to each. */
-import type { Clock } from "../../src/domain/clock.ts"
-import type { LogItem } from "../../src/domain/log-entry.ts"
-import { epochMs, idOf } from "../../src/domain/snowflake.ts"
+import type { Clock } from "../../src/std/clock.ts"
+import type { LogItem } from "../../src/domain/core/log-entry.ts"
+import { epochMs, idOf } from "../../src/domain/core/snowflake.ts"
 import { Deliveries } from "../../src/gateway/deliveries.ts"
 import type { Session } from "../../src/gateway/state/session.ts"
 import { createMetrics } from "../../src/observability/metrics.ts"

@@ -4,7 +4,7 @@
  */
 import postgres from "postgres"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
-import { opcodes } from "../../src/contract/gateway-codes.ts"
+import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import type { Harness, Starling } from "../harness.ts"
 import { isWorker } from "../latency.ts"
 import type { LoadGroup } from "../load/load-group.ts"

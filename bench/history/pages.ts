@@ -3,7 +3,7 @@
  * the channel has. The floor is the same statement through postgres.js, whose rows are thrown away.
  */
 import postgres from "postgres"
-import { epochMs, idOf, shardOf } from "../../src/domain/snowflake.ts"
+import { epochMs, idOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Harness } from "../harness.ts"
 import type { Wanted } from "../load/load-process.ts"
 import { idleCpu } from "../posts.ts"

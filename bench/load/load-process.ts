@@ -4,7 +4,7 @@
  */
 import { waitMs } from "../../client/backoff.ts"
 import type { Backoff } from "../../client/backoff.ts"
-import { closeCodes } from "../../src/contract/gateway-codes.ts"
+import { closeCodes } from "../../src/contract/core/gateway-codes.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"
 import { HttpConnection } from "./http-connection.ts"

@@ -1,7 +1,7 @@
 import { decode } from "@msgpack/msgpack"
 import { inflatePiece } from "../../client/node-inflate.ts"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
-import { opcodes } from "../../src/contract/gateway-codes.ts"
+import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 
 /** The server closed the connection. */
 export class SessionClosed extends Error {

@@ -1,5 +1,5 @@
 /** What an acknowledgement, a count of what is unread and a page with receipts cost, by stored messages and by readers; the sizes take turns. */
-import { limits } from "../../src/contract/limits.ts"
+import { limits } from "../../src/contract/core/limits.ts"
 import type { Harness, Starling } from "../harness.ts"
 import type { LoadGroup } from "../load/load-group.ts"
 import type { Wanted } from "../load/load-process.ts"

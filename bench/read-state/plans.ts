@@ -1,6 +1,6 @@
 /** How PostgreSQL finds what read state asks for: the statements as the storage makes them, explained on the smallest and the largest channel. */
 import postgres from "postgres"
-import { putReadState, readStateStorage, tallyMessages } from "../../src/storage/read-state.ts"
+import { putReadState, readStateStorage, tallyMessages } from "../../src/storage/messages/read-state.ts"
 import { explained } from "../communities/plans.ts"
 import { messageAt, type Readings, type Size } from "./plant.ts"
 

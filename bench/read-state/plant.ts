@@ -1,7 +1,7 @@
 /** Channels of one server with more and more messages, and with more and more readers. Written into the database before the server starts. */
 import postgres from "postgres"
-import { epochMs, idOf, markOf, shardOf } from "../../src/domain/snowflake.ts"
-import { stretch, tallyMessages } from "../../src/storage/read-state.ts"
+import { epochMs, idOf, markOf, shardOf } from "../../src/domain/core/snowflake.ts"
+import { stretch, tallyMessages } from "../../src/storage/messages/read-state.ts"
 import { plant, type Community, type Person } from "../communities/fixture.ts"
 
 /** The channel that grows in one way, and stays as it is in the other. */

@@ -3,7 +3,7 @@
  * the clock, so that a machine which does other things too shows about the same.
  */
 import { Redis } from "ioredis"
-import { freePort } from "../../src/child-server.ts"
+import { freePort } from "../../src/std/child-server.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { Harness, type Starling as Server } from "../harness.ts"
 import type { Poster } from "../load/load-process.ts"

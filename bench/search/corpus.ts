@@ -4,8 +4,8 @@
  */
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
-import { grantedAtCreation } from "../../src/domain/permissions.ts"
-import { epochMs, idOf, shardCount } from "../../src/domain/snowflake.ts"
+import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
+import { epochMs, idOf, shardCount } from "../../src/domain/core/snowflake.ts"
 
 export interface Reader {
   readonly id: string

@@ -3,7 +3,7 @@ import { clusterConfig } from "../../cluster.config.ts"
 import { rebuildSearchIndex, SearchIndex } from "../../src/actors/messages/search-index.ts"
 import type { Log } from "../../src/observability/log.ts"
 import { openStorage } from "../../src/storage/storage.ts"
-import { systemClock } from "../../src/system-clock.ts"
+import { systemClock } from "../../src/std/system-clock.ts"
 
 export interface FillResult {
   readonly messages: number

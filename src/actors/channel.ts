@@ -1,16 +1,16 @@
-import type { Channel } from "../contract/channels.ts"
-import type { Snowflake } from "../contract/fields.ts"
-import { channelObject, type ChannelState } from "../domain/channels.ts"
-import type { ServerState } from "../domain/servers.ts"
-import { accessOf } from "./access.ts"
-import { channelSettingsCommands, type ChannelSettingsCommands } from "./channel-settings.ts"
-import { inviteChannelCommands, type InviteChannelCommands } from "./invites.ts"
-import { messageDeletionCommands, type MessageDeletionCommands } from "./message-deletion.ts"
-import { messageEditCommands, type MessageEditCommands } from "./message-edits.ts"
-import { messageCommands, type MessageCommands } from "./messages.ts"
-import { member } from "./communities/member-facts.ts"
-import { reactionCommands, type ReactionCommands } from "./reactions.ts"
-import { pinCommands, type PinCommands } from "./pins.ts"
+import type { Channel } from "../contract/communities/channels.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { channelObject, type ChannelState } from "../domain/core/channels.ts"
+import type { ServerState } from "../domain/communities/servers.ts"
+import { accessOf } from "./shared/access.ts"
+import { channelSettingsCommands, type ChannelSettingsCommands } from "./communities/channel-settings.ts"
+import { inviteChannelCommands, type InviteChannelCommands } from "./communities/invites.ts"
+import { messageDeletionCommands, type MessageDeletionCommands } from "./messages/message-deletion.ts"
+import { messageEditCommands, type MessageEditCommands } from "./messages/message-edits.ts"
+import { messageCommands, type MessageCommands } from "./messages/messages.ts"
+import { member } from "./shared/member-facts.ts"
+import { reactionCommands, type ReactionCommands } from "./messages/reactions.ts"
+import { pinCommands, type PinCommands } from "./messages/pins.ts"
 import {
   readMarkNeeds,
   readMarks,
@@ -18,16 +18,16 @@ import {
   type ReadMarks,
   type ReadStateCommands,
   type Unmarked,
-} from "./read-state.ts"
-import { pollCommands, type PollCommands } from "./polls.ts"
-import { webhookChannelCommands, webhooksDeletion, type WebhookChannelCommands } from "./webhooks.ts"
-import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./notification-levels.ts"
-import { overrideCommands, type OverrideCommands } from "./overrides.ts"
-import { defineActor } from "./runtime/actor.ts"
+} from "./messages/read-state.ts"
+import { pollCommands, type PollCommands } from "./messages/polls.ts"
+import { webhookChannelCommands, webhooksDeletion, type WebhookChannelCommands } from "./messages/webhooks.ts"
+import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./shared/notification-levels.ts"
+import { overrideCommands, type OverrideCommands } from "./communities/overrides.ts"
+import { defineActor } from "../runtime/actor.ts"
 import { serverHome } from "./server.ts"
 import { hasHistoryName, historyDeletion, historyVersion, nameHistory } from "./messages/history-version.ts"
-import { typingCommands, typingDeletion, type TypingCommands } from "./typing.ts"
-import { voiceChannelCommands, type VoiceChannelCommands } from "./voice.ts"
+import { typingCommands, typingDeletion, type TypingCommands } from "./messages/typing.ts"
+import { voiceChannelCommands, type VoiceChannelCommands } from "./voice/voice.ts"
 
 /** One channel: its settings and the order of its messages (MSG1 to MSG3 in messages.ts). */
 export interface ChannelCommands

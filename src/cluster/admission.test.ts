@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from "vitest"
-import { commonRateLimits, type RateLimit, type RateLimits } from "../contract/limits.ts"
+import { commonRateLimits, type RateLimit, type RateLimits } from "../contract/core/limits.ts"
 import { createAdmission, routeBucket, type Admitted } from "./admission.ts"
 import { redisKeys } from "./keys.ts"
 import { openRedis } from "./redis.ts"

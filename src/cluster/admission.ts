@@ -1,10 +1,16 @@
 import { hash, timingSafeEqual } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { unavailable } from "../contract/errors.ts"
-import { defaultRateLimits, failedTokenLimit, labelOf, type RateLimit, type RateLimits } from "../contract/limits.ts"
-import type { Route } from "../contract/registry.ts"
-import { isAdministrator } from "../domain/accounts.ts"
-import { limitPercent } from "../domain/tiers.ts"
+import { unavailable } from "../contract/core/errors.ts"
+import {
+  defaultRateLimits,
+  failedTokenLimit,
+  labelOf,
+  type RateLimit,
+  type RateLimits,
+} from "../contract/core/limits.ts"
+import type { Route } from "../contract/core/registry.ts"
+import { isAdministrator } from "../domain/accounts/accounts.ts"
+import { limitPercent } from "../domain/accounts/tiers.ts"
 import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { getEach, type Redis } from "./redis.ts"

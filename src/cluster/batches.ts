@@ -1,4 +1,4 @@
-import type { Clock } from "../domain/clock.ts"
+import type { Clock } from "../std/clock.ts"
 
 /**
  * Gathers what is asked within one turn of the event loop, so that it costs one command. Nothing waits for a timer: a

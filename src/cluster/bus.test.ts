@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
-import { fail } from "../contract/errors.ts"
-import type { Clock } from "../domain/clock.ts"
+import { fail } from "../contract/core/errors.ts"
+import type { Clock } from "../std/clock.ts"
 import { Bus, WorkerGone } from "./bus.ts"
 import { redisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"

@@ -1,5 +1,5 @@
-import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/errors.ts"
-import type { Clock, Timer } from "../domain/clock.ts"
+import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/core/errors.ts"
+import type { Clock, Timer } from "../std/clock.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"

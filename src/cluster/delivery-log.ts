@@ -1,4 +1,4 @@
-import { itemsOf, type LogHeader, type LogItem } from "../domain/log-entry.ts"
+import { itemsOf, type LogHeader, type LogItem } from "../domain/core/log-entry.ts"
 import { defineScript, type Redis } from "./redis.ts"
 import type { RedisKeys } from "./keys.ts"
 import { replicationOf } from "./replication.ts"

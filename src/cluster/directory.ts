@@ -1,5 +1,5 @@
 import { inTurns } from "./batches.ts"
-import type { Clock } from "../domain/clock.ts"
+import type { Clock } from "../std/clock.ts"
 
 /** Who owns a shard, as far as this worker knows. A higher epoch is newer. */
 export interface ShardOwner {

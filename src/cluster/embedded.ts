@@ -20,7 +20,7 @@ import {
   lastWords,
   spawnServer,
   within,
-} from "../child-server.ts"
+} from "../std/child-server.ts"
 
 export interface EmbeddedRedis {
   url: string

@@ -1,5 +1,5 @@
 import { Queue } from "bullmq"
-import type { JobRequest } from "../contract/registry.ts"
+import type { JobRequest } from "../contract/core/registry.ts"
 import { openRedis, type Redis, type RedisTrouble } from "./redis.ts"
 import { backoffMs } from "../std/backoff.ts"
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest"
-import { systemClock } from "../system-clock.ts"
+import { systemClock } from "../std/system-clock.ts"
 import { redisKeys } from "./keys.ts"
 import { Membership, type Member } from "./members.ts"
 import { openRedis } from "./redis.ts"

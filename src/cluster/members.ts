@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "../domain/clock.ts"
-import type { WatermarkReport } from "../domain/id-watermark.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import type { WatermarkReport } from "../domain/core/id-watermark.ts"
 import { identityWatch } from "./identity.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"

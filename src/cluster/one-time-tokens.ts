@@ -1,5 +1,5 @@
-import type { Snowflake } from "../contract/fields.ts"
-import type { TokenKind } from "../domain/one-time-tokens.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import type { TokenKind } from "../domain/accounts/one-time-tokens.ts"
 import { hashSecret, newSecret } from "./tokens.ts"
 
 /** One-time tokens as they are handed out: `<prefix>.<id>.<secret>`, the secret 32 random bytes, kept only as its SHA-256. */

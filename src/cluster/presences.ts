@@ -1,4 +1,4 @@
-import type { Seen } from "../domain/presences.ts"
+import type { Seen } from "../domain/core/presences.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 import { ShardHash, type OwnedShard } from "./shard-hash.ts"

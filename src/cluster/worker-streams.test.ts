@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from "vitest"
-import type { LogItem } from "../domain/log-entry.ts"
+import type { LogItem } from "../domain/core/log-entry.ts"
 import { DeliveryLogs } from "./delivery-log.ts"
 import { redisKeys } from "./keys.ts"
 import { openBlockingRedis, openRedis } from "./redis.ts"
 import { WorkerStreams } from "./worker-streams.ts"
-import { systemClock } from "../system-clock.ts"
+import { systemClock } from "../std/system-clock.ts"
 
 const redis = openRedis(inject("redis"), "worker streams test", () => {})
 beforeAll(() => redis.connect())

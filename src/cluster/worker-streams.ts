@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "../domain/clock.ts"
-import { itemsOf, type LogItem } from "../domain/log-entry.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import { itemsOf, type LogItem } from "../domain/core/log-entry.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 import { notKnownYet, replicationOf } from "./replication.ts"

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
-import { guildEmojisUpdate } from "./emojis.ts"
-import { limits } from "./limits.ts"
-import { guildStickersUpdate } from "./stickers.ts"
+import { guildEmojisUpdate } from "./communities/emojis.ts"
+import { limits } from "./core/limits.ts"
+import { guildStickersUpdate } from "./communities/stickers.ts"
 
 /** What docs/api/gateway.md promises of both events. */
 const maxEventBytes = 256 * 1024

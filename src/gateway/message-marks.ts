@@ -1,4 +1,4 @@
-import type { Snowflake } from "../contract/fields.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
 
 /** One home's messages by position; only those that none with a lower mint follows, so both columns rise. */
 interface Marks {

@@ -1,8 +1,8 @@
-import { isSigned } from "../domain/attachments.ts"
+import { isSigned } from "../domain/messages/attachments.ts"
 import { createHandlers, type HandlerNeeds } from "./routes.ts"
 import type { AccessOptions } from "./server/access.ts"
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "./server/server.ts"
-import { createSessionActivity } from "./session-activity.ts"
+import { createSessionActivity } from "./accounts/session-activity.ts"
 
 export interface RestServerOptions extends Omit<HttpServerOptions, "handlers" | "access" | "log" | "clock"> {
   readonly access: Omit<AccessOptions, "accessTokens" | "isSignedLink" | "noteSessionUse">

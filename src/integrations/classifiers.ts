@@ -1,5 +1,5 @@
-import type { ClassifierBackend } from "../contract/automod.ts"
-import type { Scores } from "../domain/automod.ts"
+import type { ClassifierBackend } from "../contract/communities/automod.ts"
+import type { Scores } from "../domain/communities/automod.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 

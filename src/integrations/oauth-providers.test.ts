@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from "node:crypto"
 import { beforeEach, expect, test } from "vitest"
-import { Failure } from "../contract/errors.ts"
-import type { OAuthPolicy, OAuthProvider } from "../domain/oauth.ts"
+import { Failure } from "../contract/core/errors.ts"
+import type { OAuthPolicy, OAuthProvider } from "../domain/accounts/oauth.ts"
 import { silentLog } from "../observability/log.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "./oauth-providers.ts"
 

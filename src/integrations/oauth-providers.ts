@@ -9,7 +9,7 @@ import {
   fetchProtectedResource,
   fetchUserInfo,
 } from "openid-client"
-import { fail, Failure } from "../contract/errors.ts"
+import { fail, Failure } from "../contract/core/errors.ts"
 import {
   configuredProviders,
   isLoopback,
@@ -19,7 +19,7 @@ import {
   type OAuthPolicy,
   type OAuthProfile,
   type OAuthProvider,
-} from "../domain/oauth.ts"
+} from "../domain/accounts/oauth.ts"
 import type { Log } from "../observability/log.ts"
 
 /**

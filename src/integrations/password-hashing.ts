@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { argon2id, hash as argonHash, needsRehash, verify, type Options } from "argon2"
-import { unavailable } from "../contract/errors.ts"
+import { unavailable } from "../contract/core/errors.ts"
 
 /**
  * Password hashes: argon2id, one lane. Each occupies a core and a thread of the pool that also

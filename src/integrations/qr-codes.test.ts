@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { Failure } from "../contract/errors.ts"
+import { Failure } from "../contract/core/errors.ts"
 import { createQrPictures, sizeOf } from "./qr-codes.ts"
 
 test("sizes are brought into their bounds, and what is none is the usual one", () => {

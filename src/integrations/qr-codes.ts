@@ -1,6 +1,6 @@
 import { correction, generate, mode, type Bitmap2D } from "lean-qr"
-import { fail, unavailable } from "../contract/errors.ts"
-import type { Content } from "../contract/registry.ts"
+import { fail, unavailable } from "../contract/core/errors.ts"
+import type { Content } from "../contract/core/registry.ts"
 
 /** Loaded for the first picture: it is large, and most workers draw none. */
 async function loadSharp() {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises"
 import { afterEach, expect, onTestFinished, test, vi } from "vitest"
-import { errors, type ErrorCode } from "../contract/errors.ts"
+import { errors, type ErrorCode } from "../contract/core/errors.ts"
 import { createMetrics, type Metrics } from "./metrics.ts"
 
 const made: Metrics[] = []

@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
-import type { ErrorCode } from "../contract/errors.ts"
-import { closeCodes, opcodes } from "../contract/gateway-codes.ts"
+import type { ErrorCode } from "../contract/core/errors.ts"
+import { closeCodes, opcodes } from "../contract/core/gateway-codes.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 /**

@@ -1,7 +1,7 @@
-import type { Snowflake } from "../contract/fields.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
 import { personalTables } from "./personal-data.ts"
-import type { Sql } from "./database.ts"
-import { column, defineWrite } from "./write.ts"
+import type { Sql } from "./core/database.ts"
+import { column, defineWrite } from "./core/write.ts"
 
 /** A table whose rows go with the account, and the columns each of which names the user. */
 const rowsOf = (name: string): { table: string; columns: string[] } | undefined => {

@@ -1,4 +1,4 @@
-import type { Snowflake } from "../contract/fields.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
 import { append } from "../std/multi-map.ts"
 
 /** Messages by their channel, each in the order in which they came. */

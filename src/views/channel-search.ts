@@ -1,6 +1,6 @@
-import type { Snowflake } from "../contract/fields.ts"
-import { foldedText } from "../domain/search-text.ts"
-import { isStoppedStatement } from "../storage/database.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { foldedText } from "../domain/messages/search-text.ts"
+import { isStoppedStatement } from "../storage/core/database.ts"
 import type { Index } from "./search-scope.ts"
 
 /** How much one search in a channel looks at; see `cluster.config.ts`. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
-import type { Clock } from "../domain/clock.ts"
-import { epochMs } from "../domain/snowflake.ts"
+import type { Clock } from "../std/clock.ts"
+import { epochMs } from "../domain/core/snowflake.ts"
 import { DeliveryCounts } from "./delivery-counts.ts"
 
 const message = { id: (BigInt(Date.now() - epochMs) << 22n).toString(), author_id: "1" }

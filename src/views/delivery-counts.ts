@@ -1,9 +1,9 @@
 import { inBatches } from "../cluster/batches.ts"
-import type { Snowflake } from "../contract/fields.ts"
-import type { Clock } from "../domain/clock.ts"
-import { Receivers } from "../domain/delivered.ts"
-import { everyoneHolds, holdsIn } from "../domain/permissions.ts"
-import type { ReceiverRow, ServerChannel, ViewingRules } from "../storage/deliveries.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import type { Clock } from "../std/clock.ts"
+import { Receivers } from "../domain/messages/delivered.ts"
+import { everyoneHolds, holdsIn } from "../domain/core/permissions.ts"
+import type { ReceiverRow, ServerChannel, ViewingRules } from "../storage/messages/deliveries.ts"
 import type { Storage } from "../storage/storage.ts"
 
 export interface DeliveryCountsOptions {

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import type { MessageState } from "../domain/messages.ts"
-import { isNewestPage, type PagePlace } from "../domain/page-place.ts"
+import type { MessageState } from "../domain/messages/messages.ts"
+import { isNewestPage, type PagePlace } from "../domain/core/page-place.ts"
 import { History } from "./history.ts"
 import type { ViewSources } from "./sources.ts"
 

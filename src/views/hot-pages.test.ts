@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import type { MessageState } from "../domain/messages.ts"
+import type { MessageState } from "../domain/messages/messages.ts"
 import { HotPages } from "./hot-pages.ts"
 
 const messageOf = (more: Partial<MessageState> = {}): MessageState => ({

@@ -1,7 +1,7 @@
-import type { Snowflake } from "../contract/fields.ts"
-import { bytesOf } from "../domain/message-sizes.ts"
-import type { MessageState } from "../domain/messages.ts"
-import { isNewestPage, type PagePlace } from "../domain/page-place.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { bytesOf } from "../domain/messages/message-sizes.ts"
+import type { MessageState } from "../domain/messages/messages.ts"
+import { isNewestPage, type PagePlace } from "../domain/core/page-place.ts"
 
 type Messages = readonly Readonly<MessageState>[]
 

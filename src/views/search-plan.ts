@@ -1,9 +1,9 @@
-import type { Snowflake } from "../contract/fields.ts"
-import { queryParts, scopeFacts, stemmable, type SearchQuery } from "../domain/search-query.ts"
-import { stretchesBack } from "../domain/search-stretches.ts"
-import { factOf } from "../domain/search-text.ts"
-import { firstIdAt, isId } from "../domain/snowflake.ts"
-import type { Found, IdSpan, MessagePlace, Placed, Places } from "../storage/search.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { queryParts, scopeFacts, stemmable, type SearchQuery } from "../domain/messages/search-query.ts"
+import { stretchesBack } from "../domain/messages/search-stretches.ts"
+import { factOf } from "../domain/messages/search-text.ts"
+import { firstIdAt, isId } from "../domain/core/snowflake.ts"
+import type { Found, IdSpan, MessagePlace, Placed, Places } from "../storage/messages/search.ts"
 import type { Index, Scope } from "./search-scope.ts"
 
 /** How much one search by words and operators looks at; see `cluster.config.ts`. */

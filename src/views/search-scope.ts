@@ -1,8 +1,8 @@
-import type { Snowflake } from "../contract/fields.ts"
-import { fail } from "../contract/errors.ts"
-import { holdsIn } from "../domain/permissions.ts"
-import { isId } from "../domain/snowflake.ts"
-import type { MemberOutline, Places } from "../storage/search.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { fail } from "../contract/core/errors.ts"
+import { holdsIn } from "../domain/core/permissions.ts"
+import { isId } from "../domain/core/snowflake.ts"
+import type { MemberOutline, Places } from "../storage/messages/search.ts"
 import type { Storage } from "../storage/storage.ts"
 
 export type Index = Storage["search"]

@@ -1,4 +1,4 @@
-import { fail } from "../contract/errors.ts"
+import { fail } from "../contract/core/errors.ts"
 
 export interface SearchBounds {
   /** Searches under way. */

@@ -1,5 +1,5 @@
-import type { Ask } from "../actors/runtime/actor.ts"
-import type { LinkTo } from "../domain/attachments.ts"
+import type { Ask } from "../runtime/actor.ts"
+import type { LinkTo } from "../domain/messages/attachments.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { DeliveryCounts } from "./delivery-counts.ts"
 

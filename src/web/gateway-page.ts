@@ -1,5 +1,5 @@
-import type { AsyncApiDocument, AsyncApiMessage } from "../contract/asyncapi.ts"
-import { fieldsOf, type Schema, type Writing } from "../contract/field-list.ts"
+import type { AsyncApiDocument, AsyncApiMessage } from "../apidocs/asyncapi.ts"
+import { fieldsOf, type Schema, type Writing } from "../contract/core/field-list.ts"
 
 /**
  * The gateway's description as a page that needs no script: what `/asyncapi.json` says, for people.

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { Content } from "../contract/registry.ts"
+import type { Content } from "../contract/core/registry.ts"
 import { escaped } from "./gateway-page.ts"
 
 /**

@@ -1,6 +1,6 @@
 import { userActor } from "../actors/user.ts"
-import { limits } from "../contract/limits.ts"
-import { holdsIn } from "../domain/permissions.ts"
+import { limits } from "../contract/core/limits.ts"
+import { holdsIn } from "../domain/core/permissions.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 import { forgetting, type Sweep } from "./sweep.ts"
 

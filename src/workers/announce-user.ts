@@ -1,5 +1,5 @@
 import { userActor } from "../actors/user.ts"
-import type { Snowflake } from "../contract/fields.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 
 /** As many as a home tells in one turn. */

@@ -1,6 +1,6 @@
 import { DelayedError, Worker, type Job } from "bullmq"
 import { jobPrefix, jobQueueName, jobRetryDelay, type openJobConnection } from "../cluster/job-queue.ts"
-import { Failure } from "../contract/errors.ts"
+import { Failure } from "../contract/core/errors.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { runJob } from "./jobs.ts"

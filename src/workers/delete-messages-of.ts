@@ -1,5 +1,5 @@
 import { channelActor } from "../actors/channel.ts"
-import { firstIdAt } from "../domain/snowflake.ts"
+import { firstIdAt } from "../domain/core/snowflake.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 import { ending, type Sweep } from "./sweep.ts"
 

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { channelActor } from "../actors/channel.ts"
-import { Failure, unavailable } from "../contract/errors.ts"
-import type { Actor } from "../domain/accounts.ts"
+import { Failure, unavailable } from "../contract/core/errors.ts"
+import type { Actor } from "../domain/accounts/accounts.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { ending, type Sweep } from "./sweep.ts"
 

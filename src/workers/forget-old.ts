@@ -1,4 +1,4 @@
-import { focusLasts } from "../domain/settings.ts"
+import { focusLasts } from "../domain/accounts/settings.ts"
 import { forgetting, type Sweep } from "./sweep.ts"
 
 /** What is over by itself and needs no job. */

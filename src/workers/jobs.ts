@@ -1,4 +1,4 @@
-import { jobs, type JobName } from "../contract/jobs.ts"
+import { jobs, type JobName } from "../contract/core/jobs.ts"
 import { alertModerators, sweeps as violationsSweeps } from "./alert-moderators.ts"
 import { announceUser } from "./announce-user.ts"
 import { deleteFiles, sweeps as filesSweeps } from "./delete-files.ts"

@@ -1,4 +1,4 @@
-import type { MailKind } from "../storage/mails.ts"
+import type { MailKind } from "../storage/accounts/mails.ts"
 
 /** What a mail says, in plain English; everything it needs stands in it, nothing is fetched. */
 export interface MailText {

@@ -1,7 +1,7 @@
 import { createTransport } from "nodemailer"
-import { unavailable } from "../contract/errors.ts"
+import { unavailable } from "../contract/core/errors.ts"
 import type { Log } from "../observability/log.ts"
-import type { MailKind } from "../storage/mails.ts"
+import type { MailKind } from "../storage/accounts/mails.ts"
 import { linkOf, mailText, oneLine } from "./mail-texts.ts"
 
 export interface OutgoingMail {

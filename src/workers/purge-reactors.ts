@@ -1,4 +1,4 @@
-import type { MessagePlace } from "../storage/reactions.ts"
+import type { MessagePlace } from "../storage/messages/reactions.ts"
 import type { Processor } from "./processor.ts"
 import { pageRows, type Sweep } from "./sweep.ts"
 

@@ -1,4 +1,4 @@
-import { tablesLeft } from "../storage/servers.ts"
+import { tablesLeft } from "../storage/communities/servers.ts"
 import type { Processor } from "./processor.ts"
 import { purgeMessages } from "./purge-messages.ts"
 import { pageRows, type Sweep } from "./sweep.ts"

@@ -1,6 +1,6 @@
 import { userActor } from "../actors/user.ts"
 import { newTokenSecret, tokenText } from "../cluster/one-time-tokens.ts"
-import type { Mail } from "../storage/mails.ts"
+import type { Mail } from "../storage/accounts/mails.ts"
 import { linkSeconds } from "./mail-texts.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { ending, forgetting, type Sweep } from "./sweep.ts"

@@ -1,6 +1,6 @@
 import { GatewayClient } from "../../client/gateway.ts"
-import { allIntents, bitOf } from "../../src/contract/intents.ts"
-import { compareIds } from "../../src/domain/snowflake.ts"
+import { allIntents, bitOf } from "../../src/contract/core/intents.ts"
+import { compareIds } from "../../src/domain/core/snowflake.ts"
 import type { Recorder } from "./history.ts"
 import type { Rest } from "./rest.ts"
 

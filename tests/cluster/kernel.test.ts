@@ -1,8 +1,8 @@
 /** The runtime alone, with an actor that knows nothing of chat, on real PostgreSQL and Redis. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { tell, type ActorKind, type Tell } from "../../src/actors/runtime/actor.ts"
-import { shardOf } from "../../src/domain/snowflake.ts"
-import { defineWrite } from "../../src/storage/write.ts"
+import { tell, type ActorKind, type Tell } from "../../src/runtime/actor.ts"
+import { shardOf } from "../../src/domain/core/snowflake.ts"
+import { defineWrite } from "../../src/storage/core/write.ts"
 import { cloneDatabase, type TestDatabase } from "../kit/database.ts"
 import { bootKernel, shared, type Kernel } from "../kit/kernel.ts"
 import { until } from "../kit/until.ts"

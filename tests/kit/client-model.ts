@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from "node:util"
 import type { ReceivedEvent } from "../../client/gateway.ts"
 import { ApiError } from "../../client/rest.ts"
 import type { EventName } from "../../src/contract/contract.ts"
-import type { Snowflake } from "../../src/contract/fields.ts"
-import type { Notification } from "../../src/contract/notifications.ts"
-import type { Server } from "../../src/contract/servers.ts"
+import type { Snowflake } from "../../src/contract/core/fields.ts"
+import type { Notification } from "../../src/contract/accounts/notifications.ts"
+import type { Server } from "../../src/contract/communities/servers.ts"
 import {
   emptyState,
   isForVoice,

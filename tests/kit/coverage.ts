@@ -5,9 +5,9 @@
 import { appendFileSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { events, routes } from "../../src/contract/contract.ts"
-import { errors, type ErrorCode } from "../../src/contract/errors.ts"
-import { closeCodes, opcodes, type CloseName } from "../../src/contract/gateway-codes.ts"
-import type { Route } from "../../src/contract/registry.ts"
+import { errors, type ErrorCode } from "../../src/contract/core/errors.ts"
+import { closeCodes, opcodes, type CloseName } from "../../src/contract/core/gateway-codes.ts"
+import type { Route } from "../../src/contract/core/registry.ts"
 
 /**
  * `answers createMessage`, `fails createMessage slowmode`, `error slowmode`, `event MESSAGE_CREATE`, `sends IDENTIFY` (a client),

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto"
 import postgres from "postgres"
 import { inject } from "vitest"
-import { shardCount } from "../../src/domain/snowflake.ts"
-import { openPool, type Sql } from "../../src/storage/database.ts"
+import { shardCount } from "../../src/domain/core/snowflake.ts"
+import { openPool, type Sql } from "../../src/storage/core/database.ts"
 
 export interface TestDatabase {
   readonly name: string

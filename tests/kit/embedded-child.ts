@@ -1,6 +1,6 @@
 /** A Starling reduced to its embedded services, as a process of its own that a test may kill. Argument: the data folder. */
 import { startEmbeddedRedis } from "../../src/cluster/embedded.ts"
-import { startEmbeddedPostgres } from "../../src/storage/embedded.ts"
+import { startEmbeddedPostgres } from "../../src/storage/core/embedded.ts"
 
 export interface Started {
   postgres: { url: string; pid: number }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { userActor } from "../../src/actors/user.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
-import { newAccount } from "../../src/domain/accounts.ts"
+import { newAccount } from "../../src/domain/accounts/accounts.ts"
 import type { Cluster, Worker } from "./cluster.ts"
 import { clientAt, type Person, type Starling } from "./person.ts"
 import { fileOf } from "./pictures.ts"

@@ -1,5 +1,5 @@
-import type { ErrorCode } from "../../src/contract/errors.ts"
-import type { Route } from "../../src/contract/registry.ts"
+import type { ErrorCode } from "../../src/contract/core/errors.ts"
+import type { Route } from "../../src/contract/core/registry.ts"
 import { checkedFetch, checkRefusal, checkReply } from "./conformance.ts"
 import type { Place } from "./person.ts"
 

@@ -6,7 +6,7 @@ import { createAdmission, routeBucket, type Admitted, type BucketFigures } from 
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "../../src/cluster/tokens.ts"
-import type { RateLimit } from "../../src/contract/limits.ts"
+import type { RateLimit } from "../../src/contract/core/limits.ts"
 
 const plenty: RateLimit = { requests: 10_000, seconds: 1, burst: 0, algorithm: "fixed", scope: "user" }
 const limits = { common: { global: plenty, user: plenty, ip: plenty }, routes: new Map() }

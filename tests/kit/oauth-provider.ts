@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type Provider from "oidc-provider"
 import type { ClientMetadata, Configuration } from "oidc-provider"
-import { oauthAsking, oauthProviders, type OAuthProvider } from "../../src/domain/oauth.ts"
+import { oauthAsking, oauthProviders, type OAuthProvider } from "../../src/domain/accounts/oauth.ts"
 
 /** What the provider knows of somebody, as its claims. */
 export interface ProviderPerson {

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest"
 import { clusterConfig } from "../../cluster.config.ts"
-import type { ServiceNotice } from "../../src/domain/server-status.ts"
+import type { ServiceNotice } from "../../src/domain/service/server-status.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import type { Cluster } from "./cluster.ts"
 import { until } from "./until.ts"

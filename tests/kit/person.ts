@@ -1,7 +1,7 @@
 import { GatewayClient, type EventData, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/rest.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
-import { allIntents, bitOf } from "../../src/contract/intents.ts"
+import { allIntents, bitOf } from "../../src/contract/core/intents.ts"
 import { checkedFetch, checkReply, checkSent, frameCheck, noteClose } from "./conformance.ts"
 import { until } from "./until.ts"
 

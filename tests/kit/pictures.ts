@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { crc32, deflateSync } from "node:zlib"
 import sharp from "sharp"
-import type { FormFile } from "../../src/contract/registry.ts"
+import type { FormFile } from "../../src/contract/core/registry.ts"
 import type { Cluster } from "./cluster.ts"
 
 /** Real files of every kind, and some that only look like one. */

@@ -4,7 +4,7 @@ import { mkdir, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { Redis } from "ioredis"
-import { freePort, spawnServer, type ChildServer } from "../../src/child-server.ts"
+import { freePort, spawnServer, type ChildServer } from "../../src/std/child-server.ts"
 import { until } from "./until.ts"
 
 export interface ClusterMaster {

@@ -8,8 +8,8 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { Redis } from "ioredis"
 import postgres from "postgres"
-import { freePort } from "../../src/child-server.ts"
-import { startEmbeddedPostgres, type EmbeddedPostgres } from "../../src/storage/embedded.ts"
+import { freePort } from "../../src/std/child-server.ts"
+import { startEmbeddedPostgres, type EmbeddedPostgres } from "../../src/storage/core/embedded.ts"
 import { until } from "./until.ts"
 
 const run = promisify(execFile)

@@ -1,6 +1,6 @@
-import type { Snowflake } from "../../src/contract/fields.ts"
-import type { RelationshipStatus } from "../../src/contract/relationships.ts"
-import { compareIds } from "../../src/domain/snowflake.ts"
+import type { Snowflake } from "../../src/contract/core/fields.ts"
+import type { RelationshipStatus } from "../../src/contract/social/relationships.ts"
+import { compareIds } from "../../src/domain/core/snowflake.ts"
 import type { Change, History, Oddity, Seen, Sight } from "./history.ts"
 
 /** A message as it was made; deleted ones included. */

@@ -1,5 +1,5 @@
-import type { Snowflake } from "../../src/contract/fields.ts"
-import type { RelationshipStatus } from "../../src/contract/relationships.ts"
+import type { Snowflake } from "../../src/contract/core/fields.ts"
+import type { RelationshipStatus } from "../../src/contract/social/relationships.ts"
 
 /** A message that somebody tried to send. `endedAt` and `id` stand when it was acknowledged; otherwise it is a maybe. */
 export interface Send {

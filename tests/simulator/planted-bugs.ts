@@ -16,7 +16,7 @@ export interface PlantedBug {
 export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "the answer goes out before the commit",
-    file: "src/actors/runtime/commit-queue.ts",
+    file: "src/runtime/commit-queue.ts",
     find: `        await lane.commit({`,
     replace: `        for (const turn of turns) turn.resolve(turn.reply)\n        await lane.commit({`,
     promises: ["P1"],
@@ -24,7 +24,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "events go out before the commit",
-    file: "src/actors/runtime/commit-queue.ts",
+    file: "src/runtime/commit-queue.ts",
     find: `        await lane.commit({`,
     replace: `        this.#options.publisher.publish(rows, () => {})\n        await lane.commit({`,
     promises: ["P2", "P3", "P5"],
@@ -32,7 +32,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     // The other way round nobody would notice: the next row finds its number taken, and the shard is opened anew.
     name: "a commit without an answer counts as done",
-    file: "src/actors/runtime/commit-queue.ts",
+    file: "src/runtime/commit-queue.ts",
     find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
     replace: `        const written = true as boolean`,
     promises: ["P1", "P2", "P5", "P8", "P12"],
@@ -40,7 +40,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a home is not loaded anew after its turn failed",
-    file: "src/actors/runtime/commit-queue.ts",
+    file: "src/runtime/commit-queue.ts",
     find: `    for (const turn of turns) {\n      dropHome(turn.home)`,
     replace: `    for (const turn of turns) {`,
     promises: ["P1", "P2", "P5", "P8", "P18"],
@@ -48,14 +48,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a new owner does not publish what it inherits",
-    file: "src/actors/runtime/shard-balancer.ts",
+    file: "src/runtime/shard-balancer.ts",
     find: `outbox.republish(shard, mine)`,
     replace: `void outbox`,
     promises: ["P5"],
   },
   {
     name: "a new owner forgets the last id of the one before",
-    file: "src/actors/runtime/shard.ts",
+    file: "src/runtime/shard.ts",
     find: `inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)`,
     replace: `({ ms: 0, sequence: 0 })`,
     promises: ["P2", "P3", "P5"],
@@ -63,7 +63,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "an owner that has handed a shard over goes on with it",
-    file: "src/actors/runtime/shard-balancer.ts",
+    file: "src/runtime/shard-balancer.ts",
     find: `    for (const shard of shards) host.removeShard(shard)\n    this.#tell(rows)`,
     replace: `    for (const shard of shards) shard.closing = false\n    this.#tell(rows)`,
     promises: ["P2", "P3", "P5", "P7", "P8", "P18"],
@@ -71,7 +71,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "an event is lost on its way to a log",
-    file: "src/actors/runtime/outbox.ts",
+    file: "src/runtime/outbox.ts",
     find: `        if (row.number <= before) continue`,
     replace: `        if (row.number <= before || row.number % 5 === 4) continue`,
     promises: ["P5"],
@@ -99,7 +99,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a logout does not reach the gateway",
-    file: "src/actors/sign-in.ts",
+    file: "src/actors/accounts/sign-in.ts",
     find: `    disconnected(user, session), // on the gateway`,
     replace: ``,
     promises: ["P12", "P14"],
@@ -113,14 +113,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "interest is not written down",
-    file: "src/actors/runtime/outbox.ts",
+    file: "src/runtime/outbox.ts",
     find: `if (list.length > 0) await saveInterests(shard, list)`,
     replace: `if (list.length > 1_000) await saveInterests(shard, list)`,
     promises: ["P5", "P14"],
   },
   {
     name: "jobs are confirmed and not added",
-    file: "src/actors/runtime/outbox.ts",
+    file: "src/runtime/outbox.ts",
     find: `[this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]`,
     replace: `[jobOf(item) && Promise.resolve()]`,
     promises: ["P15"],

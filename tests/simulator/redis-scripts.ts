@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { epochMs } from "../../src/domain/snowflake.ts"
+import { epochMs } from "../../src/domain/core/snowflake.ts"
 import { notSimulated, refusal, type Execute, type Keyspace } from "./redis-commands.ts"
 
 /*

@@ -8,7 +8,7 @@ import { Interests, type Interest } from "../../src/cluster/interests.ts"
 import type { OwnedShard } from "../../src/cluster/shard-hash.ts"
 import { redisKeys, type RedisKeys } from "../../src/cluster/keys.ts"
 import { defineScript, openBlockingRedis, openRedis, type Redis } from "../../src/cluster/redis.ts"
-import { epochMs } from "../../src/domain/snowflake.ts"
+import { epochMs } from "../../src/domain/core/snowflake.ts"
 import { until } from "../kit/until.ts"
 import { directLink, SimulatedRedis, type Flight, type Link } from "./redis.ts"
 

@@ -3,18 +3,30 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { newMember as memberFrom } from "../../src/domain/servers.ts"
-import { shardCount } from "../../src/domain/snowflake.ts"
-import { deleteBan, putBan } from "../../src/storage/bans.ts"
-import { deleteChannel, forgetChannel, insertChannel, placeChannel, updateChannel } from "../../src/storage/channels.ts"
-import { isAway, isDataError } from "../../src/storage/database.ts"
-import { deleteOverride, putOverride } from "../../src/storage/overrides.ts"
-import { putPresence, type PresenceAudience } from "../../src/storage/presences.ts"
-import { deleteRelationship, putRelationship } from "../../src/storage/relationships.ts"
-import { updateMember } from "../../src/storage/guild-members.ts"
-import { deleteInvite, endInvite, forgetEndedInvites, insertInvite, setInviteUses } from "../../src/storage/invites.ts"
-import { Fenced, type Lane } from "../../src/storage/lanes.ts"
-import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages.ts"
+import { newMember as memberFrom } from "../../src/domain/communities/servers.ts"
+import { shardCount } from "../../src/domain/core/snowflake.ts"
+import { deleteBan, putBan } from "../../src/storage/communities/bans.ts"
+import {
+  deleteChannel,
+  forgetChannel,
+  insertChannel,
+  placeChannel,
+  updateChannel,
+} from "../../src/storage/communities/channels.ts"
+import { isAway, isDataError } from "../../src/storage/core/database.ts"
+import { deleteOverride, putOverride } from "../../src/storage/communities/overrides.ts"
+import { putPresence, type PresenceAudience } from "../../src/storage/social/presences.ts"
+import { deleteRelationship, putRelationship } from "../../src/storage/social/relationships.ts"
+import { updateMember } from "../../src/storage/communities/guild-members.ts"
+import {
+  deleteInvite,
+  endInvite,
+  forgetEndedInvites,
+  insertInvite,
+  setInviteUses,
+} from "../../src/storage/communities/invites.ts"
+import { Fenced, type Lane } from "../../src/storage/core/lanes.ts"
+import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages/messages.ts"
 import {
   deleteMember,
   deleteServer,
@@ -25,14 +37,14 @@ import {
   setMemberCount,
   setMemberRoles,
   updateRole,
-} from "../../src/storage/servers.ts"
-import { deleteSession, insertSession, touchSession } from "../../src/storage/sessions.ts"
+} from "../../src/storage/communities/servers.ts"
+import { deleteSession, insertSession, touchSession } from "../../src/storage/accounts/sessions.ts"
 import { openStorage, type Storage } from "../../src/storage/storage.ts"
-import { markTell } from "../../src/storage/tells.ts"
-import { newAccount } from "../../src/domain/accounts.ts"
-import { insertUser } from "../../src/storage/users.ts"
-import { putVoiceState } from "../../src/storage/voice.ts"
-import { defineWrite, type Write } from "../../src/storage/write.ts"
+import { markTell } from "../../src/storage/core/tells.ts"
+import { newAccount } from "../../src/domain/accounts/accounts.ts"
+import { insertUser } from "../../src/storage/accounts/users.ts"
+import { putVoiceState } from "../../src/storage/voice/voice.ts"
+import { defineWrite, type Write } from "../../src/storage/core/write.ts"
 import { addEveryShard, cloneDatabase, type TestDatabase } from "../kit/database.ts"
 import { lostAnswer, SimulatedStore, type Link } from "./store.ts"
 import { knownWrites, pair, partitionOf, picked, type Tables } from "./tables.ts"

@@ -1,46 +1,50 @@
 import postgres from "postgres"
-import type { Snowflake } from "../../src/contract/fields.ts"
-import type { Permission } from "../../src/contract/permissions.ts"
-import type { Server } from "../../src/contract/servers.ts"
-import { limits } from "../../src/contract/limits.ts"
-import { compareIds } from "../../src/domain/snowflake.ts"
-import type { BanState, MemberState, RoleState } from "../../src/domain/servers.ts"
-import type { ChannelState } from "../../src/domain/channels.ts"
-import type { CallState, VoiceState } from "../../src/domain/voice.ts"
-import type { InviteState } from "../../src/domain/invites.ts"
-import type { deleteBan, putBan } from "../../src/storage/bans.ts"
+import type { Snowflake } from "../../src/contract/core/fields.ts"
+import type { Permission } from "../../src/contract/core/permissions.ts"
+import type { Server } from "../../src/contract/communities/servers.ts"
+import { limits } from "../../src/contract/core/limits.ts"
+import { compareIds } from "../../src/domain/core/snowflake.ts"
+import type { BanState, MemberState, RoleState } from "../../src/domain/communities/servers.ts"
+import type { ChannelState } from "../../src/domain/core/channels.ts"
+import type { CallState, VoiceState } from "../../src/domain/voice/voice.ts"
+import type { InviteState } from "../../src/domain/communities/invites.ts"
+import type { deleteBan, putBan } from "../../src/storage/communities/bans.ts"
 import type {
   deleteChannel,
   forgetChannel,
   insertChannel,
   placeChannel,
   updateChannel,
-} from "../../src/storage/channels.ts"
-import type { DeliveryRow } from "../../src/storage/deliveries.ts"
+} from "../../src/storage/communities/channels.ts"
+import type { DeliveryRow } from "../../src/storage/messages/deliveries.ts"
 import type { eraseAccount } from "../../src/storage/account-deletion.ts"
-import type { ExportRow, putExport } from "../../src/storage/exports.ts"
-import type { updateMember } from "../../src/storage/guild-members.ts"
+import type { ExportRow, putExport } from "../../src/storage/accounts/exports.ts"
+import type { updateMember } from "../../src/storage/communities/guild-members.ts"
 import type {
   deleteInvite,
   endInvite,
   forgetEndedInvites,
   insertInvite,
   setInviteUses,
-} from "../../src/storage/invites.ts"
-import type { OutboxRow } from "../../src/storage/lanes.ts"
+} from "../../src/storage/communities/invites.ts"
+import type { OutboxRow } from "../../src/storage/core/lanes.ts"
 import {
   nonceKey,
   type deleteMessage,
   type insertMessage,
   type MessageRow,
   type updateContent,
-} from "../../src/storage/messages.ts"
-import type { ExternalAccountRow, insertExternalAccount } from "../../src/storage/oauth.ts"
-import type { deleteOneTimeToken, OneTimeTokenRow, putOneTimeToken } from "../../src/storage/one-time-tokens.ts"
-import type { deleteOverride, OverrideRow, putOverride } from "../../src/storage/overrides.ts"
-import type { IncarnationRow, ShardRow } from "../../src/storage/placement.ts"
-import type { PresenceRow, putPresence } from "../../src/storage/presences.ts"
-import type { deleteRelationship, putRelationship, RelationshipRow } from "../../src/storage/relationships.ts"
+} from "../../src/storage/messages/messages.ts"
+import type { ExternalAccountRow, insertExternalAccount } from "../../src/storage/accounts/oauth.ts"
+import type {
+  deleteOneTimeToken,
+  OneTimeTokenRow,
+  putOneTimeToken,
+} from "../../src/storage/accounts/one-time-tokens.ts"
+import type { deleteOverride, OverrideRow, putOverride } from "../../src/storage/communities/overrides.ts"
+import type { IncarnationRow, ShardRow } from "../../src/storage/core/placement.ts"
+import type { PresenceRow, putPresence } from "../../src/storage/social/presences.ts"
+import type { deleteRelationship, putRelationship, RelationshipRow } from "../../src/storage/social/relationships.ts"
 import type {
   deleteMember,
   deleteRole,
@@ -52,26 +56,26 @@ import type {
   setMemberRoles,
   updateRole,
   updateServer,
-} from "../../src/storage/servers.ts"
-import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/sessions.ts"
-import type { MessagingRow, putMessagingSettings } from "../../src/storage/messaging-settings.ts"
+} from "../../src/storage/communities/servers.ts"
+import type { deleteSession, insertSession, SessionRow, touchSession } from "../../src/storage/accounts/sessions.ts"
+import type { MessagingRow, putMessagingSettings } from "../../src/storage/accounts/messaging-settings.ts"
 import type {
   insertNotification,
   markAllNotificationsRead,
   markNotificationsRead,
   NotificationRow,
-} from "../../src/storage/notifications.ts"
-import type { deleteSetting, putSetting, SettingRow } from "../../src/storage/settings.ts"
-import type { markTell, TellMark } from "../../src/storage/tells.ts"
-import type { insertUser, updateUser, UserRow } from "../../src/storage/users.ts"
+} from "../../src/storage/accounts/notifications.ts"
+import type { deleteSetting, putSetting, SettingRow } from "../../src/storage/accounts/settings.ts"
+import type { markTell, TellMark } from "../../src/storage/core/tells.ts"
+import type { insertUser, updateUser, UserRow } from "../../src/storage/accounts/users.ts"
 import type {
   addVoiceUsage,
   deleteVoiceCall,
   deleteVoiceState,
   putVoiceCall,
   putVoiceState,
-} from "../../src/storage/voice.ts"
-import type { Write } from "../../src/storage/write.ts"
+} from "../../src/storage/voice/voice.ts"
+import type { Write } from "../../src/storage/core/write.ts"
 
 type Constraint<Row> = string | ((row: Row) => string)
 

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "../../src/domain/clock.ts"
-import { epochMs } from "../../src/domain/snowflake.ts"
+import type { Clock, Timer } from "../../src/std/clock.ts"
+import { epochMs } from "../../src/domain/core/snowflake.ts"
 
 /** Numbers in [0, 1) from a seed (mulberry32, Ettinger 2017). */
 export function randomFrom(seed: number): () => number {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { fail } from "../../contract/errors.ts"
+import { fail } from "../../contract/core/errors.ts"
 import { silentLog } from "../../observability/log.ts"
-import { systemClock } from "../../system-clock.ts"
+import { systemClock } from "../../std/system-clock.ts"
 import { TemporaryMembers } from "./temporary-members.ts"
 
 beforeEach(() => {

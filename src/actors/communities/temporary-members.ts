@@ -1,9 +1,9 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import { Failure } from "../../contract/errors.ts"
-import type { Clock, Timer } from "../../domain/clock.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { Failure } from "../../contract/core/errors.ts"
+import type { Clock, Timer } from "../../std/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { isTransient } from "../runtime/transient.ts"
+import { isTransient } from "../../runtime/transient.ts"
 
 export interface TemporaryMembersOptions {
   readonly store: Pick<Storage["guildMembers"], "temporary">

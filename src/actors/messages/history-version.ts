@@ -1,10 +1,10 @@
-import type { Snowflake } from "../../contract/fields.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import type { ServerState } from "../../domain/servers.ts"
-import type { ChannelDeletion } from "../channel-settings.ts"
+import type { ServerState } from "../../domain/communities/servers.ts"
+import type { ChannelDeletion } from "../communities/channel-settings.ts"
 import { messageFacts } from "./message-facts.ts"
-import { noteRename } from "../renames.ts"
-import { defineMemory } from "../runtime/facts.ts"
+import { noteRename } from "./renames.ts"
+import { defineMemory } from "../../runtime/facts.ts"
 
 /**
  * What the state of a channel's messages is called, so that a worker that keeps a page of it knows whether the page is current.

@@ -1,10 +1,10 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import { bytesOf } from "../../domain/message-sizes.ts"
-import type { ServerState } from "../../domain/servers.ts"
-import type { MessageState, SentState } from "../../domain/messages.ts"
-import { messageKey, nonceKey } from "../../storage/messages.ts"
-import { defineFact, type Need } from "../runtime/facts.ts"
-import { readMessages } from "../renames.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { bytesOf } from "../../domain/messages/message-sizes.ts"
+import type { ServerState } from "../../domain/communities/servers.ts"
+import type { MessageState, SentState } from "../../domain/messages/messages.ts"
+import { messageKey, nonceKey } from "../../storage/messages/messages.ts"
+import { defineFact, type Need } from "../../runtime/facts.ts"
+import { readMessages } from "./renames.ts"
 
 /** Messages, as far as commands asked for them or made them. */
 export const messageFacts = defineFact<ServerState, MessageState>({

@@ -1,11 +1,11 @@
-import type { Clock, Timer } from "../../domain/clock.ts"
-import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../../domain/search-text.ts"
+import type { Clock, Timer } from "../../std/clock.ts"
+import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../../domain/messages/search-text.ts"
 import type { Log } from "../../observability/log.ts"
-import { isDataError } from "../../storage/database.ts"
-import type { IndexedMessage, MessagePlace } from "../../storage/search.ts"
+import { isDataError } from "../../storage/core/database.ts"
+import type { IndexedMessage, MessagePlace } from "../../storage/messages/search.ts"
 import type { SearchIndexStorage } from "../../storage/storage.ts"
-import type { RowSubscriber } from "../runtime/plugs.ts"
-import type { RowItem } from "../runtime/row.ts"
+import type { RowSubscriber } from "../../runtime/plugs.ts"
+import type { RowItem } from "../../runtime/row.ts"
 
 export interface SearchIndexBounds {
   /** Messages are gathered for so many milliseconds. */

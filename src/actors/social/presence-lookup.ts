@@ -1,11 +1,11 @@
 import { WorkerGone, ShardMoved, NotHandled, type Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
-import { Failure, unavailable } from "../../contract/errors.ts"
-import type { Snowflake } from "../../contract/fields.ts"
-import type { Clock, Timer } from "../../domain/clock.ts"
-import type { Seen } from "../../domain/presences.ts"
-import { shardOf } from "../../domain/snowflake.ts"
-import type { ClusterView } from "../runtime/cluster-view.ts"
+import { Failure, unavailable } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Clock, Timer } from "../../std/clock.ts"
+import type { Seen } from "../../domain/core/presences.ts"
+import { shardOf } from "../../domain/core/snowflake.ts"
+import type { ClusterView } from "../../runtime/cluster-view.ts"
 
 export interface PresenceLookupOptions {
   readonly view: Pick<ClusterView, "self" | "isDead">

@@ -2,14 +2,14 @@ import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest"
 import { clusterConfig } from "../../../cluster.config.ts"
 import type { Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
-import { defaultPresence, type PresenceChange, type Shown } from "../../domain/presences.ts"
-import { idOf } from "../../domain/snowflake.ts"
+import { defaultPresence, type PresenceChange, type Shown } from "../../domain/core/presences.ts"
+import { idOf } from "../../domain/core/snowflake.ts"
 import { silentLog } from "../../observability/log.ts"
 import { createMetrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { systemClock as clock } from "../../system-clock.ts"
+import { systemClock as clock } from "../../std/system-clock.ts"
 import { Presences } from "./presences.ts"
-import { Shard } from "../runtime/shard.ts"
+import { Shard } from "../../runtime/shard.ts"
 
 const metrics = createMetrics()
 afterAll(() => metrics.close())

@@ -2,8 +2,8 @@ import type { Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import type { OwnedShard } from "../../cluster/shard-hash.ts"
 import type { Announced, RecordedPresences } from "../../cluster/presences.ts"
-import type { Snowflake } from "../../contract/fields.ts"
-import type { Clock, Timer } from "../../domain/clock.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Clock, Timer } from "../../std/clock.ts"
 import {
   inPortions,
   looksSame,
@@ -13,14 +13,14 @@ import {
   type Regard,
   type Seen,
   type Shown,
-} from "../../domain/presences.ts"
-import { shardOf } from "../../domain/snowflake.ts"
+} from "../../domain/core/presences.ts"
+import { shardOf } from "../../domain/core/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
-import type { Host } from "../runtime/host.ts"
-import type { EffectExtension, InterestObserver } from "../runtime/plugs.ts"
-import type { Shard } from "../runtime/shard.ts"
+import type { Host } from "../../runtime/host.ts"
+import type { EffectExtension, InterestObserver } from "../../runtime/plugs.ts"
+import type { Shard } from "../../runtime/shard.ts"
 import { byOwner, type PresenceAnswer } from "./presence-lookup.ts"
 
 export interface PresenceTiming {

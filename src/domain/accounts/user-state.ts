@@ -1,8 +1,8 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import type { Account } from "../accounts.ts"
-import type { Shown } from "../presences.ts"
-import type { CallState } from "../voice.ts"
-import { defaultPresence } from "../presences.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Account } from "./accounts.ts"
+import type { Shown } from "../core/presences.ts"
+import type { CallState } from "../voice/voice.ts"
+import { defaultPresence } from "../core/presences.ts"
 import { Facts } from "../core/facts.ts"
 
 /** What a user's home keeps in memory. */

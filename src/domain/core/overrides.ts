@@ -1,5 +1,5 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import type { Permission } from "../../contract/permissions.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Permission } from "../../contract/core/permissions.ts"
 
 /** What one channel allows or denies a role or a member beside what they have in the server. */
 export interface Override {

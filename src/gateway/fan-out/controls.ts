@@ -1,6 +1,6 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import type { Control } from "../../domain/control.ts"
-import type { LogHeader, LogItem } from "../../domain/log-entry.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Control } from "../../domain/core/control.ts"
+import type { LogHeader, LogItem } from "../../domain/core/log-entry.ts"
 
 type ControlHeader = Extract<LogHeader, readonly ["c", ...unknown[]]>
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../../domain/clock.ts"
+import type { Clock } from "../../std/clock.ts"
 import type { Connection } from "../state/session.ts"
 
 /** Connections that are spoken to in one turn of the event loop. */

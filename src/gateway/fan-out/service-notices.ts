@@ -1,14 +1,14 @@
-import { securityLogout, type ServerStatus } from "../../contract/server-status.ts"
-import type { CloseName } from "../../contract/gateway-codes.ts"
-import { parseAddress } from "../../domain/client-address.ts"
-import type { Clock } from "../../domain/clock.ts"
+import { securityLogout, type ServerStatus } from "../../contract/service/server-status.ts"
+import type { CloseName } from "../../contract/core/gateway-codes.ts"
+import { parseAddress } from "../../domain/core/client-address.ts"
+import type { Clock } from "../../std/clock.ts"
 import {
   announcementOf,
   closingSeconds,
   refusedIn,
   type ServiceFacts,
   type ServiceView,
-} from "../../domain/server-status.ts"
+} from "../../domain/service/server-status.ts"
 import type { Log } from "../../observability/log.ts"
 import { Frame, plainFrame, type Encoding, type Payload } from "../protocol/frames.ts"
 import type { Subscriptions } from "./subscriptions.ts"

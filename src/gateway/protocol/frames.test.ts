@@ -1,6 +1,6 @@
 import { decode, encode } from "@msgpack/msgpack"
 import { describe, expect, test } from "vitest"
-import { opcodes } from "../../contract/gateway-codes.ts"
+import { opcodes } from "../../contract/core/gateway-codes.ts"
 import { deflateSync, inflateRawSync, constants } from "node:zlib"
 import { opened } from "./compression.ts"
 import {

@@ -1,5 +1,5 @@
 import { encode } from "@msgpack/msgpack"
-import { closeCodes, opcodes, type ClientOp, type CloseName, type ServerOp } from "../../contract/gateway-codes.ts"
+import { closeCodes, opcodes, type ClientOp, type CloseName, type ServerOp } from "../../contract/core/gateway-codes.ts"
 import { deflated, inflated, isDeflated } from "./compression.ts"
 import { readMessagePack } from "./message-pack.ts"
 

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, inject, test } from "vitest"
 import { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import { redisKeys } from "../../cluster/keys.ts"
 import { openRedis } from "../../cluster/redis.ts"
-import type { LogItem } from "../../domain/log-entry.ts"
+import type { LogItem } from "../../domain/core/log-entry.ts"
 import { createMetrics } from "../../observability/metrics.ts"
 import { belongsTo, firstAfter, PeerLogs, nextPiece, LogTruncated, passPiece } from "./peer-log.ts"
 import type { PeerLogSlice } from "../state/log-spans.ts"
 import { type ReplaySegment, segmentsFrom, type Span } from "../state/log-spans.ts"
-import { systemClock } from "../../system-clock.ts"
+import { systemClock } from "../../std/system-clock.ts"
 
 const metrics = createMetrics()
 afterAll(() => metrics.close())

@@ -1,5 +1,5 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import { isRulesChange, type Control } from "../../domain/control.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { isRulesChange, type Control } from "../../domain/core/control.ts"
 import { controlOf } from "../fan-out/controls.ts"
 import { belongsTo } from "./peer-log.ts"
 import type { VisibilityRules } from "../state/visibility-rules.ts"

@@ -1,4 +1,4 @@
-import type { ClientOp } from "../../contract/gateway-codes.ts"
+import type { ClientOp } from "../../contract/core/gateway-codes.ts"
 import type { Session } from "../state/session.ts"
 
 /** What a client asks for once it has identified. */

@@ -1,6 +1,6 @@
-import type { Ask } from "../../actors/runtime/actor.ts"
+import type { Ask } from "../../runtime/actor.ts"
 import { userActor } from "../../actors/user.ts"
-import { Activity, PresenceUpdate } from "../../contract/presence.ts"
+import { Activity, PresenceUpdate } from "../../contract/social/presence.ts"
 import type { SessionHandlers } from "./handlers.ts"
 
 /** Op 3: what the user shows of himself from now on. What does not fit is ignored. */

@@ -1,14 +1,14 @@
-import { isTransient } from "../../actors/runtime/transient.ts"
+import { isTransient } from "../../runtime/transient.ts"
 import { randomBytes } from "node:crypto"
 import { channelActor } from "../../actors/channel.ts"
-import type { Ask } from "../../actors/runtime/actor.ts"
+import type { Ask } from "../../runtime/actor.ts"
 import { userActor } from "../../actors/user.ts"
 import { WorkerGone, type Bus } from "../../cluster/bus.ts"
 import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
-import { Failure } from "../../contract/errors.ts"
-import type { Snowflake } from "../../contract/fields.ts"
-import { voiceServerUpdate, voiceStateUpdate } from "../../contract/voice.ts"
-import type { Clock } from "../../domain/clock.ts"
+import { Failure } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { voiceServerUpdate, voiceStateUpdate } from "../../contract/voice/voice.ts"
+import type { Clock } from "../../std/clock.ts"
 import {
   absentObject,
   hintedBitrate,
@@ -17,7 +17,7 @@ import {
   type IceServersFor,
   type SelfFlags,
   type VoicePolicy,
-} from "../../domain/voice.ts"
+} from "../../domain/voice/voice.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import type { CatchUpReader } from "../replay/catch-up-reader.ts"
 import type { Session } from "../state/session.ts"

@@ -1,5 +1,5 @@
 import type { z } from "zod"
-import type { Snowflake } from "../../contract/fields.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import {
   VoiceAnswer,
   VoiceCandidate,
@@ -8,8 +8,8 @@ import {
   VoiceQuality,
   VoiceSpeaking,
   VoiceStateRequest,
-} from "../../contract/voice.ts"
-import { withDeafness } from "../../domain/voice.ts"
+} from "../../contract/voice/voice.ts"
+import { withDeafness } from "../../domain/voice/voice.ts"
 import { FrameRefused } from "../protocol/frames.ts"
 import type { SessionHandlers } from "./handlers.ts"
 import type { Session } from "../state/session.ts"

@@ -1,4 +1,4 @@
-import type { Snowflake } from "../../contract/fields.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 
 /** The homes that are held for a session while it is made. What does not become the session's own is let go. */

@@ -1,6 +1,6 @@
-import { isTransient } from "../../actors/runtime/transient.ts"
-import { unavailable } from "../../contract/errors.ts"
-import type { Clock } from "../../domain/clock.ts"
+import { isTransient } from "../../runtime/transient.ts"
+import { unavailable } from "../../contract/core/errors.ts"
+import type { Clock } from "../../std/clock.ts"
 
 const pause = 100
 

@@ -1,8 +1,8 @@
 import { clientFingerprint, isSameClient, type AccessSession } from "../../cluster/tokens.ts"
-import { barTo } from "../../domain/accounts.ts"
-import { limitedAddress, parseAddress } from "../../domain/client-address.ts"
-import { secondsAt } from "../../domain/clock.ts"
-import type { Clock } from "../../domain/clock.ts"
+import { barTo } from "../../domain/accounts/accounts.ts"
+import { limitedAddress, parseAddress } from "../../domain/core/client-address.ts"
+import { secondsAt } from "../../std/clock.ts"
+import type { Clock } from "../../std/clock.ts"
 import { FrameRefused } from "../protocol/frames.ts"
 import type { Connection } from "../state/session.ts"
 

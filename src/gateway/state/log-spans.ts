@@ -1,5 +1,5 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import type { LogItem } from "../../domain/log-entry.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { LogItem } from "../../domain/core/log-entry.ts"
 
 /**
  * Where a session has been: which positions of its client belong to which log. Positions are each worker's own; when a

@@ -1,6 +1,6 @@
-import type { Snowflake } from "../../contract/fields.ts"
-import type { RulesChange } from "../../domain/control.ts"
-import type { ServerOutline } from "../../storage/servers.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { RulesChange } from "../../domain/core/control.ts"
+import type { ServerOutline } from "../../storage/communities/servers.ts"
 import { memberKinds, VisibilityRules } from "./visibility-rules.ts"
 
 /** A server as a session sees it. It never changes. Sessions that see it alike share it, and most do. */

@@ -1,6 +1,6 @@
 import type { WebSocket } from "uWebSockets.js"
 import type { PeerLogSlice, Span } from "./log-spans.ts"
-import type { Snowflake } from "../../contract/fields.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Sent } from "../protocol/frame-limits.ts"
 import type { Encoding, PlainEncoding } from "../protocol/frames.ts"
 import type { VisibilityRules } from "./visibility-rules.ts"

@@ -1,8 +1,8 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import type { Channel } from "../../contract/channels.ts"
-import type { Permission } from "../../contract/permissions.ts"
-import type { RulesChange } from "../../domain/control.ts"
+import type { Channel } from "../../contract/communities/channels.ts"
+import type { Permission } from "../../contract/core/permissions.ts"
+import type { RulesChange } from "../../domain/core/control.ts"
 import type { Override } from "../../domain/core/overrides.ts"
 import { VisibilityRules, viewChanges } from "./visibility-rules.ts"
 

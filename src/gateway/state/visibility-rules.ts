@@ -1,11 +1,11 @@
 import { hash } from "node:crypto"
-import type { Channel } from "../../contract/channels.ts"
-import type { Snowflake } from "../../contract/fields.ts"
-import type { Permission } from "../../contract/permissions.ts"
-import type { Audience } from "../../domain/audience.ts"
-import type { RulesChange } from "../../domain/control.ts"
+import type { Channel } from "../../contract/communities/channels.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Permission } from "../../contract/core/permissions.ts"
+import type { Audience } from "../../domain/core/audience.ts"
+import type { RulesChange } from "../../domain/core/control.ts"
 import type { Override } from "../../domain/core/overrides.ts"
-import { everyoneHolds, holds, holdsIn, without, type AccessRules, type Holder } from "../../domain/permissions.ts"
+import { everyoneHolds, holds, holdsIn, without, type AccessRules, type Holder } from "../../domain/core/permissions.ts"
 
 export type ServerAudience = Exclude<Audience, { kind: "user" }>
 

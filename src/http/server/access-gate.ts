@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
-import type { AccessTokens } from "../../domain/access-tokens.ts"
-import { formatAddress, type Address } from "../../domain/client-address.ts"
+import type { AccessTokens } from "../../domain/service/access-tokens.ts"
+import { formatAddress, type Address } from "../../domain/core/client-address.ts"
 import type { Log } from "../../observability/log.ts"
 
 export interface AccessGateOptions {

@@ -1,5 +1,5 @@
-import { fail } from "../../contract/errors.ts"
-import type { Form, Route } from "../../contract/registry.ts"
+import { fail } from "../../contract/core/errors.ts"
+import type { Form, Route } from "../../contract/core/registry.ts"
 import { ByteBudget } from "./byte-budget.ts"
 import type { Exchange } from "./exchange.ts"
 import type { Exchanges } from "./exchanges.ts"

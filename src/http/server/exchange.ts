@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
-import { withForwarded, type Address } from "../../domain/client-address.ts"
+import { withForwarded, type Address } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import { RequestBody, type BodyBounds } from "./request-body.ts"
 import { StreamedBody, type StreamBounds } from "./streamed-body.ts"

@@ -1,6 +1,6 @@
 import { isRedisAway } from "../../cluster/away.ts"
-import { errors, Failure, fail, unavailable, type ErrorCode } from "../../contract/errors.ts"
-import { isAway } from "../../storage/database.ts"
+import { errors, Failure, fail, unavailable, type ErrorCode } from "../../contract/core/errors.ts"
+import { isAway } from "../../storage/core/database.ts"
 
 /** How a refusal looks. This is the one place where an error becomes a response. */
 export interface FailureReply {

@@ -1,7 +1,7 @@
 import type { Caller } from "../../cluster/admission.ts"
-import type { Auth, BodyOf, ParamsOf, QueryOf, ReplyOf, Route } from "../../contract/registry.ts"
-import { shownBadges } from "../../domain/badges.ts"
-import type { Actor } from "../../domain/accounts.ts"
+import type { Auth, BodyOf, ParamsOf, QueryOf, ReplyOf, Route } from "../../contract/core/registry.ts"
+import { shownBadges } from "../../domain/accounts/badges.ts"
+import type { Actor } from "../../domain/accounts/accounts.ts"
 import type { FormStream } from "./form-stream.ts"
 
 /** A request that has passed every check. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest"
 import { z } from "zod"
-import { Failure } from "../../contract/errors.ts"
-import { omittable, text } from "../../contract/fields.ts"
-import { defineRoute, FormFile } from "../../contract/registry.ts"
+import { Failure } from "../../contract/core/errors.ts"
+import { omittable, text } from "../../contract/core/fields.ts"
+import { defineRoute, FormFile } from "../../contract/core/registry.ts"
 import { partsOf, readForm } from "./multipart.ts"
 
 const type = "multipart/form-data; boundary=X"

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer"
 import type { z } from "zod"
-import { fail, type ErrorCode, type Failure } from "../../contract/errors.ts"
-import type { FormFile, Route } from "../../contract/registry.ts"
+import { fail, type ErrorCode, type Failure } from "../../contract/core/errors.ts"
+import type { FormFile, Route } from "../../contract/core/registry.ts"
 import { isUnsafe } from "./json-text.ts"
 import { check, invalid } from "./validation.ts"
 

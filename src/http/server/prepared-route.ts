@@ -1,7 +1,7 @@
 import type { RouteBucket } from "../../cluster/admission.ts"
 import { openInMaintenance } from "../../contract/contract.ts"
 import type { PageRoute } from "../../contract/pages.ts"
-import type { Route } from "../../contract/registry.ts"
+import type { Route } from "../../contract/core/registry.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { Call } from "./handlers.ts"
 import type { BodyBounds } from "./request-body.ts"

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer"
 import type { HttpResponse } from "uWebSockets.js"
-import { fail, unavailable, type Failure } from "../../contract/errors.ts"
+import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
 import type { ByteBudget } from "./byte-budget.ts"
 
 export interface BodyBounds {

@@ -1,6 +1,6 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { expect, test } from "vitest"
-import { fail, Failure } from "../../contract/errors.ts"
+import { fail, Failure } from "../../contract/core/errors.ts"
 import { FormStream } from "./form-stream.ts"
 import { ByteBudget } from "./byte-budget.ts"
 import { StreamedBody } from "./streamed-body.ts"

@@ -1,5 +1,5 @@
 import type { HttpResponse } from "uWebSockets.js"
-import { fail, unavailable, type Failure } from "../../contract/errors.ts"
+import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
 import { withinMs, maxDrainedBytes } from "./request-body.ts"
 import type { ByteBudget } from "./byte-budget.ts"
 

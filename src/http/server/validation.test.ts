@@ -1,10 +1,10 @@
 import { expect, test } from "vitest"
-import { RegisterInput } from "../../contract/auth.ts"
-import { Failure } from "../../contract/errors.ts"
-import { getInvite } from "../../contract/invites.ts"
-import { getMessage, PageQuery } from "../../contract/messages.ts"
+import { RegisterInput } from "../../contract/accounts/auth.ts"
+import { Failure } from "../../contract/core/errors.ts"
+import { getInvite } from "../../contract/communities/invites.ts"
+import { getMessage, PageQuery } from "../../contract/messages/messages.ts"
 import { failureReply } from "./failures.ts"
-import { isId } from "../../domain/snowflake.ts"
+import { isId } from "../../domain/core/snowflake.ts"
 import { pathParameters, readBody, readParams, readQuery } from "./validation.ts"
 
 function refusal(work: () => unknown) {

@@ -1,10 +1,10 @@
-import { isId } from "../../domain/snowflake.ts"
+import { isId } from "../../domain/core/snowflake.ts"
 import { hash } from "node:crypto"
 import type { z } from "zod"
-import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../../contract/errors.ts"
-import { Snowflake } from "../../contract/fields.ts"
-import type { RateLimit } from "../../contract/limits.ts"
-import type { Route } from "../../contract/registry.ts"
+import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../../contract/core/errors.ts"
+import { Snowflake } from "../../contract/core/fields.ts"
+import type { RateLimit } from "../../contract/core/limits.ts"
+import type { Route } from "../../contract/core/registry.ts"
 import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
 
 /** Turns what a request says into what its route declares, or into the refusal. */

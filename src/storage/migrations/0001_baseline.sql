@@ -259,7 +259,7 @@ CREATE TABLE presences (
   -- Unix seconds.
   last_seen bigint
 );
--- What one user is to another, one row per side. Both rows of a pair are written by one home: see src/domain/relationships.ts.
+-- What one user is to another, one row per side. Both rows of a pair are written by one home: see src/domain/social/relationships.ts.
 CREATE TABLE relationships (
   user_id bigint NOT NULL REFERENCES users ON DELETE CASCADE,
   other_id bigint NOT NULL REFERENCES users ON DELETE CASCADE CHECK (other_id <> user_id),
@@ -894,7 +894,7 @@ CREATE TABLE message_search (
   edited_at bigint NOT NULL,
   -- The text without its letters' case, for substrings.
   folded text NOT NULL,
-  -- Words with their places, and facts such as the author; see src/domain/search-text.ts.
+  -- Words with their places, and facts such as the author; see src/domain/messages/search-text.ts.
   words tsvector NOT NULL,
   PRIMARY KEY (channel_id, message_id)
 );

@@ -1,4 +1,4 @@
-import { compareIds } from "../../../src/domain/snowflake.ts"
+import { compareIds } from "../../../src/domain/core/snowflake.ts"
 import { finalsOf, isA, operationsOf, type Check, type Finding } from "../history.ts"
 
 /**

@@ -1,0 +1,147 @@
+import { fail } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { purgeAccount } from "../../contract/core/jobs.ts"
+import { securityLogout } from "../../contract/service/server-status.ts"
+import { newAccount } from "../../domain/accounts/accounts.ts"
+import { userOnly } from "../../domain/core/audience.ts"
+import { secondsAt } from "../../std/clock.ts"
+import { loginKeyOf, loginKeyOfName } from "../../domain/accounts/failed-logins.ts"
+import { defaultPresence } from "../../domain/core/presences.ts"
+import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
+import type { UserState } from "../../domain/accounts/user-state.ts"
+import { eraseAccount, eraseFailedLogins } from "../../storage/account-deletion.ts"
+import { needsTokens, voidTokens } from "./one-time-tokens.ts"
+import { becoming, endedSessions, type Proof } from "./sign-in.ts"
+import type { AccountStatusCommands } from "./account-status.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { ActorKind } from "../../runtime/actor.ts"
+import { tellsOf } from "../shared/tells.ts"
+
+/**
+ * The end of an account, among the commands of a user's home. It is active, then frozen, then purged. They keep:
+ *   DEL1  After the freeze no session is valid and no sign-in works. An operator can cancel the
+ *       deletion until the purge.
+ *   DEL2  A purge is final: the turn that records it forgets the user. `deletion_at` becomes
+ *       null only when everything else is deleted, so that unfinished purges are found.
+ */
+export interface AccountDeletionCommands {
+  /** `days` from now it is purged. `bots` are his: they are refused like him. False: the code was wrong. */
+  freezeAccount(input: { proof: Proof; factor: SecondFactor; days: number; bots: readonly Snowflake[] }): {
+    frozen: boolean
+  }
+  /** False: it is not frozen. He signs in anew. Whoever asks tells his bots, which have their tokens still. */
+  cancelDeletion(input: object): { cancelled: boolean }
+  /** True: there is something left to erase, and nothing can keep it. `isOwnerGone`: a bot goes with its owner. */
+  beginPurge(input: { name: string; isOwnerGone: boolean }): { begun: boolean }
+  /** After everything of his that other homes decide about. */
+  endPurge(input: object): { ended: boolean }
+}
+
+type User = Readonlied<UserState>
+
+const day = 86_400
+
+export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDeletionCommands>["commands"] = {
+  freezeAccount: {
+    needs: needsTokens,
+    turn({ state: user, now }, { proof, factor, days, bots }) {
+      if (user.bot) throw fail("people_only")
+      if (user.deletion_status !== "active") throw fail("account_deleted")
+      if (proof.password_hash !== user.password_hash) throw fail("wrong_password")
+      const used = user.totp_enabled ? accepted(user, factor) : {}
+      if (!used) return { reply: { frozen: false } }
+
+      const deletion_at = secondsAt(now) + days * day
+      const frozen = becoming(user, { ...used, deletion_status: "frozen", deletion_at })
+      const out = signedOut(user)
+      return {
+        apply: draft => {
+          frozen.apply(draft)
+          out.apply(draft)
+        },
+        write: [...frozen.write, ...out.write],
+        publish: [
+          ...out.publish,
+          ...bots.map(bot => accountStatusChangedOf(bot)),
+          purgeAccount.at(
+            { user_id: user.id },
+            { key: `purge-account:${user.id}:${deletion_at}`, runAtMs: deletion_at * 1000 },
+          ),
+        ],
+        reply: { frozen: true },
+      }
+    },
+  },
+
+  cancelDeletion: {
+    turn({ state: user }) {
+      if (user.deletion_status !== "frozen") return { reply: { cancelled: false } }
+      return { ...becoming(user, { deletion_status: "active", deletion_at: null }), reply: { cancelled: true } }
+    },
+  },
+
+  beginPurge: {
+    needs: needsTokens,
+    turn({ state: user, now }, { name, isOwnerGone }) {
+      if (user.deletion_status === "purged") return { reply: { begun: user.deletion_at === null } }
+      const isDue = user.deletion_status === "frozen" && user.deletion_at! <= secondsAt(now)
+      if (!isDue && !(user.bot && isOwnerGone)) return { reply: { begun: false } }
+
+      const { created_at, bot } = user
+      const nobody = { username: name, email: null, password_hash: null, created_at, bot, email_verified: false }
+      const erased = becoming(user, newAccount({ ...nobody, deletion_status: "purged" })) // DEL2
+      const out = signedOut(user)
+      const told = securityLogout.to(userOnly(user.id), { user_id: user.id, message: "Account deleted" })
+      const names = user.email === null ? [user.username] : [user.username, user.email]
+      const counted = [loginKeyOf(user.id), ...names.map(loginKeyOfName)]
+      return {
+        apply: draft => {
+          erased.apply(draft)
+          out.apply(draft)
+        },
+        write: [...erased.write, ...out.write, ...counted.map(name => eraseFailedLogins({ name }))],
+        publish: [told, ...out.publish],
+        reply: { begun: true },
+      }
+    },
+  },
+
+  endPurge: {
+    turn({ state: user, now }) {
+      if (user.deletion_status !== "purged" || user.deletion_at !== null) return { reply: { ended: false } }
+      const done = becoming(user, { deletion_at: secondsAt(now) })
+      return {
+        apply: draft => {
+          done.apply(draft)
+          draft.presence = defaultPresence
+          draft.call = null
+          // What memory knows of his rows goes with them.
+          for (const known of Object.values(draft)) if (known instanceof Map) known.clear()
+        },
+        write: [...done.write, eraseAccount({ user_id: user.id })],
+        reply: { ended: true },
+      }
+    },
+  },
+}
+
+const tellUser = tellsOf<AccountStatusCommands>("user")
+const accountStatusChangedOf = (bot: Snowflake) =>
+  tellUser(bot, {
+    type: "accountStatusChanged",
+    message: "Account scheduled for deletion",
+  })
+
+/** DEL1: no session is left, and no token that could make one. */
+function signedOut(user: User) {
+  const sessions = endedSessions(user, [...user.sessions.keys()])
+  const tokens = voidTokens(user)
+  return {
+    apply: (draft: UserState) => {
+      sessions.apply(draft)
+      tokens.apply(draft)
+    },
+    write: [...sessions.write, ...tokens.write],
+    publish: sessions.publish,
+  }
+}

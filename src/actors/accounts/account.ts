@@ -1,0 +1,207 @@
+import { fail } from "../../contract/core/errors.ts"
+import type { UserFeatures } from "../../contract/accounts/features.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { announceUser } from "../../contract/core/jobs.ts"
+import { userUpdate, type PrivateUser, type ShownUser } from "../../contract/accounts/users.ts"
+import { tierAt, type Account } from "../../domain/accounts/accounts.ts"
+import { userOnly } from "../../domain/core/audience.ts"
+import { secondsAt } from "../../std/clock.ts"
+import { limitsOf } from "../../domain/accounts/tiers.ts"
+import type { UserState } from "../../domain/accounts/user-state.ts"
+import { privateUser, shownUser } from "../../storage/accounts/users.ts"
+import { needsTokens, voidTokens } from "./one-time-tokens.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { ActorKind, Publication } from "../../runtime/actor.ts"
+import { tellsOf } from "../shared/tells.ts"
+import { becoming, endedSessions } from "./sign-in.ts"
+import { recounted } from "../voice/voice.ts"
+
+/**
+ * Name, address, password, tier and badges, among the commands of a user's home. They keep:
+ *   ACC1  A new password replaces only the password that the request confirmed, not one that was
+ *       set in the meantime.
+ *   ACC2  A new password ends everything that the old one opened: other sessions, challenges,
+ *       emailed tokens. A new address ends the tokens that were sent to the old one.
+ *   ACC3  Everybody who sees a user receives their profile as it is after the last change.
+ */
+/** What the homes that know a user are told when the user looks different. */
+export interface ServerAccountCommands {
+  /** Told by the home of somebody who is, or was, a member. */
+  memberChanged(input: { user: ShownUser }): void
+}
+export interface DirectAccountCommands {
+  /** Told by the home of one of the two: what is remembered of their messages bears their name. */
+  participantChanged(input: { user: ShownUser }): void
+}
+const tellUser = tellsOf<Pick<AccountCommands, "otherChanged">>("user")
+const tellServer = tellsOf<ServerAccountCommands>("server")
+const tellDirect = tellsOf<DirectAccountCommands>("direct")
+
+export interface AccountCommands {
+  editAccount(input: {
+    username?: string | undefined
+    email?: string | undefined
+    /** The hash of the new one, and the hash that the current one was found to be. */
+    password?: { hash: string; shown: string | null } | undefined
+    /** Of whoever asks; it outlives a change of the password. */
+    session_id: Snowflake
+    /** A new address has to be verified. */
+    verification: boolean
+  }): { user: PrivateUser; emailChanged: boolean }
+  /** What is left out stays as it is. */
+  setTier(input: {
+    tier?: string | undefined
+    /** Unix seconds. A tier that is given without has no end. */
+    expires_at?: number | undefined
+    notes?: string | null | undefined
+  }): UserFeatures
+  giveBadge(input: { badge: string }): { badges: string[] }
+  takeBadge(input: { badge: string }): { badges: string[] }
+  /** Tells these what the user looks like now (ACC3). */
+  announce(input: { people: readonly Snowflake[]; servers: readonly Snowflake[]; directs: readonly Snowflake[] }): void
+  /** Told by the home of somebody whom this user lists. */
+  otherChanged(input: { other: ShownUser }): void
+}
+
+type User = Readonlied<UserState>
+
+export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["commands"] = {
+  editAccount: {
+    needs: ({ password, email }) => (password || email !== undefined ? needsTokens() : []),
+    turn({ state: user, newId }, { username, email, password, session_id, verification }) {
+      if (password && password.shown !== user.password_hash) throw fail("incorrect_current_password") // ACC1
+      const isRenamed = username !== undefined && username !== user.username
+      const emailChanged = email !== undefined && email !== user.email
+      const isForced = user.must_rename && isRenamed && username.toLowerCase() !== user.username.toLowerCase()
+      const changes: Partial<Account> = {
+        ...(isRenamed && { username }),
+        ...(isForced && { must_rename: false, rename_reason: null }),
+        ...(emailChanged && { email, email_confirmed: false, ...(verification && { email_verified: false }) }),
+        ...(password && { password_hash: password.hash }),
+      }
+      const after = { ...user, ...changes }
+      const reply = { user: privateUser(after), emailChanged }
+      if (Object.keys(changes).length === 0) return { reply }
+
+      const changed = becoming(user, changes)
+      // ACC2
+      const used = voidTokens(user, ({ kind }) => password !== undefined || (emailChanged && kind !== "two_factor"))
+      const others = password ? [...user.sessions.keys()].filter(id => id !== session_id) : []
+      const ended = endedSessions(user, others)
+      return {
+        apply: draft => {
+          changed.apply(draft)
+          used.apply(draft)
+          ended.apply(draft)
+        },
+        write: [...changed.write, ...used.write, ...ended.write],
+        publish: [...ended.publish, ...shownChange(user, after, newId)],
+        reply,
+      }
+    },
+  },
+
+  setTier: {
+    turn({ state: user, now }, { tier, expires_at, notes }) {
+      // Another end does not bring back a tier that is over.
+      const given = tier ?? (expires_at === undefined ? user.tier : tierAt(user, secondsAt(now)))
+      const changes: Partial<Account> = {
+        ...(given !== user.tier && { tier: given }),
+        // A tier that is given anew does not end when the one before would have.
+        ...(tier !== undefined && { tier_expires_at: null }),
+        ...(expires_at !== undefined && { tier_expires_at: expires_at }),
+        ...(notes !== undefined && { tier_notes: notes || null }),
+      }
+      const after = { ...user, ...changes }
+      const reply = featuresOf(after, secondsAt(now))
+      if ((Object.keys(changes) as (keyof Account)[]).every(name => changes[name] === user[name])) return { reply }
+      const changed = becoming(user, changes)
+      const call = recounted(after, now)
+      return {
+        apply: draft => {
+          changed.apply(draft)
+          call.apply(draft)
+        },
+        write: [...changed.write, ...call.write],
+        publish: call.publish,
+        reply,
+      }
+    },
+  },
+
+  giveBadge: {
+    turn: ({ state: user, newId }, { badge }) =>
+      wearing(user, user.badges.includes(badge) ? user.badges : [...user.badges, badge], newId),
+  },
+
+  takeBadge: {
+    turn: ({ state: user, newId }, { badge }) =>
+      wearing(user, user.badges.includes(badge) ? user.badges.filter(one => one !== badge) : user.badges, newId),
+  },
+
+  announce: {
+    turn({ state: user }, { people, servers, directs }) {
+      const shown = shownUser(user)
+      return {
+        publish: [
+          ...people.map(person =>
+            tellUser(person, {
+              type: "otherChanged",
+              other: shown,
+            }),
+          ),
+          ...servers.map(server =>
+            tellServer(server, {
+              type: "memberChanged",
+              user: shown,
+            }),
+          ),
+          ...directs.map(direct =>
+            tellDirect(direct, {
+              type: "participantChanged",
+              user: shown,
+            }),
+          ),
+        ],
+        reply: undefined,
+      }
+    },
+  },
+
+  otherChanged: {
+    forListeners: true,
+    turn: ({ state: user }, { other }) => ({ publish: [userUpdate.to(userOnly(user.id), other)], reply: undefined }),
+  },
+}
+
+/** What a change of how a user looks brings about: to himself at once, to others by a job that asks who they are (ACC3). */
+function shownChange(user: User, after: User, newId: () => Snowflake): Publication[] {
+  const isSeen = after.username !== user.username || after.badges !== user.badges
+  if (!isSeen && after.email === user.email) return []
+  return [
+    userUpdate.to(userOnly(user.id), { ...shownUser(after), email: after.email }),
+    ...(isSeen ? [announceUser.at({ user_id: user.id }, { key: `announce:${newId()}` })] : []),
+  ]
+}
+
+function wearing(user: User, badges: readonly string[], newId: () => Snowflake) {
+  if (badges === user.badges) return { reply: { badges: [...badges] } }
+  const changes = { badges }
+  return {
+    ...becoming(user, changes),
+    publish: shownChange(user, { ...user, ...changes }, newId),
+    reply: { badges: [...badges] },
+  }
+}
+
+/** The tier that holds now, and badges, as an administrator sees them. */
+export function featuresOf(user: Readonly<Account> & { readonly id: Snowflake }, now: number): UserFeatures {
+  const tier = tierAt(user, now)
+  return {
+    user_id: user.id,
+    rate_limit_tier: tier,
+    badges: [...user.badges],
+    tier_limits: limitsOf(tier),
+    expires_at: tier === user.tier ? user.tier_expires_at : null,
+  }
+}

@@ -1,0 +1,90 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { fail } from "../../contract/core/errors.ts"
+import { secondsAt } from "../../std/clock.ts"
+import { openToken, type OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
+import type { UserState } from "../../domain/accounts/user-state.ts"
+import type { MailKind } from "../../storage/accounts/mails.ts"
+import { issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { ActorKind } from "../../runtime/actor.ts"
+import { becoming, endedSessions } from "./sign-in.ts"
+
+/** What comes back by mail, among the commands of a user's home. A mailed token counts only for the address it was sent to. */
+export interface EmailLinkCommands {
+  /** For a mail that is about to go out; the one of its kind before is void. Null: there is nothing to be mailed. */
+  startMailedToken(input: { kind: MailKind; token_hash: string; email: string; expires_at: number }): {
+    token_id: Snowflake | null
+  }
+  verifyEmail(input: { token: PresentedToken }): { verified: true }
+  /** Ends every session, and with the password all that was open for the one before. */
+  resetPassword(input: { token: PresentedToken; password_hash: string }): { ended: number }
+}
+
+export interface PresentedToken {
+  id: Snowflake
+  token_hash: string
+}
+
+/** Whoever answers a mail reads what is sent to the address. */
+const confirmed = { email_verified: true, email_confirmed: true }
+
+export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommands>["commands"] = {
+  startMailedToken: {
+    needs: needsTokens,
+    turn({ state: user, now, newId }, { kind, token_hash, email, expires_at }) {
+      if (user.email !== email || user.deletion_status !== "active") return { reply: { token_id: null } }
+      if (kind === "verify_email" && user.email_confirmed) return { reply: { token_id: null } }
+      const token = { id: newId(), kind, token_hash, email, expires_at }
+      return { ...issueToken(user, token, secondsAt(now), 1), reply: { token_id: token.id } }
+    },
+  },
+
+  verifyEmail: {
+    needs: needsTokens,
+    turn({ state: user, now }, { token }) {
+      requireEmailLink(user, token, "verify_email", now)
+      const used = voidTokens(user, ({ kind }) => kind === "verify_email")
+      const verified = becoming(user, confirmed)
+      return {
+        apply: draft => {
+          used.apply(draft)
+          verified.apply(draft)
+        },
+        write: [...used.write, ...verified.write],
+        reply: { verified: true },
+      }
+    },
+  },
+
+  resetPassword: {
+    needs: needsTokens,
+    turn({ state: user, now }, { token, password_hash }) {
+      requireEmailLink(user, token, "password_reset", now)
+      const used = voidTokens(user)
+      const reset = becoming(user, { ...confirmed, password_hash })
+      const ended = endedSessions(user, [...user.sessions.keys()])
+      return {
+        apply: draft => {
+          used.apply(draft)
+          reset.apply(draft)
+          ended.apply(draft)
+        },
+        write: [...used.write, ...reset.write, ...ended.write],
+        publish: ended.publish,
+        reply: { ended: ended.write.length },
+      }
+    },
+  },
+}
+
+/** Of two who come with one token the second finds it gone (OTT1). */
+function requireEmailLink(
+  user: Readonlied<UserState>,
+  token: PresentedToken,
+  kind: MailKind,
+  now: number,
+): OneTimeToken {
+  const open = openToken(tokensOf(user), token, kind, secondsAt(now))
+  if (!open || open.email !== user.email) throw fail("invalid_token")
+  return open
+}

@@ -1,0 +1,20 @@
+import type { UserState } from "../../domain/accounts/user-state.ts"
+import { isOfAccount } from "../../storage/accounts/users.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import { renew, type Publication } from "../../runtime/actor.ts"
+import { wrapTurns, type UserCommandTable } from "../shared/wrapped-turns.ts"
+
+/** The doors look anew at all sessions of a user. */
+export const renewed = (user: Readonlied<UserState>): Publication[] =>
+  user.sessions.size === 0 ? [] : [renew(...user.sessions.keys())]
+
+/**
+ * The same commands, each of which, where it writes the account, has the doors forget what they know with its sessions before
+ * it is answered: `GET /users/@me` is answered with that.
+ */
+export const renewing = <Some extends UserCommandTable>(commands: Some): Some =>
+  wrapTurns(commands, (_, turn) => (context, input) => {
+    const effects = turn(context, input)
+    if (!effects.write?.some(isOfAccount)) return effects
+    return { ...effects, publish: [...renewed(context.state), ...(effects.publish ?? [])] }
+  })

@@ -1,0 +1,236 @@
+import type { AutomodRule } from "../../contract/communities/automod.ts"
+import { fail } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { inOrder } from "../../domain/communities/automod.ts"
+import { isWithinBounds } from "../../domain/communities/automod-rules.ts"
+import { changesOf, type Changes } from "../../domain/communities/audit.ts"
+import { secondsAt } from "../../std/clock.ts"
+import type { MemberState, ServerState } from "../../domain/communities/servers.ts"
+import { deleteAutomodRule, putAutomodRule } from "../../storage/communities/automod.ts"
+import { requireMember, requirePermission } from "../shared/access.ts"
+import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { member } from "../shared/member-facts.ts"
+import type { HomeEffects } from "../shared/effects.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { ActorKind, Moment } from "../../runtime/actor.ts"
+
+/**
+ * Auto-moderation: what can be configured. The rules are part of the server's home, so every message is
+ * judged by the rules of that moment (automod-judging.ts). They keep:
+ *   AM3  A rule has no power that its author lacks: to kick, to ban, and over members of the
+ *       same or a higher rank.
+ */
+export interface AutomodCommands {
+  listAutomodRules(input: { user: Snowflake }): AutomodRule[]
+  readAutomodRule(input: { user: Snowflake; rule_id: Snowflake }): AutomodRule
+  /** `config` and `actions` have been looked into, see domain/automod-rules.ts. */
+  createAutomodRule(input: AuditContext & { rule: NewRule }): AutomodRule
+  editAutomodRule(input: AuditContext & { rule_id: Snowflake; patch: Partial<NewRule> }): AutomodRule
+  deleteAutomodRule(input: AuditContext & { rule_id: Snowflake }): { deleted: true }
+}
+
+type NewRule = Omit<AutomodRule, "id" | "server_id" | "created_at" | "updated_at" | "created_by" | "updated_by">
+type Server = Readonlied<ServerState>
+/** As `Readonlied` makes them, rules are as they were: nobody changes one. */
+export const rulesOf = (server: Server) => server.automod as readonly AutomodRule[]
+
+const changing = [
+  "name",
+  "config",
+  "actions",
+  "applied_roles",
+  "exempt_roles",
+  "exempt_channels",
+  "priority",
+  "check_all",
+  "enabled",
+] as const
+
+export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommands>["commands"] = {
+  listAutomodRules: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user }) {
+      requireWriter(server, user)
+      return { reply: [...rulesOf(server)] }
+    },
+  },
+
+  readAutomodRule: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user, rule_id }) {
+      requireWriter(server, user)
+      return { reply: ruleOf(server, rule_id) }
+    },
+  },
+
+  createAutomodRule: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, now, newId }, { user, reason, rule: given }) {
+      const caller = requireWriter(server, user)
+      requirePowers(server, caller, given) // AM3
+      requireTargets(server, given)
+      const seconds = secondsAt(now)
+      const made = { ...given, id: newId(), server_id: server.id }
+      const rule: AutomodRule = {
+        ...made,
+        created_at: seconds,
+        updated_at: seconds,
+        created_by: user,
+        updated_by: user,
+      }
+      const automod = inOrder([...rulesOf(server), rule])
+      if (!isWithinBounds(automod)) throw fail("automod_limit")
+      return {
+        apply: draft => {
+          draft.automod = automod
+        },
+        write: [
+          putAutomodRule(rule),
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
+            "AUTOMOD_RULE_CREATE",
+            target(rule),
+            changes(null, rule),
+          ),
+        ],
+        reply: rule,
+      }
+    },
+  },
+
+  editAutomodRule: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, now, newId }, { user, reason, rule_id, patch }) {
+      const caller = requireWriter(server, user)
+      const before = ruleOf(server, rule_id)
+      const rule: AutomodRule = { ...before, ...patch, updated_at: secondsAt(now), updated_by: user }
+      requirePowers(server, caller, rule) // AM3
+      requireTargets(server, patch)
+      const changed = changes(before, rule)
+      if (Object.keys(changed).length === 0) return { reply: before }
+      const automod = inOrder([...rulesOf(server).filter(({ id }) => id !== rule_id), rule])
+      if (!isWithinBounds(automod)) throw fail("automod_limit")
+      return {
+        apply: draft => {
+          draft.automod = automod
+        },
+        write: [
+          putAutomodRule(rule),
+          auditEntry({ now, newId, server: server.id, user, reason }, "AUTOMOD_RULE_UPDATE", target(rule), changed),
+        ],
+        reply: rule,
+      }
+    },
+  },
+
+  deleteAutomodRule: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server, now, newId }, { user, reason, rule_id }) {
+      requireWriter(server, user)
+      const rule = ruleOf(server, rule_id)
+      return {
+        apply: draft => {
+          draft.automod = rulesOf(server).filter(({ id }) => id !== rule_id)
+        },
+        write: [
+          deleteAutomodRule({ id: rule_id }),
+          auditEntry(
+            { now, newId, server: server.id, user, reason },
+            "AUTOMOD_RULE_DELETE",
+            target(rule),
+            changes(rule, null),
+          ),
+        ],
+        reply: { deleted: true },
+      }
+    },
+  },
+}
+
+function requireWriter(server: Server, user: Snowflake): Readonlied<MemberState> {
+  const caller = requireMember(server, user)
+  requirePermission(server, caller, "server.automod")
+  return caller
+}
+
+function ruleOf(server: Server, id: Snowflake): AutomodRule {
+  const rule = rulesOf(server).find(rule => rule.id === id)
+  if (!rule) throw fail("automod_rule_not_found")
+  return rule
+}
+
+/** AM3 */
+function requirePowers(server: Server, caller: Readonlied<MemberState>, { actions }: Pick<AutomodRule, "actions">) {
+  for (const { action_type } of actions) {
+    if (action_type === "kick_user") requirePermission(server, caller, "members.kick")
+    if (action_type === "ban_user") requirePermission(server, caller, "members.ban")
+  }
+}
+
+function requireTargets(server: Server, rule: Partial<NewRule>): void {
+  const { applied_roles = [], exempt_roles = [], exempt_channels = [] } = rule
+  const isKnown =
+    [...applied_roles, ...exempt_roles].every(role => server.roles.has(role)) &&
+    exempt_channels.every(channel => server.channels.has(channel))
+  if (!isKnown) throw fail("automod_target_not_found")
+}
+
+/**
+ * What the end of a role or a channel does to the rules that name it. A rule that held for those with this role alone is
+ * switched off: it was not written for everybody.
+ */
+export function withoutTarget(
+  server: Server,
+  target_id: Snowflake,
+  by: AuditContext,
+  { now, newId }: Moment,
+): Pick<HomeEffects, "apply" | "write"> {
+  const left = (ids: readonly Snowflake[]) => ids.filter(id => id !== target_id)
+  const changed = rulesOf(server).flatMap(before => {
+    const { applied_roles, exempt_roles, exempt_channels } = before
+    if (![applied_roles, exempt_roles, exempt_channels].some(ids => ids.includes(target_id))) return []
+    const after: AutomodRule = {
+      ...before,
+      applied_roles: left(applied_roles),
+      exempt_roles: left(exempt_roles),
+      exempt_channels: left(exempt_channels),
+      updated_at: secondsAt(now),
+    }
+    if (after.applied_roles.length === 0 && applied_roles.length > 0) after.enabled = false
+    return [{ before, after }]
+  })
+  const replaced = new Map(changed.map(({ after }) => [after.id, after]))
+  return {
+    apply(draft) {
+      if (replaced.size > 0) draft.automod = rulesOf(server).map(rule => replaced.get(rule.id) ?? rule)
+    },
+    write: changed.flatMap(({ before, after }) => [
+      putAutomodRule(after),
+      auditEntry(
+        { now, newId, server: server.id, ...by },
+        "AUTOMOD_RULE_UPDATE",
+        target(after),
+        changes(before, after),
+      ),
+    ]),
+  }
+}
+
+const target = ({ id, name }: AutomodRule) => ({ type: "automod_rule", id, name }) as const
+
+/** Words and patterns can be very many; the log says that they changed. */
+function changes(before: AutomodRule | null, after: AutomodRule | null): Changes {
+  const shown = (rule: AutomodRule | null) => rule && { ...rule, config: brief(rule.config) }
+  const changed = changesOf(shown(before), shown(after), changing)
+  if (before && after && !("config" in changed) && Object.keys(changesOf(before, after, ["config"])).length > 0)
+    return { ...changed, config: { old: brief(before.config), new: brief(after.config) } }
+  return changed
+}
+
+const brief = (config: AutomodRule["config"]) =>
+  Object.fromEntries(
+    Object.entries(config).map(([key, value]) => {
+      const count = typeof value === "object" && value !== null && Object.keys(value).length
+      return count ? [key, { count }] : [key, value]
+    }),
+  )

@@ -1,0 +1,89 @@
+import { iconPath } from "../../contract/communities/icons.ts"
+import type { Server as ShownServer } from "../../contract/communities/servers.ts"
+import { secondsAt } from "../../std/clock.ts"
+import { serverObject, type ServerState } from "../../domain/communities/servers.ts"
+import type { FileState } from "../../domain/core/file-types.ts"
+import { serverFile } from "../../storage/core/blobs.ts"
+import { discardFile, useFile } from "../../storage/messages/files.ts"
+import { deleteIcon, putIcon } from "../../storage/communities/icons.ts"
+import { requireMember, requirePermission } from "../shared/access.ts"
+import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { discarded } from "../shared/files.ts"
+import { member } from "../shared/member-facts.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { ActorKind, Moment } from "../../runtime/actor.ts"
+import { guildUpdated } from "./server-settings.ts"
+import { defineFact } from "../../runtime/facts.ts"
+
+/** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
+export interface IconCommands {
+  putIcon(input: AuditContext & { file: FileState }): ShownServer
+  deleteIcon(input: AuditContext): { deleted: true }
+}
+
+type Server = Readonlied<ServerState>
+
+const iconFacts = defineFact<ServerState, FileState>({
+  keep: 1,
+  async load(storage, server) {
+    const icon = await storage.icons.find(server)
+    return new Map(icon && [[iconKey, icon]])
+  },
+})
+export const iconKey = "icon"
+export const serverIcon = iconFacts.need(iconKey)
+
+export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["commands"] = {
+  putIcon: {
+    needs: ({ user }) => [member(user), serverIcon],
+    turn(context, { user, reason, file }) {
+      const { state: server } = context
+      requirePermission(server, requireMember(server, user), "server.manage")
+      const { write, ...effects } = changed(context, { user, reason }, file)
+      const use = useFile({ key: serverFile(server.id, file.file) })
+      const icon_url = iconPath(server.id)
+      return {
+        ...effects,
+        write: [putIcon({ ...file, server_id: server.id, icon_url }), use, ...write],
+        reply: serverObject({ ...server, icon_url }),
+      }
+    },
+  },
+
+  deleteIcon: {
+    needs: ({ user }) => [member(user), serverIcon],
+    turn(context, { user, reason }) {
+      const { state: server } = context
+      requirePermission(server, requireMember(server, user), "server.manage")
+      if (!iconFacts.of(server).get(iconKey)) return { reply: { deleted: true } }
+      const { write, ...effects } = changed(context, { user, reason }, null)
+      return { ...effects, write: [deleteIcon({ server_id: server.id }), ...write], reply: { deleted: true } }
+    },
+  },
+}
+
+/** What is the same whether there is another icon from now on, or none. */
+function changed({ state: server, now, newId }: Moment & { state: Server }, by: AuditContext, file: FileState | null) {
+  const before = iconFacts.of(server).get(iconKey)
+  const key = before && serverFile(server.id, before.file)
+  const icon_url = file && iconPath(server.id)
+  return {
+    apply: (draft: ServerState) => {
+      draft.icon_url = icon_url
+      iconFacts.of(draft).set(iconKey, file)
+    },
+    write: [
+      ...(key ? [discardFile({ key, since: secondsAt(now) })] : []),
+      // Another picture has the same address.
+      auditEntry(
+        { now, newId, server: server.id, ...by },
+        "SERVER_UPDATE",
+        { type: "server", id: server.id, name: server.name },
+        {
+          icon_url: { old: server.icon_url, new: icon_url },
+        },
+      ),
+    ],
+    publish: [guildUpdated({ ...server, icon_url }), ...(key ? [discarded(key)] : [])],
+  }
+}

@@ -1,0 +1,138 @@
+import { fail } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
+import { messageDelete, messageDeleteBulk } from "../../contract/messages/messages.ts"
+import { msOf } from "../../domain/core/snowflake.ts"
+import type { ServerState } from "../../domain/communities/servers.ts"
+import type { ChannelState } from "../../domain/core/channels.ts"
+import type { MessageState } from "../../domain/messages/messages.ts"
+import { deleteMessage, messageKey } from "../../storage/messages/messages.ts"
+import { accessOf } from "../shared/access.ts"
+import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { filesLeft } from "../shared/files.ts"
+import { forget } from "./kept-messages.ts"
+import { member } from "../shared/member-facts.ts"
+import { message, messageFacts } from "./message-facts.ts"
+import { reactorsGone } from "./reactions.ts"
+import { needsOfPinsGone, pinsGone } from "./pins.ts"
+import { combine, type HomeEffects } from "../shared/effects.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { Need } from "../../runtime/facts.ts"
+import type { ActorKind, Publication } from "../../runtime/actor.ts"
+import { inServer, toViewers } from "./viewers.ts"
+
+/** How messages of a channel end, among its commands. */
+export interface MessageDeletionCommands {
+  deleteMessage(input: AuditContext & { message_id: Snowflake }): { deleted: true }
+  /** Those of these messages that are there and his. */
+  deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
+  /** Those of these messages that are there. */
+  bulkDeleteMessages(input: AuditContext & { message_ids: readonly Snowflake[] }): { deleted: number }
+}
+
+type Server = Readonlied<ServerState>
+type Known = Readonlied<MessageState>
+
+export const messageDeletionCommands: ActorKind<ServerState, ChannelState, MessageDeletionCommands>["commands"] = {
+  deleteMessage: {
+    needs: ({ user, message_id }, { id, home }) => [member(user), ...deletionNeeds(home, id, [message_id])],
+    turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
+      const access = accessOf(server, channel.id, user, now)
+      const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
+      if (!found) throw fail("message_not_found")
+      const isHis = found.author_id === user
+      if (!isHis && !access.may("messages.manage")) throw fail("cannot_delete_message")
+      const noted = () =>
+        auditEntry(
+          { now, newId, server: server.id, user, reason },
+          "MESSAGE_DELETE",
+          { type: "message", id: message_id },
+          { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
+        )
+      return {
+        ...combine(deleting(channel, [found], goneFrom(server, found), now), isHis ? undefined : { write: [noted()] }),
+        reply: { deleted: true },
+      }
+    },
+  },
+
+  deleteMessagesOf: {
+    needs: ({ message_ids }, { id, home }) => deletionNeeds(home, id, message_ids),
+    turn({ state: channel, home: server, now }, { author, message_ids }) {
+      const found = those(server, channel.id, message_ids).filter(({ author_id }) => author_id === author)
+      if (found.length === 0) return { reply: { deleted: 0 } }
+      return { ...deleting(channel, found, allGone(server, channel.id, found), now), reply: { deleted: found.length } }
+    },
+  },
+
+  bulkDeleteMessages: {
+    needs: ({ user, message_ids }, { id, home }) => [member(user), ...deletionNeeds(home, id, message_ids)],
+    turn({ state: channel, home: server, now, newId }, { user, reason, message_ids }) {
+      const access = accessOf(server, channel.id, user, now)
+      access.require("messages.manage")
+      const found = those(server, channel.id, message_ids)
+      if (found.length === 0) return { reply: { deleted: 0 } }
+      const noted = auditEntry(
+        { now, newId, server: server.id, user, reason },
+        "MESSAGE_BULK_DELETE",
+        { type: "channel", id: channel.id, name: channel.name },
+        { messages: { old: found.map(({ id }) => id), new: null } },
+      )
+      return {
+        ...combine(deleting(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
+        reply: { deleted: found.length },
+      }
+    },
+  },
+}
+
+/** Each of these messages that is there, once. */
+const those = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Known[] =>
+  [...new Set(ids)].flatMap(id => messageFacts.of(server).get(messageKey(channel, id)) ?? [])
+
+/** What a command has to know of messages that it is about to delete. */
+export const deletionNeeds = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Need<ServerState>[] => [
+  ...ids.map(id => message(channel, id)),
+  ...needsOfPinsGone(channel, those(server, channel, ids)),
+]
+
+/** Whether slow mode may have to know yet that its author posted then: whoever deletes what he said waits as long as before. */
+const maySlow = (channel: Readonlied<ChannelState>, { id }: Known, now: number): boolean =>
+  channel.slowmode_seconds > 0 && now - msOf(id) < limits.slowmodeSeconds * 1000
+
+/** The end of messages of one channel, whoever decides on it: all that is of them goes with them. `told`: what is said of it. */
+export const deleting = (
+  channel: Readonlied<ChannelState>,
+  found: readonly Known[],
+  told: readonly Publication[],
+  now: number,
+): HomeEffects =>
+  combine(
+    {
+      apply: draft => {
+        for (const one of found) forget(draft, one)
+      },
+      write: found.map(one =>
+        deleteMessage({
+          channel_id: one.channel_id,
+          id: one.id,
+          isLeft: one.nonce !== null || maySlow(channel, one, now),
+        }),
+      ),
+      publish: [...told, ...filesLeft(...found)],
+    },
+    reactorsGone(...found),
+    pinsGone(channel.id, found),
+  )
+
+/** Viewers are told that a message has gone. */
+export const goneFrom = (
+  server: Server,
+  { id, channel_id }: Known,
+  why: { automod?: true } = {},
+): readonly Publication[] =>
+  toViewers(server, channel_id, messageDelete, { id, channel_id, ...inServer(server), ...why })
+
+/** The same of several, in one event. */
+const allGone = (server: Server, channel_id: Snowflake, found: readonly Known[]): readonly Publication[] =>
+  toViewers(server, channel_id, messageDeleteBulk, { ids: found.map(({ id }) => id), channel_id, ...inServer(server) })

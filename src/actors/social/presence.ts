@@ -1,0 +1,46 @@
+import { presenceUpdate, type Activity, type Status } from "../../contract/social/presence.ts"
+import { userOnly } from "../../domain/core/audience.ts"
+import { looksSame, type Shown } from "../../domain/core/presences.ts"
+import type { UserState } from "../../domain/accounts/user-state.ts"
+import { putPresence } from "../../storage/social/presences.ts"
+import type { ActorKind } from "../../runtime/actor.ts"
+import { presenceChanged } from "./presence-changed.ts"
+
+/** What somebody shows of himself, among the commands of a user's home. */
+export interface PresenceCommands {
+  /** What he shows from now on; what is left out stays as it is. */
+  setPresence(input: {
+    status: Status
+    custom_status?: string | null | undefined
+    custom_emoji?: string | null | undefined
+    activities?: readonly Activity[] | undefined
+    /** The gateway session that asked: it knows. */
+    by?: string
+  }): Shown
+}
+
+export const presenceCommands: ActorKind<UserState, UserState, PresenceCommands>["commands"] = {
+  setPresence: {
+    turn({ state: user }, { status, custom_status, custom_emoji, activities, by }) {
+      const before = user.presence
+      const presence: Shown = {
+        status,
+        custom_status: custom_status === undefined ? before.custom_status : custom_status || null,
+        custom_emoji: custom_emoji === undefined ? before.custom_emoji : custom_emoji || null,
+      }
+      // His own other sessions are told what he really chose, every time; others what they may see, if that is news.
+      const except = by === undefined ? [] : [by]
+      const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence }, { except })]
+      if (activities === undefined && looksSame(before, presence)) return { publish, reply: presence }
+      return {
+        apply: draft => {
+          draft.presence = presence
+        },
+        write: [putPresence({ user_id: user.id, ...presence, activities })],
+        publish,
+        after: [presenceChanged()],
+        reply: presence,
+      }
+    },
+  },
+}

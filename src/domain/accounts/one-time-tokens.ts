@@ -1,0 +1,36 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { sameHash } from "../core/hashes.ts"
+
+export type TokenKind = "two_factor" | "verify_email" | "password_reset"
+
+/** What somebody is sent or given to come back with, once. */
+export interface OneTimeToken {
+  readonly id: Snowflake
+  readonly kind: TokenKind
+  /** SHA-256 of its secret, in hex. */
+  readonly token_hash: string
+  /** The address that a mailed one was sent to. */
+  readonly email: string | null
+  /** Wrong codes that came with it. */
+  readonly failures: number
+  /** Unix seconds. */
+  readonly expires_at: number
+}
+
+/** Wrong codes after which a second step has to begin anew. */
+export const codesAllowed = 5
+/** Of one user and kind; one more makes the oldest void. */
+export const tokensOfAKind = 5
+
+/** The one that was presented, if it is still open. `now`: Unix seconds. */
+export function openToken(
+  tokens: readonly OneTimeToken[],
+  presented: { readonly id: Snowflake; readonly token_hash: string },
+  kind: TokenKind,
+  now: number,
+): OneTimeToken | undefined {
+  const found = tokens.find(({ id }) => id === presented.id)
+  return found?.kind === kind && sameHash(found.token_hash, presented.token_hash) && found.expires_at > now
+    ? found
+    : undefined
+}

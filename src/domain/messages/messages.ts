@@ -1,0 +1,195 @@
+import { embedTexts, type Embed } from "../../contract/messages/embeds.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Message } from "../../contract/messages/messages.ts"
+import type { PollInput } from "../../contract/messages/polls.ts"
+import { avatarPath } from "../../contract/accounts/users.ts"
+import type { LinkTo, UploadFacts, AttachmentState } from "./attachments.ts"
+import { shownBadges } from "../accounts/badges.ts"
+import { secondsOf } from "../core/snowflake.ts"
+import { newPoll, pollObject, pollResults, textOf, type PollState } from "./polls.ts"
+import { shownReactions, type ReactionTally } from "./reactions.ts"
+import type { Actor } from "../accounts/accounts.ts"
+
+export interface MessageState {
+  id: Snowflake
+  channel_id: Snowflake
+  server_id: Snowflake | null
+  author_id: Snowflake
+  author_username: string
+  /** Homes that woke in the version before do not know it. */
+  author_bot?: boolean
+  author_badges: readonly string[]
+  content: string | null
+  edited_at: number | null
+  reply_to_id: Snowflake | null
+  nonce: string | null
+  /** Unix milliseconds; null: not pinned. */
+  pinned_at?: number | null
+  deleted?: boolean
+  /** Of what a webhook sent, with the name and the picture of that moment; its author is the webhook. */
+  webhook_id?: Snowflake | null
+  webhook_name?: string | null
+  webhook_avatar_url?: string | null
+  embeds?: readonly unknown[] | null
+  attachments?: readonly AttachmentState[] | null
+  /** How often each emoji was used, in the order of first use. */
+  reactions?: readonly ReactionTally[] | null
+  poll?: PollState | null
+}
+
+/** As much of a message as whoever repeats its nonce is told by its home: the rest is looked up. */
+export type SentState = Omit<MessageState, "embeds" | "attachments" | "reactions" | "poll">
+
+/**
+ * The message as everybody sees it: so it stands in events. `reader` is the caller of a route, `now` Unix milliseconds;
+ * what else is his alone (his reactions,
+ * his votes, who received and read it) is added by the door, see http/message-views.ts.
+ */
+export function messageObject(
+  message: Readonly<MessageState>,
+  { reader, linkTo, now }: { reader: Snowflake | null; linkTo: LinkTo; now: number },
+): Message {
+  const { poll } = message
+  const shown: Message = {
+    id: message.id,
+    channel_id: message.channel_id,
+    server_id: message.server_id,
+    guild_id: message.server_id,
+    author_id: message.author_id,
+    author_username: message.author_username,
+    author_avatar_url: avatarOf(message),
+    author_badges: shownBadges(message.author_badges),
+    author_bot: isByBot(message),
+    content: message.content,
+    created_at: secondsOf(message.id),
+    edited_at: message.edited_at,
+    reply_to_id: message.reply_to_id,
+    attachments: (message.attachments ?? []).map(({ file, ...shown }) => ({ ...shown, url: linkTo(file) })),
+    embeds: message.embeds ? [...message.embeds] : [],
+    pinned: Boolean(message.pinned_at),
+    status: "sent",
+    delivery_count: 0,
+    read_count: 0,
+    read: reader === message.author_id,
+    read_by: [],
+    reactions: shownReactions(message.reactions),
+    nonce: message.nonce,
+    metadata: poll ? { poll_id: poll.id } : null,
+    poll: poll ? pollObject(poll, message.id, now) : null,
+    poll_results: poll ? pollResults(poll, message.id, [], now) : null,
+  }
+  if (message.webhook_id) shown.webhook_id = message.webhook_id
+  return shown
+}
+
+/** A webhook is no account, and so none of a bot. */
+export const isByBot = ({ author_bot = false, webhook_id }: Readonly<MessageState>): boolean =>
+  author_bot && !webhook_id
+
+export function avatarOf(message: Readonly<MessageState>): string | null {
+  if (message.webhook_id) return message.webhook_avatar_url ?? null
+  return message.author_bot ? null : avatarPath(message.author_id)
+}
+
+/** A message of somebody's as it begins, at a moment in Unix milliseconds. */
+export function newMessage(
+  { channel_id, server_id }: Pick<MessageState, "channel_id" | "server_id">,
+  author: Readonly<Actor>,
+  {
+    content = "",
+    reply_to_id,
+    nonce,
+    files,
+    embeds = [],
+    poll,
+  }: {
+    readonly content?: string | undefined
+    readonly reply_to_id?: Snowflake | undefined
+    readonly nonce?: string | undefined
+    readonly files: readonly Readonly<UploadFacts>[]
+    readonly embeds?: readonly unknown[] | undefined
+    readonly poll?: PollInput | undefined
+  },
+  { now, newId }: { now: number; newId: () => Snowflake },
+): MessageState {
+  return {
+    id: newId(),
+    channel_id,
+    server_id,
+    author_id: author.id,
+    ...named(author),
+    content: content === "" ? null : content,
+    edited_at: null,
+    reply_to_id: reply_to_id ?? null,
+    nonce: nonce ?? null,
+    ...(files.length > 0 && { attachments: files.map(file => ({ id: newId(), ...file })) }),
+    ...(embeds.length > 0 && { embeds }),
+    ...(poll && { poll: newPoll(poll, author.id, { now, newId }) }),
+  }
+}
+
+/** An author as he is called in his messages. */
+export const named = ({ username, bot = false, badges }: Readonly<Actor>) => ({
+  author_username: username,
+  author_bot: bot,
+  author_badges: badges,
+})
+
+/** A message with its author as he is called by now, as far as somebody has looked. */
+export const withAuthor = (
+  message: Readonly<MessageState>,
+  author: Readonly<Actor> | undefined,
+): Readonly<MessageState> => (author?.id === message.author_id ? { ...message, ...named(author) } : message)
+
+const isBlank = (content: string) => content.trim() === ""
+
+/** Why there would be nothing to see in a message; undefined: there is something. */
+export function nothingIn({
+  content = "",
+  attachments = [],
+  embeds = [],
+  poll,
+}: {
+  readonly content?: string | undefined
+  readonly attachments?: readonly unknown[] | undefined
+  readonly embeds?: readonly unknown[] | undefined
+  readonly poll?: unknown
+}): "empty_message" | "invalid_content" | undefined {
+  if (!isBlank(content) || attachments.length > 0 || poll || embeds.some(holdsAnything)) return undefined
+  return content === "" ? "empty_message" : "invalid_content"
+}
+
+/** Whether an embed has anything but its type and blank texts. */
+function holdsAnything(embed: unknown): boolean {
+  const open = Object.entries(embed as object).flatMap(([key, value]) => (key === "type" ? [] : [value as unknown]))
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next === "number" || (typeof next === "string" && !isBlank(next))) return true
+    if (typeof next === "object" && next !== null) for (const one of Object.values(next)) open.push(one)
+  }
+  return false
+}
+
+/** All that a message says, for those who judge texts; what leads somewhere is read, too. */
+export const wordsOf = ({
+  content,
+  embeds,
+  attachments,
+  poll,
+}: {
+  readonly content: string
+  readonly embeds?: readonly unknown[] | null | undefined
+  readonly attachments?: readonly { readonly filename: string }[] | null | undefined
+  readonly poll?: Pick<PollInput, "question" | "options"> | null | undefined
+}): string =>
+  [
+    content,
+    ...((embeds ?? []) as readonly Embed[]).flatMap(embed => [
+      ...embedTexts(embed),
+      ...[embed.url, embed.author?.url, embed.provider?.url].filter(url => url !== undefined),
+    ]),
+    ...(attachments ?? []).map(({ filename }) => filename),
+    ...(poll ? [textOf(poll)] : []),
+  ]
+    .filter(part => part !== "")
+    .join("\n")

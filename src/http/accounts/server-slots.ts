@@ -1,0 +1,96 @@
+import { randomBytes } from "node:crypto"
+import { setTimeout as pause } from "node:timers/promises"
+import { userActor } from "../../actors/user.ts"
+import { Failure, unavailable } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { isRoomFor, limitsOf, mostServers } from "../../domain/accounts/tiers.ts"
+import type { Log } from "../../observability/log.ts"
+import type { Http } from "../shared/http.ts"
+
+/**
+ * A worker of the previous version may hold the user's home and keeps no slots: then it answers
+ * `internal`.
+ */
+const unknownTo =
+  <T>(log: Log, otherwise: T) =>
+  (error: unknown): T => {
+    if (!(error instanceof Failure) || error.code !== "internal") throw error
+    log.warn({ err: error }, "server slots are not kept")
+    return otherwise
+  }
+
+const newToken = () => randomBytes(12).toString("base64url")
+
+export type NoSlot = "server_limit" | "too_many_servers"
+
+/** How often, and how far apart, a request looks that waits for earlier ones of the same user. */
+const maxLooks = 40
+const lookEveryMs = 50
+
+const none = { owned: 0, joined: 0 }
+
+/**
+ * Limits how many servers a user owns and is in, also when they ask for several at once; see
+ * actors/server-slots.ts.
+ */
+export function createServerSlots({ ask, storage, log }: Pick<Http<"servers">, "ask" | "storage" | "log">) {
+  /**
+   * Does what makes a user the owner of one more server, or a member of one more.
+   * @param act receives what is lacking: it, or the server, decides what the caller is told
+   */
+  return async function withServerSlot<T>(
+    user: { readonly user_id: Snowflake; readonly tier: string },
+    wanted: { readonly owns: boolean; readonly joins: boolean },
+    act: (lacking: NoSlot | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { user_id, tier } = user
+    const token = newToken()
+    const lacking = async (ahead: typeof none): Promise<NoSlot | undefined> => {
+      const has = await storage.servers.countsOf(user_id)
+      if (wanted.owns && !isRoomFor(has.owned + ahead.owned, limitsOf(tier).max_servers)) return "server_limit"
+      return wanted.joins && !isRoomFor(has.joined + ahead.joined, mostServers(tier)) ? "too_many_servers" : undefined
+    }
+    const before = () =>
+      ask(userActor, user_id, { type: "askForServerSlot", token, ...wanted }).catch(unknownTo(log, none))
+    const found = async (): Promise<NoSlot | undefined> => {
+      for (let look = 1; ; look++) {
+        // In this order: a request that is no longer ahead has its server in the tables.
+        const ahead = await before()
+        const lack = await lacking(ahead)
+        const isWaiting = ahead.owned + ahead.joined > 0
+        if (!lack || !isWaiting || look === maxLooks || (await lacking(none))) return lack
+        await pause(lookEveryMs)
+      }
+    }
+    // Nobody waits for it; forgotten, it is over by itself.
+    const leave = () => void ask(userActor, user_id, { type: "leaveServerSlot", token }).catch(() => {})
+    try {
+      const result = await act(await found())
+      leave()
+      return result
+    } catch (error) {
+      // What nobody has answered may still come about.
+      if (error instanceof Failure && error.code !== "unavailable") leave()
+      throw error
+    }
+  }
+}
+
+/** Does what ends an account: meanwhile nobody hands its user a server. */
+export const createRefusal = ({ ask, log }: Pick<Http, "ask" | "log">) =>
+  async function withoutServerSlots<T>(user_id: Snowflake, act: () => Promise<T>): Promise<T> {
+    const token = newToken()
+    const refusing = { type: "refuseServerSlots", token } as const
+    const { refused } = await ask(userActor, user_id, refusing).catch(unknownTo(log, { refused: true }))
+    if (!refused) throw unavailable("a server may be about to be theirs")
+    const leave = () => void ask(userActor, user_id, { type: "leaveServerSlot", token }).catch(() => {})
+    try {
+      const result = await act()
+      leave()
+      return result
+    } catch (error) {
+      // What nobody has answered may still come about.
+      if (error instanceof Failure && error.code !== "unavailable") leave()
+      throw error
+    }
+  }

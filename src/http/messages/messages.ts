@@ -1,0 +1,128 @@
+import { blocked, type Classified, type Held } from "../../actors/messages/automod-judging.ts"
+import { channelActor } from "../../actors/channel.ts"
+import type { CreatedMessage } from "../../actors/messages/messages.ts"
+import { fail } from "../../contract/core/errors.ts"
+import { success, type Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
+import type { Message, routes } from "../../contract/messages/messages.ts"
+import { ownUploads } from "./attachments.ts"
+import { actorOf, Encoded, type Handlers } from "../server/handlers.ts"
+import { History } from "../../views/history.ts"
+import { seenBy } from "../../views/message-views.ts"
+import type { Http, Uses } from "../shared/http.ts"
+import type { Classifiers } from "../../integrations/classifiers.ts"
+import type { ViewSources } from "../../views/sources.ts"
+
+type MessagesNeeds = Http<"messages" | "uploads"> &
+  Uses<{ readonly classifiers: Classifiers }> & { readonly views: ViewSources }
+
+export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
+  const {
+    ask,
+    storage,
+    views,
+    integrations: { classifiers },
+  } = http
+  const history = new History(views)
+
+  /** A message as it is by now, if it is there. */
+  async function looked(channel: Snowflake, id: Snowflake, reader: Snowflake): Promise<Message | undefined> {
+    const found = await storage.messages.find(channel, [id])
+    return (await seenBy(views, reader, [...found.values()]))[0]
+  }
+
+  return {
+    async createMessage({ params, body, caller, idempotencyKey }) {
+      const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
+      const { repeats, ...message } = await judged<CreatedMessage>(classifiers, classified =>
+        ask(channelActor, params.channel_id, {
+          type: "createMessage",
+          author: actorOf(caller),
+          content: body.content,
+          reply_to_id: body.reply_to_id,
+          attachments,
+          embeds: body.embeds,
+          poll: body.poll,
+          nonce: body.nonce ?? idempotencyKey,
+          ...classified,
+        }),
+      )
+      // A repeated one may have been read, reacted to or deleted since.
+      return repeats ? ((await looked(params.channel_id, message.id, caller.user_id)) ?? message) : message
+    },
+
+    async listMessages({ params, query, caller }) {
+      const { limit = limits.defaultPageSize, ...place } = query
+      const page = await history.page(caller.user_id, params.channel_id, { limit, ...place })
+      return new Encoded<Message[]>(page)
+    },
+
+    async getMessage({ params, caller }) {
+      await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
+      const found = await storage.messages.find(params.channel_id, [params.message_id])
+      const message = found.get(params.message_id)
+      if (!message) throw fail("message_not_found")
+      return (await seenBy(views, caller.user_id, [message]))[0]!
+    },
+
+    async editMessage({ params, body, caller }) {
+      const edited = await judged<Message>(classifiers, classified =>
+        ask(channelActor, params.channel_id, {
+          type: "editMessage",
+          user: caller.user_id,
+          author: actorOf(caller),
+          message_id: params.message_id,
+          content: body.content,
+          ...classified,
+        }),
+      )
+      // No turn says who has received and read it, nor what the reader has voted for and reacted
+      // with.
+      return (await looked(params.channel_id, edited.id, caller.user_id)) ?? edited
+    },
+
+    async deleteMessage({ params, caller, reason }) {
+      await ask(channelActor, params.channel_id, {
+        type: "deleteMessage",
+        user: caller.user_id,
+        reason,
+        message_id: params.message_id,
+      })
+      return success
+    },
+
+    async bulkDeleteMessages({ params, body, caller, reason }) {
+      const { deleted } = await ask(channelActor, params.channel_id, {
+        type: "bulkDeleteMessages",
+        user: caller.user_id,
+        reason,
+        message_ids: body.messages,
+      })
+      return { success: true, deleted }
+    },
+  }
+}
+
+/**
+ * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation.
+ * Where a rule needs a classifier's scores, they are fetched here and the channel is asked again: a
+ * turn waits for nothing.
+ */
+export async function judged<T extends object>(
+  { backends, scores }: Classifiers,
+  send: (classified: Classified) => Promise<T | Held>,
+): Promise<T> {
+  const first = await send({ classifiers: backends })
+  // Classifiers are asked once: the rules may have changed in between.
+  const answer = isUnasked(first)
+    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content) })
+    : first
+  if (isRefused(answer)) throw blocked(answer.refused)
+  if (isUnasked(answer)) throw new Error("asked for scores that it cannot have")
+  return answer
+}
+
+type Refused = Extract<Held, { refused: unknown }>
+type Unasked = Extract<Held, { unasked: unknown }>
+const isRefused = (answer: object): answer is Refused => "refused" in answer
+const isUnasked = (answer: object): answer is Unasked => "unasked" in answer

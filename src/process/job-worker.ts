@@ -1,0 +1,125 @@
+import { join } from "node:path"
+import type { ClusterConfig } from "../../cluster.config.ts"
+import { joinCluster } from "../runtime/join-cluster.ts"
+import { PresenceLookup } from "../actors/social/presence-lookup.ts"
+import { openJobConnection, openJobQueue } from "../cluster/job-queue.ts"
+import { redisKeys } from "../cluster/keys.ts"
+import type { Member } from "../cluster/members.ts"
+import { connector, openRedis } from "../cluster/redis.ts"
+import type { Config } from "../config.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { homeReplicationId } from "../cluster/replication.ts"
+import { openLocalBlobs } from "../storage/core/blobs.ts"
+import { openStorage } from "../storage/storage.ts"
+import { systemClock as clock } from "../std/system-clock.ts"
+import { consumeJobs } from "../workers/consumer.ts"
+import { createMailer } from "../workers/mail.ts"
+import { sweeps } from "../workers/jobs.ts"
+import { startSweeps } from "../workers/sweep.ts"
+
+export interface JobWorkerOptions {
+  self: Member
+  config: Config
+  /** The incarnation in the same place that works until this one does. */
+  predecessor?: string | undefined
+  topology: ClusterConfig
+  databaseUrl: string
+  redisUrl: string
+  redisPrefix: string
+  log: Log
+  metrics: Metrics
+  /** This incarnation is over: it must be stopped. */
+  onOver: (why: string) => void
+}
+
+export interface JobWorker {
+  readonly id: string
+  /** The primary saw a worker of this host end. */
+  noteDeath(id: string): void
+  /** Finishes the jobs that run, takes no more, then stops. */
+  drain(): Promise<void>
+  /** At once; what ran is run again by others. */
+  stop(): Promise<void>
+}
+
+/** The process for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
+export async function startJobWorker(options: JobWorkerOptions): Promise<JobWorker> {
+  const { self, config, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
+  const trouble = (error: unknown) => {
+    metrics.pools.redisErrors.of("jobs").inc()
+    log.debug({ err: error, connection: "jobs" }, "Redis error")
+  }
+  const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}`, metrics })
+  await storage.migrations.require()
+  const adding = openRedis(redisUrl, `${self.id} jobs`, trouble)
+  const taking = openJobConnection(redisUrl, `${self.id} jobs taken`, trouble)
+  await Promise.all([adding.connect(), taking.connect()])
+  const queue = openJobQueue(adding, redisPrefix, clock.now)
+
+  const cluster = await joinCluster({
+    self,
+    predecessor: options.predecessor,
+    connect: connector(redisUrl, self.id),
+    keys: redisKeys(redisPrefix, await homeReplicationId(adding, storage.placement.redisOrigin)),
+    storage,
+    topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
+    clock,
+    log,
+    metrics,
+  })
+  cluster.signals.on("over", options.onOver)
+  await cluster.start()
+
+  const ending = new AbortController()
+  const mailer = createMailer({
+    smtpUrl: config.smtpUrl,
+    from: config.policy.mail_from,
+    serverName: config.policy.server_name,
+    publicUrl: config.publicUrl,
+    log,
+  })
+  const blobs = openLocalBlobs(join(config.dataDir, "files"))
+  const tools = {
+    ask: cluster.ask,
+    storage,
+    presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
+    crowds: new Set<string>(),
+    blobs,
+    mailer,
+    now: clock.now,
+    signal: ending.signal,
+  }
+  const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
+  const sweeping = startSweeps({ sweeps, tools, log, now: clock.now })
+
+  let waiting = 0
+  metrics.jobs.waiting.from(() => waiting)
+  const counting = setInterval(() => {
+    queue.waiting().then(count => (waiting = count), trouble)
+  }, 5_000)
+
+  async function close(finish: () => Promise<void>): Promise<void> {
+    ending.abort(new Error("the process ends"))
+    clearInterval(counting)
+    await finish()
+    await sweeping.stop()
+    await cluster.stop()
+    await queue.close().catch(trouble)
+    adding.disconnect()
+    taking.disconnect()
+    await storage.close()
+  }
+
+  return {
+    id: self.id,
+    noteDeath(id) {
+      // No primary of another host saw this; a notice spares them the wait for a sign of life.
+      for (const member of cluster.membership.members())
+        if (member.host !== self.host) cluster.bus.notify(member.id, "death", id)
+      cluster.membership.noteDeath(id)
+    },
+    drain: () => close(() => consumer.close()),
+    stop: () => close(() => consumer.abandon()),
+  }
+}

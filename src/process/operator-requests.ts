@@ -1,0 +1,291 @@
+import type { Ask, Create } from "../runtime/actor.ts"
+import { isTransient } from "../runtime/transient.ts"
+import { suspended } from "../actors/accounts/account-status.ts"
+import { userActor } from "../actors/user.ts"
+import { Failure, fail } from "../contract/core/errors.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { limits } from "../contract/core/limits.ts"
+import { newAccount } from "../domain/accounts/accounts.ts"
+import type { Clock } from "../std/clock.ts"
+import { loginKeyOf } from "../domain/accounts/failed-logins.ts"
+import { closingSeconds } from "../domain/service/server-status.ts"
+import type { Log } from "../observability/log.ts"
+import type {
+  CommandAnswer,
+  OperatorAnswer,
+  OperatorCommand,
+  OperatorRequest,
+} from "../storage/service/operator-requests.ts"
+import type { Storage } from "../storage/storage.ts"
+
+export interface OperatorRequestsOptions {
+  readonly ask: Ask
+  readonly create: Create
+  readonly storage: Pick<Storage, "operatorRequests" | "users" | "sessions" | "bots">
+  readonly self: string
+  /** Milliseconds within which every worker has looked at what was changed. */
+  readonly lookEvery: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Users whose sessions are ended between two looks at whether the request is still ours. */
+const batch = 200
+/** Of them, how many actors are asked at once. */
+const atOnce = 16
+
+/** The worker was so slow that another may do the same by now, or what was asked after it. */
+class TakenOver extends Error {}
+
+/** What became of one user's sessions. */
+type Ending = { readonly ended: number } | "failed" | "put off"
+
+/**
+ * What an operator asks of running servers, because it goes through actors. The request waits in PostgreSQL; some worker takes
+ * it, and another if that one dies. Each can be done twice.
+ */
+export class OperatorRequests {
+  readonly #options: OperatorRequestsOptions
+  #isBusy = false
+  #isStopped = false
+
+  constructor(options: OperatorRequestsOptions) {
+    this.#options = options
+  }
+
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** Takes requests until there are none left. */
+  begin(): void {
+    if (this.#isBusy || this.#isStopped) return
+    this.#isBusy = true
+    this.#carryOut()
+      .catch((error: unknown) => {
+        if (!this.#isStopped) this.#options.log.warn({ err: error }, "an operator's request was not carried out")
+      })
+      .finally(() => {
+        this.#isBusy = false
+      })
+      .catch(() => {})
+  }
+
+  async #carryOut(): Promise<void> {
+    while (!this.#isStopped && ((await this.#carryOutRequest()) || (await this.#carryOutCommand())));
+  }
+
+  /** @returns false when there is none, or none that can be finished now */
+  async #carryOutRequest(): Promise<boolean> {
+    const { storage, self, log } = this.#options
+    const request = await storage.operatorRequests.take(self)
+    if (!request) return false
+    const answer = await this.#do(request).catch(async (error: unknown) => {
+      await storage.operatorRequests.putBack(request.id, self, !isTransient(error))
+      throw error
+    })
+    if (!answer) return false
+    await storage.operatorRequests.answer(request.id, answer)
+    log.info({ request: request.id, kind: request.kind, ...answer }, "operator's request carried out")
+    return true
+  }
+
+  async #carryOutCommand(): Promise<boolean> {
+    const { storage, self, log } = this.#options
+    const command = await storage.operatorRequests.takeCommand(self)
+    if (!command) return false
+    const answer = await this.#obey(command).catch(async (error: unknown): Promise<CommandAnswer | undefined> => {
+      if (error instanceof TakenOver) return undefined
+      if (error instanceof Failure && error.code !== "unavailable") return { refusal: error.code }
+      await storage.operatorRequests.putCommandBack(command.id, self, !isTransient(error))
+      throw error
+    })
+    if (!answer || !(await storage.operatorRequests.answerCommand(command.id, self, answer))) return true
+    const { id, user_id, command: name } = command
+    // Answers may name somebody by more than his id.
+    const refusal = "refusal" in answer ? { refusal: answer.refusal } : {}
+    log.info({ request: id, user_id, command: name, ...refusal }, "operator's command carried out")
+    return true
+  }
+
+  /** Each can be done twice: what was done already is done again, or seen to be so. */
+  async #obey(taken: OperatorCommand): Promise<CommandAnswer> {
+    const { user_id, command, input } = taken
+    const ask = this.#askAsHolder(taken)
+    switch (command) {
+      case "lockAccount": {
+        const asked = input as { until: number; reason: string | null }
+        const reply = await ask(userActor, user_id, { type: "lockAccount", ...asked })
+        await this.#settle(ask, user_id, suspended)
+        return { reply }
+      }
+      case "unlockAccount": {
+        const reply = await ask(userActor, user_id, { type: "unlockAccount" })
+        await this.#options.storage.sessions.clearFailures(loginKeyOf(user_id))
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "cancelDeletion": {
+        const reply = await ask(userActor, user_id, { type: "cancelDeletion" })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "forceRename": {
+        const reply = await ask(userActor, user_id, { type: "forceRename", ...(input as { reason: string | null }) })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "setPermission": {
+        const asked = input as { permission: string; isGranted: boolean }
+        const reply = await ask(userActor, user_id, { type: "setPermission", ...asked })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "createBot":
+        return { reply: await this.#createBot(taken, input as { name: string; token_hash: string }) }
+      case "issueBotToken": {
+        const reply = await ask(userActor, user_id, { type: "issueBotToken", ...(input as { token_hash: string }) })
+        await this.#settle(ask, user_id)
+        return { reply }
+      }
+      case "dropSecondFactor":
+        return { reply: await ask(userActor, user_id, { type: "dropSecondFactor" }) }
+      case "revokeBot":
+        return { reply: await ask(userActor, user_id, { type: "endAllSessions", message: null }) }
+      default:
+        throw new Error(`no worker of this version knows the command ${command}`)
+    }
+  }
+
+  /** Throws when the command is somebody else's by now; else it stays this worker's for longer than an ask takes. */
+  async #hold({ id }: OperatorCommand, begins = false): Promise<void> {
+    const { storage, self } = this.#options
+    if (!(await storage.operatorRequests.keepCommand(id, self, begins))) throw new TakenOver()
+  }
+
+  /** Asks as long as the command is this worker's. */
+  #askAsHolder(command: OperatorCommand): Ask {
+    return async (...asked) => {
+      await this.#hold(command)
+      return this.#options.ask(...asked)
+    }
+  }
+
+  /**
+   * The bots of whoever was changed stand as he does. Then, once more after a moment, nobody's cache is believed: a worker that
+   * was reading the account while it changed may have put there what was before.
+   */
+  async #settle(ask: Ask, user: Snowflake, message: string | null = null): Promise<void> {
+    const { storage, clock, lookEvery } = this.#options
+    const bots = await storage.bots.ownedBy(user)
+    for (const { id } of bots) await ask(userActor, id, { type: "accountStatusChanged", message })
+    await clock.sleep(2 * lookEvery)
+    for (const id of [user, ...bots.map(bot => bot.id)])
+      await ask(userActor, id, { type: "accountStatusChanged", message: null })
+  }
+
+  /**
+   * An account without a password and an address, whose one token is made by whoever asked. Null: the owner has too many.
+   * Nobody else counts them meanwhile: commands of one account are taken one after another, and a name is given once.
+   */
+  async #createBot(
+    taken: OperatorCommand,
+    { name, token_hash }: { name: string; token_hash: string },
+  ): Promise<{ id: Snowflake | null }> {
+    const { create, storage, clock } = this.#options
+    const { user_id: owner } = taken
+    if ((await storage.users.find(owner))?.deletion_status !== "active") throw fail("user_not_found")
+    const known = await storage.users.findByLogin(name)
+    const bots = await storage.bots.ownedBy(owner)
+    // Only what was made since the command was begun is its own: whoever had the name before keeps it, and his token.
+    const begun = taken.begun ? bots.find(bot => bot.id === known?.id) : undefined
+    if (!begun && known) throw fail("user_exists")
+    if (!begun && bots.length >= limits.botsPerOwner) return { id: null }
+    await this.#hold(taken, true)
+    const id = begun
+      ? begun.id
+      : (
+          await create(userActor, {
+            type: "register",
+            user: newAccount({
+              username: name,
+              email: null,
+              password_hash: null,
+              created_at: Math.floor(clock.now() / 1000),
+              bot: true,
+              owner_id: owner,
+            }),
+            session: null,
+          })
+        ).user.id
+    await this.#askAsHolder(taken)(userActor, id, { type: "issueBotToken", token_hash })
+    return { id }
+  }
+
+  async #do(request: OperatorRequest): Promise<OperatorAnswer | undefined> {
+    if (request.kind === "logout_all") return this.#logoutAll(request)
+    const { id, user_id, message } = request
+    if (!(await this.#options.storage.operatorRequests.keep(id, this.#options.self, 0))) return undefined
+    try {
+      return await this.#options.ask(userActor, user_id, { type: "endAllSessions", message })
+    } catch (error) {
+      if (error instanceof Failure && error.code !== "unavailable") return { refusal: error.code }
+      throw error
+    }
+  }
+
+  /**
+   * Takes away sessions that nobody accepts any longer; but bots' are accepted until they are taken away, so these go first.
+   * Before, every worker tells its clients why it closes them. One user's failure holds up nobody else's.
+   * @returns undefined when somebody else has taken the request over, or is to
+   */
+  async #logoutAll(request: OperatorRequest & { kind: "logout_all" }): Promise<OperatorAnswer | undefined> {
+    const { storage, self, lookEvery, clock } = this.#options
+    const { id, until_id } = request
+    await clock.sleep(closingSeconds * 1000 + 2 * lookEvery)
+    let { ended } = request
+    let failed = 0
+    let isUnfinished = false
+    let bots = true
+    for (let after = "0"; ;) {
+      const users = await storage.operatorRequests.usersWithSessions(bots, until_id, after, batch)
+      if (users.length === 0) {
+        if (!bots) break
+        bots = false
+        after = "0"
+        continue
+      }
+      let isNobodyThere = false
+      for (let i = 0; i < users.length && !this.#isStopped && !isNobodyThere; i += atOnce) {
+        const asked = users.slice(i, i + atOnce)
+        const endings = await Promise.all(asked.map(user => this.#endSessions(user, until_id)))
+        for (const ending of endings)
+          if (ending === "failed") failed++
+          else if (ending === "put off") isUnfinished = true
+          else ended += ending.ended
+        // Not for every user as long as an answer may take.
+        isNobodyThere = endings.every(ending => ending === "put off")
+      }
+      if (!(await storage.operatorRequests.keep(id, self, ended))) return undefined
+      isUnfinished ||= this.#isStopped
+      if (this.#isStopped || isNobodyThere) break
+      after = users.at(-1)!
+    }
+    if (!isUnfinished) return failed > 0 ? { ended, failed } : { ended }
+    // Whoever takes it next finds only those that still have sessions.
+    await storage.operatorRequests.putBack(id, self, false)
+    return undefined
+  }
+
+  async #endSessions(user: Snowflake, until: Snowflake): Promise<Ending> {
+    try {
+      return await this.#options.ask(userActor, user, { type: "endAllSessions", message: null, until })
+    } catch (error) {
+      // Deleted meanwhile, with all that was his.
+      if (error instanceof Failure && error.code === "user_not_found") return { ended: 0 }
+      if (isTransient(error)) return "put off"
+      this.#options.log.warn({ err: error, user }, "a user's sessions were not ended")
+      return "failed"
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import { AccessTokens } from "../domain/service/access-tokens.ts"
+import { AddressBlocks } from "../domain/service/address-blocks.ts"
+import type { Address } from "../domain/core/client-address.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import type { ServiceFacts, ServiceView } from "../domain/service/server-status.ts"
+import { compareIds } from "../domain/core/snowflake.ts"
+import type { Log } from "../observability/log.ts"
+import type { Storage } from "../storage/storage.ts"
+
+export interface ServerStatusWatchOptions {
+  readonly storage: Pick<Storage, "serverStatus" | "addressBlocks" | "accessTokens">
+  /** Milliseconds from one look to the next. */
+  readonly every: number
+  /** An operator's request waits for somebody. */
+  readonly onAsked: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * What an operator has said of the service as a whole, as this worker knows it: PostgreSQL is looked at again and again, with
+ * one small statement. While it is away what is known stays so; Redis is not needed.
+ */
+export class ServerStatusWatch implements ServiceView {
+  readonly #options: ServerStatusWatchOptions
+  readonly #listeners: ((now: ServiceFacts, before: ServiceFacts) => void)[] = []
+  #facts: ServiceFacts
+  #blocks: AddressBlocks
+  #accessTokens: AccessTokens
+  #timer: Timer | undefined
+  #isStopped = false
+  #isBlind = false
+
+  private constructor(
+    options: ServerStatusWatchOptions,
+    facts: ServiceFacts,
+    blocks: AddressBlocks,
+    accessTokens: AccessTokens,
+  ) {
+    this.#options = options
+    this.#facts = facts
+    this.#blocks = blocks
+    this.#accessTokens = accessTokens
+    this.#lookLater()
+  }
+
+  /** Resolves when everything is known. */
+  static async start(options: ServerStatusWatchOptions): Promise<ServerStatusWatch> {
+    const { serverStatus, addressBlocks, accessTokens } = options.storage
+    const { isAsked: _, ...facts } = await serverStatus.look()
+    const blocks = new AddressBlocks(await addressBlocks.list())
+    return new ServerStatusWatch(options, facts, blocks, new AccessTokens(await accessTokens.list()))
+  }
+
+  get facts(): ServiceFacts {
+    return this.#facts
+  }
+
+  isBlocked(address: Address): boolean {
+    return !this.#blocks.isEmpty && this.#blocks.has(address, this.#options.clock.now() / 1000)
+  }
+
+  get accessTokens(): AccessTokens {
+    return this.#accessTokens
+  }
+
+  isOver(session: string): boolean {
+    return compareIds(session, this.#facts.reset_until) <= 0
+  }
+
+  onChange(listener: (now: ServiceFacts, before: ServiceFacts) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#timer?.stop()
+  }
+
+  #lookLater(): void {
+    if (this.#isStopped) return
+    this.#timer = this.#options.clock.after(this.#options.every, () => {
+      this.#look()
+        .catch((error: unknown) => {
+          if (!this.#isBlind && !this.#isStopped)
+            this.#options.log.warn({ err: error }, "state of the service not read")
+          this.#isBlind = true
+        })
+        .finally(() => this.#lookLater())
+    })
+  }
+
+  async #look(): Promise<void> {
+    const { storage, onAsked } = this.#options
+    const { isAsked, ...facts } = await storage.serverStatus.look()
+    const before = this.#facts
+    const isChanged = facts.blocks_version !== before.blocks_version
+    // Looked at after the version: what changes in between is looked at again.
+    const blocks = isChanged ? new AddressBlocks(await storage.addressBlocks.list()) : this.#blocks
+    const isGateChanged = facts.access_version !== before.access_version
+    const tokens = isGateChanged ? new AccessTokens(await storage.accessTokens.list()) : this.#accessTokens
+    if (this.#isStopped) return
+    this.#isBlind = false
+    this.#facts = facts
+    this.#blocks = blocks
+    this.#accessTokens = tokens
+    const isNew = isChanged || facts.changes !== before.changes || facts.resets !== before.resets
+    if (facts.changes !== before.changes) this.#options.log.info({ state: facts.state }, "state of the service")
+    if (isNew) for (const listener of this.#listeners) listener(facts, before)
+    if (isAsked) onAsked()
+  }
+}

@@ -1,0 +1,83 @@
+import type { Member, Membership } from "../cluster/members.ts"
+import type { Clock } from "../std/clock.ts"
+
+/** What this worker knows of the others. Every part of the program asks here, so that a word has one meaning. */
+export interface ClusterView {
+  readonly self: Member
+  /** Whether this worker may decide anything: its last renewal is young enough. */
+  readonly serving: boolean
+  /** Milliseconds in which Redis was seen to be there, and to be the same. */
+  readonly wellForMs: number
+  /** Every member that is not known to be dead, this one included. */
+  members(): readonly Member[]
+  /** Members that shards may be given to: web workers that do not leave. */
+  candidates(): readonly Member[]
+  /** Whether it shows itself. One that has just come may not have been seen yet: it is neither living nor dead. */
+  isLiving(worker: string): boolean
+  /** Whether PostgreSQL has declared it dead, or it was found to be gone: it makes no log, and answers nothing. */
+  isDead(worker: string): boolean
+}
+
+const maxForgotten = 1_000
+
+/** The workers that died. What they left is kept for the resume window, and is nobody's afterwards. */
+export class DeadWorkers {
+  readonly #membership: Pick<Membership, "isLiving">
+  readonly #resumeWindowMs: number
+  readonly #clock: Clock
+  /** Since when; monotonic milliseconds. */
+  readonly #diedAt = new Map<string, number>()
+  /** Those whose window is over: what a shard on its way still knows of them goes at once. */
+  readonly #forgotten = new Set<string>()
+
+  constructor(membership: Pick<Membership, "isLiving">, resumeWindowMs: number, clock: Clock) {
+    this.#membership = membership
+    this.#resumeWindowMs = resumeWindowMs
+    this.#clock = clock
+  }
+
+  note(worker: string): void {
+    if (this.#forgotten.has(worker)) this.#diedAt.set(worker, -Infinity)
+    else if (!this.#diedAt.has(worker)) this.#diedAt.set(worker, this.#clock.monotonic())
+  }
+
+  /** Whether it is dead, and its log may still be kept. */
+  has(worker: string): boolean {
+    return this.#diedAt.has(worker) && !this.#membership.isLiving(worker)
+  }
+
+  /** Whether no session can come back for its log any more. */
+  isForgotten(worker: string): boolean {
+    const diedAt = this.#diedAt.get(worker)
+    return diedAt !== undefined && this.#clock.monotonic() - diedAt > this.#resumeWindowMs
+  }
+
+  /** @returns those whose window has just ended */
+  takeForgotten(): string[] {
+    const over: string[] = []
+    for (const worker of this.#diedAt.keys())
+      // It may only not have been seen yet.
+      if (this.#membership.isLiving(worker)) this.#diedAt.delete(worker)
+      else if (this.isForgotten(worker)) {
+        this.#diedAt.delete(worker)
+        if (this.#forgotten.size >= maxForgotten) this.#forgotten.clear()
+        this.#forgotten.add(worker)
+        over.push(worker)
+      }
+    return over
+  }
+}
+
+export const clusterView = (membership: Membership, dead: DeadWorkers): ClusterView => ({
+  self: membership.self,
+  get serving() {
+    return membership.serving
+  },
+  get wellForMs() {
+    return membership.wellFor
+  },
+  members: () => membership.members(),
+  candidates: () => membership.candidates(),
+  isLiving: worker => membership.isLiving(worker),
+  isDead: worker => membership.isDead(worker) || dead.has(worker),
+})

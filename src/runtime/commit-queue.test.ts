@@ -1,0 +1,77 @@
+import postgres from "postgres"
+import { afterAll, expect, test } from "vitest"
+import { silentLog } from "../observability/log.ts"
+import { createMetrics } from "../observability/metrics.ts"
+import { defineWrite } from "../storage/core/write.ts"
+import { systemClock } from "../std/system-clock.ts"
+import { Home } from "./home.ts"
+import { CommitQueue, type Publisher } from "./commit-queue.ts"
+import { Shard } from "./shard.ts"
+
+const metrics = createMetrics()
+afterAll(() => metrics.close())
+
+/** A lane of a database that has each thing once, and the turns that would write one. */
+function laneOf(publisher: Publisher) {
+  const refused = new postgres.PostgresError("taken")
+  Object.assign(refused, { code: "23505", constraint_name: "things_pkey" })
+  const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
+  const kept = new Set<string>()
+  const queue = new CommitQueue({
+    lane: {
+      async commit({ turns }) {
+        const things = turns.flatMap(({ writes }) => writes.map(write => (write.row as { thing: string }).thing))
+        if (things.some(thing => kept.has(thing))) throw refused
+        for (const thing of things) kept.add(thing)
+      },
+      raise: () => Promise.resolve(),
+    },
+    publisher,
+    bounds: { batch: 10, unpublishedBatches: 10 },
+    wasWritten: () => Promise.resolve(false),
+    dropHome: home => home.drop(),
+    onDisowned: () => {},
+    onFenced: () => {},
+    clock: systemClock,
+    log: silentLog,
+    metrics,
+  })
+  const insertThing = defineWrite<{ thing: string }>("insertThing", sql => sql``, { things_pkey: "done" })
+  const keep = (thing: string) => {
+    const home = new Home("1", shard, {}, 0)
+    const writes = [insertThing({ thing })]
+    return new Promise((resolve, reject) =>
+      queue.add({ shard, home, writes, items: [], requestId: undefined, reply: "mine", resolve, reject }),
+    )
+  }
+  return { queue, keep }
+}
+
+test("who waits for the end of a batch is told, also when its only turn was refused", async () => {
+  const { queue, keep } = laneOf({ behind: 0, publish: (_rows, published) => published() })
+  await expect(keep("gull")).resolves.toBe("mine")
+  const turn = keep("gull")
+  const barrier = new Promise<void>((resolve, reject) => queue.add({ barrier: resolve, reject }))
+  // It was done before; and what waited behind it goes on.
+  await expect(turn).resolves.toBeUndefined()
+  await expect(barrier).resolves.toBeUndefined()
+})
+
+test("COMMIT1: what was done before is answered when that has been published, not as soon as it is committed", async () => {
+  const waiting: (() => void)[] = []
+  const { queue, keep } = laneOf({ behind: 0, publish: (_rows, published) => void waiting.push(published) })
+  const committed = () =>
+    new Promise<void>((resolve, reject) => queue.add({ committed: resolve, barrier: () => {}, reject }))
+  const answers: unknown[] = []
+  const note = (answer: unknown) => void answers.push(answer)
+  const first = keep("gull").then(note)
+  await committed()
+  const again = keep("gull").then(note)
+  await committed()
+  // It has been refused by now.
+  await new Promise(resolve => setImmediate(resolve))
+  expect(answers).toEqual([])
+  for (const published of waiting) published()
+  await Promise.all([first, again])
+  expect(answers).toEqual(["mine", undefined])
+})

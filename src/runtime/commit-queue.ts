@@ -1,0 +1,317 @@
+import { fail, unavailable } from "../contract/core/errors.ts"
+import type { Clock } from "../std/clock.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { isDataError } from "../storage/core/database.ts"
+import { Fenced, type Batch, type OutboxRow } from "../storage/core/lanes.ts"
+import type { Write } from "../storage/core/write.ts"
+import { type Home, HomeReloaded } from "./home.ts"
+import { rowBody, type Row, type RowAnswer, type RowItem } from "./row.ts"
+import type { Shard } from "./shard.ts"
+
+/** What a turn decided, applied in memory and waiting to be committed and published. */
+export interface Decided {
+  readonly shard: Shard
+  readonly home: Home
+  readonly writes: readonly Write[]
+  readonly items: readonly RowItem[]
+  /** Named when another worker asked: the answer is kept with what was done. */
+  readonly requestId: string | undefined
+  readonly reply: unknown
+  readonly resolve: (reply: unknown) => void
+  readonly reject: (error: Error) => void
+}
+
+/** Nothing of its own: `committed` when all that came before it is committed, `barrier` when that stands in the logs too. */
+export interface Barrier {
+  readonly committed?: () => void
+  readonly barrier: () => void
+  readonly reject: (error: Error) => void
+}
+
+export type Waiting = Decided | Barrier
+
+/** Where committed rows go. */
+export interface Publisher {
+  publish(rows: readonly Row[], published: () => void): void
+  readonly behind: number
+}
+
+export interface LaneCommits {
+  commit(batch: Batch): Promise<void>
+  raise(): Promise<void>
+}
+
+export interface CommitQueueOptions {
+  readonly lane: LaneCommits
+  readonly publisher: Publisher
+  readonly bounds: { readonly batch: number; readonly unpublishedBatches: number }
+  /** Whether a row was written, asked after an outcome that nobody knew. */
+  readonly wasWritten: (shard: number, number: number) => Promise<boolean>
+  readonly dropHome: (home: Home) => void
+  /** One of these shards has a row that was not written here: who owns it has to be looked at. */
+  readonly onDisowned: (shards: readonly Shard[]) => void
+  /** The worker was declared dead: it must end. */
+  readonly onFenced: () => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+const isBarrier = (waiting: Waiting): waiting is Barrier => "barrier" in waiting
+const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiting)
+
+/**
+ * Group commit: while a batch is on its way to PostgreSQL, turns gather for the next; no timer, no added latency when
+ * idle. It keeps:
+ *   COMMIT1  Turns are committed in the order in which they were decided, and answered once they
+ *       are in the logs.
+ *   COMMIT2  A turn that the database refuses fails alone with its home. Turns of other homes
+ *       continue.
+ *   COMMIT3  After an unknown outcome, the lane determines what was committed before anything
+ *       else.
+ */
+export class CommitQueue {
+  readonly #options: CommitQueueOptions
+  #waiting: Waiting[] = []
+  #running = false
+  #wake: (() => void) | undefined
+  #over = false
+  #unsettled: Promise<void> | undefined
+
+  constructor(options: CommitQueueOptions) {
+    this.#options = options
+  }
+
+  /** While the outcome of a commit is not known, PostgreSQL may still change: no home may be loaded from it. */
+  get unsettled(): Promise<void> | undefined {
+    return this.#unsettled
+  }
+
+  add(waiting: Waiting): void {
+    if (this.#over) return waiting.reject(unavailable("worker is ending"))
+    this.#waiting.push(waiting)
+    if (this.#running) return
+    this.#running = true
+    this.#run().catch((error: unknown) => this.#options.log.fatal({ err: error }, "group commit failed"))
+  }
+
+  /** Publication has caught up. */
+  wake(): void {
+    this.#wake?.()
+  }
+
+  /** Nothing is committed from here on. */
+  end(): void {
+    this.#over = true
+    for (const waiting of this.#waiting.splice(0))
+      // Nothing of it was tried: where its shard has been given up before, it goes on to the next owner.
+      waiting.reject(isDecided(waiting) && waiting.home.dropped ? new HomeReloaded() : unavailable("worker is ending"))
+  }
+
+  async #run(): Promise<void> {
+    // One turn of the loop, so that whatever arrives together is committed together.
+    await Promise.resolve()
+    try {
+      while (this.#waiting.length > 0) {
+        while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches)
+          await new Promise<void>(resolve => (this.#wake = resolve))
+        const batch = this.#take()
+        if (batch.length > 0) await this.#commit(batch)
+      }
+    } finally {
+      // In the same tick as the last look at the queue: nobody may find it running and leave.
+      this.#running = false
+    }
+  }
+
+  #take(): Waiting[] {
+    const { batch } = this.#options.bounds
+    return this.#waiting.length <= batch ? this.#waiting.splice(0) : this.#waiting.splice(0, batch)
+  }
+
+  async #commit(batch: readonly Waiting[]): Promise<void> {
+    const { lane, metrics, clock } = this.#options
+    const turns = batch.filter(isDecided)
+    const stale = turns.filter(turn => turn.home.dropped)
+    if (stale.length > 0) {
+      for (const turn of stale) turn.reject(new HomeReloaded())
+      const rest = batch.filter(waiting => isBarrier(waiting) || !waiting.home.dropped)
+      return rest.length > 0 ? this.#commit(rest) : undefined
+    }
+    const { rows, outbox } = this.#rowsOf(turns)
+    if (turns.length > 0) {
+      const startedAt = clock.monotonic()
+      try {
+        await lane.commit({ turns: turns.map(turn => ({ home: turn.home.id, writes: turn.writes })), outbox })
+      } catch (error) {
+        for (const row of rows) row.shard.giveBackRows(row.number)
+        return this.#failed(batch, turns, outbox, rows, error)
+      }
+      metrics.lanes.batches.inc()
+      metrics.lanes.batchTurns.observe(turns.length)
+      metrics.lanes.commitSeconds.observe((clock.monotonic() - startedAt) / 1000)
+      metrics.outbox.written.inc(outbox.length)
+    }
+    this.#committed(batch, rows)
+  }
+
+  #committed(batch: readonly Waiting[], rows: readonly Row[]): void {
+    for (const row of rows) row.shard.commitRow(row.number)
+    for (const waiting of batch) {
+      if (isBarrier(waiting)) waiting.committed?.()
+      else waiting.home.committed()
+    }
+    this.#options.publisher.publish(rows, () => {
+      for (const waiting of batch) {
+        if (isBarrier(waiting)) waiting.barrier()
+        else waiting.resolve(waiting.reply) // COMMIT1
+      }
+    })
+  }
+
+  /** One row a shard holds what all its turns in the batch publish. */
+  #rowsOf(turns: readonly Decided[]): { rows: Row[]; outbox: OutboxRow[] } {
+    const byShard = new Map<Shard, { items: RowItem[]; answers: RowAnswer[] }>()
+    for (const turn of turns) {
+      let row = byShard.get(turn.shard)
+      if (!row) byShard.set(turn.shard, (row = { items: [], answers: [] }))
+      row.items.push(...turn.items)
+      if (turn.requestId !== undefined) row.answers.push([turn.requestId, turn.reply ?? null])
+    }
+    const rows: Row[] = []
+    const outbox: OutboxRow[] = []
+    for (const [shard, { items, answers }] of byShard) {
+      const number = shard.nextRow()
+      rows.push({ shard, number, items, again: false })
+      outbox.push({ shard: shard.number, number, last_id: shard.lastId, body: rowBody(items, answers) })
+    }
+    return { rows, outbox }
+  }
+
+  async #failed(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    outbox: readonly OutboxRow[],
+    rows: readonly Row[],
+    error: unknown,
+  ): Promise<void> {
+    if (error instanceof Fenced) return this.#fenced(batch)
+    // A row of ours with a number that is taken: somebody else has written, who owns the shard or did.
+    if (isDataError(error) && error.constraint_name === "outbox_pkey") return this.#disowned(batch, turns)
+    if (isDataError(error)) return this.#split(batch, turns, error)
+    return this.#unknown(batch, turns, outbox, rows, error)
+  }
+
+  #fenced(batch: readonly Waiting[]): void {
+    const { metrics, onFenced } = this.#options
+    metrics.lanes.refusedWrites.inc()
+    for (const waiting of batch) waiting.reject(unavailable("worker is ending"))
+    this.end()
+    onFenced()
+  }
+
+  #disowned(batch: readonly Waiting[], turns: readonly Decided[]): Promise<void> | undefined {
+    this.#options.metrics.lanes.refusedWrites.inc()
+    for (const turn of turns) {
+      this.#options.dropHome(turn.home)
+      turn.reject(unavailable("shard is owned elsewhere"))
+    }
+    this.#options.onDisowned([...new Set(turns.map(({ shard }) => shard))])
+    const barriers = batch.filter(isBarrier)
+    return barriers.length > 0 ? this.#commit(barriers) : undefined
+  }
+
+  /** COMMIT2: halves until the guilty turn stands alone. */
+  async #split(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    error: Error & { constraint_name?: string | undefined },
+  ): Promise<void> {
+    if (turns.length > 1) {
+      const homes = [...new Set(turns.map(turn => turn.home))]
+      const half = new Set(homes.slice(0, Math.ceil(homes.length / 2)))
+      const parts =
+        homes.length > 1
+          ? [turns.filter(turn => half.has(turn.home)), turns.filter(turn => !half.has(turn.home))]
+          : [turns.slice(0, Math.ceil(turns.length / 2)), turns.slice(Math.ceil(turns.length / 2))]
+      for (const part of parts) await this.#commit(part)
+    } else this.#refuse(turns[0]!, error)
+    // Whatever became of the turns, who waits for their end must not wait for ever.
+    const barriers = batch.filter(isBarrier)
+    if (barriers.length > 0) await this.#commit(barriers)
+  }
+
+  /** The database will not have this turn: its home is loaded anew. */
+  #refuse(guilty: Decided, error: Error & { constraint_name?: string | undefined }): void {
+    const conflict = guilty.writes
+      .map(({ kind }) => kind.conflicts[error.constraint_name ?? ""])
+      .find(code => code !== undefined)
+    this.#options.dropHome(guilty.home)
+    // What it published then may still be on its way, from here or as rows of a former owner.
+    if (conflict === "done") return this.#options.publisher.publish([], () => guilty.resolve(undefined)) // COMMIT1
+    if (conflict === "again") return guilty.reject(new HomeReloaded(true))
+    this.#options.metrics.lanes.guiltyTurns.inc()
+    if (conflict === undefined)
+      this.#options.log.error({ err: error, home: guilty.home.id }, "turn refused by the database")
+    guilty.reject(
+      conflict === undefined ? fail("internal", {}, { cause: error }) : fail(conflict, {}, { cause: error }),
+    )
+  }
+
+  /** COMMIT3: the generation is raised, so what was in flight has ended one way or the other; then the outbox tells which. */
+  async #unknown(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    outbox: readonly OutboxRow[],
+    rows: readonly Row[],
+    error: unknown,
+  ): Promise<void> {
+    const { log, metrics } = this.#options
+    metrics.lanes.unknownOutcomes.inc()
+    log.warn({ err: error, turns: turns.length }, "outcome of a commit unknown")
+    let settle = () => {}
+    this.#unsettled = new Promise(resolve => (settle = resolve))
+    try {
+      await this.#settle(batch, turns, outbox, rows, error)
+    } finally {
+      this.#unsettled = undefined
+      settle()
+    }
+  }
+
+  async #settle(
+    batch: readonly Waiting[],
+    turns: readonly Decided[],
+    outbox: readonly OutboxRow[],
+    rows: readonly Row[],
+    error: unknown,
+  ): Promise<void> {
+    const { lane, wasWritten, dropHome } = this.#options
+    for (let attempt = 0; !this.#over; attempt++) {
+      try {
+        await lane.raise()
+        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)
+        if (written) {
+          for (const row of rows) row.shard.nextRow()
+          return this.#committed(batch, rows)
+        }
+        break
+      } catch (again) {
+        if (again instanceof Fenced) return this.#fenced(batch)
+        // Turns that gathered meanwhile are refused as "not now": nothing of theirs was tried.
+        for (const waiting of this.#waiting.splice(0)) {
+          if (!isBarrier(waiting)) dropHome(waiting.home)
+          waiting.reject(unavailable("database unavailable"))
+        }
+        await this.#options.clock.sleep(Math.min(50 * 2 ** attempt, 500))
+      }
+    }
+    for (const turn of turns) {
+      dropHome(turn.home)
+      turn.reject(unavailable("database unavailable", 1, { cause: error }))
+    }
+    const barriers = batch.filter(isBarrier)
+    if (barriers.length > 0) this.#committed(barriers, [])
+  }
+}

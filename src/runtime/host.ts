@@ -1,0 +1,468 @@
+import { Failure, fail, unavailable } from "../contract/core/errors.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { ShardMoved } from "../cluster/bus.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import { shardOf } from "../domain/core/snowflake.ts"
+import type { LogHeader } from "../domain/core/log-entry.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { Storage } from "../storage/storage.ts"
+import type { Write } from "../storage/core/write.ts"
+import { markTell } from "../storage/core/tells.ts"
+import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
+import { HomeReloaded, Home, type Homes } from "./home.ts"
+import type { CommitQueue } from "./commit-queue.ts"
+import type { IdWatermark } from "./id-watermark.ts"
+import type { Outbox, SentTell } from "./outbox.ts"
+import type { EffectExtension } from "./plugs.ts"
+import { toItem } from "./row.ts"
+import type { Shard } from "./shard.ts"
+
+/** Any actor: what its homes and commands are made of is its own affair. */
+export type HostedActor = Pick<ActorKind<never, never, object>, "kind" | "missing">
+// Inside the host the kinds of actors, homes and commands have lost their types; `ask` has checked them.
+type AnyActor = ActorKind<unknown, unknown, Record<string, never>>
+type AnyCommand = Command<unknown, unknown, unknown, unknown> | Creation<unknown, unknown, unknown>
+
+/** One command on its way to its turn. */
+export interface CommandEnvelope {
+  readonly actor: string
+  /** Absent when the command makes its home. */
+  readonly id: Snowflake | undefined
+  readonly command: string
+  readonly input: unknown
+  /** Named when another worker asked: repeats are answered with the first answer. */
+  readonly requestId?: string | undefined
+  /** Monotonic milliseconds after which nobody waits for the answer. */
+  readonly deadline: number
+  readonly tell?: SentTell
+  readonly suspect?: boolean
+}
+
+export interface HostOptions {
+  readonly actors: readonly HostedActor[]
+  readonly storage: Storage
+  readonly homes: Homes
+  /** The shards of this worker, by number. */
+  readonly shards: Map<number, Shard>
+  readonly queue: CommitQueue
+  readonly outbox: Outbox
+  readonly watermark: IdWatermark
+  /** At most once, to a worker that is interested now. */
+  readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
+  /** The same to another home: what comes of it nobody waits for. */
+  readonly tellOnce: (tell: Tell) => void
+  /** By the names that turns call them. */
+  readonly extensions: Readonly<Record<string, EffectExtension>>
+  /** Where a file of a message may be read by those who are told, for a day from `now`. */
+  readonly signedPath: (file: string, now: number) => string
+  /** Whether this worker's last renewal is young enough to decide anything. */
+  readonly serving: () => boolean
+  readonly bounds: {
+    readonly mailbox: number
+    readonly homes: number
+    readonly inFlight: number
+    readonly sleepAfter: number
+    readonly answerKeep: number
+  }
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/**
+ * The actors of this worker: loads their homes, gives each command its turn, and hands what was decided to the lane. It keeps:
+ *   HOST1  A turn sees everything that earlier turns of its home have applied.
+ *   HOST2  No uncommitted state is revealed: a response that only read waits until everything it
+ *       saw is committed.
+ *   HOST3  Nothing is decided unless the worker may serve and owns the shard.
+ */
+export class Host {
+  readonly #options: HostOptions
+  readonly #actors: ReadonlyMap<string, AnyActor>
+  readonly #shards: Map<number, Shard>
+  readonly #homes: Homes
+  readonly #loading = new Map<string, Promise<Home | undefined>>()
+  /** Homes of actors that are not homes themselves. An actor never moves to another home. */
+  readonly #homeIds = new Map<string, Snowflake>()
+  readonly #sweeper: Timer
+  #inFlight = 0
+
+  constructor(options: HostOptions) {
+    this.#options = options
+    this.#shards = options.shards
+    this.#homes = options.homes
+    this.#actors = new Map((options.actors as readonly AnyActor[]).map(actor => [actor.kind, actor]))
+    this.#sweeper = options.clock.every(1_000, () => this.#sweep())
+    options.metrics.homes.loaded.from(() => this.#homes.size)
+    options.metrics.shards.owned.from(() => this.#shards.size)
+  }
+
+  shard(number: number): Shard | undefined {
+    return this.#shards.get(number)
+  }
+
+  get shards(): ReadonlyMap<number, Shard> {
+    return this.#shards
+  }
+
+  addShard(shard: Shard): void {
+    this.#shards.set(shard.number, shard)
+  }
+
+  /** The shard is another's: whatever of it is in memory is worth nothing. */
+  removeShard(shard: Shard): void {
+    if (this.#shards.get(shard.number) === shard) this.#shards.delete(shard.number)
+    shard.closing = true
+    for (const home of this.#homes.values()) if (home.shard === shard) this.#homes.drop(home)
+  }
+
+  stop(): void {
+    this.#sweeper.stop()
+  }
+
+  /** Takes a command to its turn. Rejects with a `Failure`, or with `ShardMoved` when the shard is not here. */
+  async perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+    const { clock, bounds } = this.#options
+    let suspect = false
+    for (;;) {
+      if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
+      const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
+      if (!shard || shard.closing) throw new ShardMoved()
+      if (this.#inFlight >= bounds.inFlight) throw unavailable("worker is full")
+      this.#inFlight++
+      shard.running++
+      try {
+        return await this.#once(shard, suspect ? { ...envelope, suspect } : envelope)
+      } catch (error) {
+        if (!(error instanceof HomeReloaded)) throw error
+        suspect ||= error.suspect
+        if (clock.monotonic() >= envelope.deadline) throw unavailable("home was loaded anew")
+      } finally {
+        this.#inFlight--
+        shard.running--
+      }
+    }
+  }
+
+  /** Resolves when all that the host has decided by now is committed and stands in the logs. */
+  barrier(committed: () => void = () => {}): Promise<void> {
+    return new Promise((resolve, reject) => this.#options.queue.add({ committed, barrier: resolve, reject }))
+  }
+
+  /** Repeats of another worker's request share one answer. */
+  #once(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
+    const { requestId } = envelope
+    if (requestId === undefined) return this.#attempt(shard, envelope)
+    const known = shard.answered.get(requestId)
+    if (known) return known.reply
+    const reply = this.#attempt(shard, envelope)
+    shard.answered.set(requestId, { reply, at: this.#options.clock.monotonic() })
+    // A refusal decided nothing: asked again, it is decided again.
+    reply.catch(() => shard.answered.delete(requestId))
+    return reply
+  }
+
+  #attempt(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
+    const actor = this.#actors.get(envelope.actor)
+    const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[envelope.command]
+    if (!command) return Promise.reject(new Error(`no command ${envelope.actor}.${envelope.command}`))
+    this.#options.metrics.homes.turns.of(envelope.actor, envelope.command).inc()
+    return "create" in command ? this.#create(shard, command, envelope) : this.#find(shard, actor, command, envelope)
+  }
+
+  #create(shard: Shard, command: Creation<unknown, unknown, unknown>, envelope: CommandEnvelope): Promise<unknown> {
+    const { clock, watermark } = this.#options
+    const now = clock.now()
+    const id = shard.newId(watermark.moment(now))
+    const effects = command.create({ id, now, newId: () => shard.newId(watermark.moment(now)) }, envelope.input)
+    const home = new Home(id, shard, effects.home, clock.monotonic())
+    this.#homes.set(id, home)
+    this.#options.metrics.homes.activations.inc()
+    return this.#decide(home, effects, envelope, now)
+  }
+
+  async #find(
+    shard: Shard,
+    actor: AnyActor,
+    command: Command<unknown, unknown, unknown, unknown>,
+    envelope: CommandEnvelope,
+  ): Promise<unknown> {
+    const id = envelope.id!
+    const homeId = actor.homeOf ? (this.#homeIds.get(id) ?? (await this.#homeIdOf(actor, id))) : id
+    if (homeId === undefined) throw fail(actor.missing)
+    if (command.forListeners && !shard.interests.has(homeId) && !this.#homes.has(homeId)) return undefined
+    const home = this.#homes.get(homeId) ?? (await this.#load(shard, actor.home, homeId))
+    if (home === undefined) throw fail(actor.missing)
+    if (home.waiting >= this.#options.bounds.mailbox) {
+      this.#options.metrics.homes.mailboxFull.inc()
+      throw unavailable("home is full")
+    }
+    home.usedAt = this.#options.clock.monotonic()
+    home.waiting++
+    try {
+      return await this.#turn(home, actor, command, envelope, id)
+    } finally {
+      home.waiting--
+    }
+  }
+
+  async #turn(
+    home: Home,
+    actor: AnyActor,
+    command: Command<unknown, unknown, unknown, unknown>,
+    envelope: CommandEnvelope,
+    id: Snowflake,
+  ): Promise<unknown> {
+    const { storage, clock, watermark } = this.#options
+    let hasRoom = false
+    for (;;) {
+      if (home.dropped) throw new HomeReloaded()
+      const state = actor.find(home.state, id)
+      if (state === undefined)
+        return this.#afterCommit(home, () => {
+          throw fail(actor.missing)
+        })
+      // Once: what one command needs may be too much by itself.
+      if (!hasRoom && home.overfull) {
+        await home.whenClean()
+        hasRoom = home.clean
+        if (hasRoom) home.forgetOldFacts()
+        continue
+      }
+      const needs = command.needs?.(envelope.input, {
+        id,
+        state,
+        home: home.state,
+        suspect: envelope.suspect ?? false,
+      })
+      const loads = needs && home.loadMissing(needs, storage, clock.now())
+      if (loads) {
+        await loads
+        continue
+      }
+      if (home.shard.closing) throw new ShardMoved() // HOST3
+      if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
+      const now = clock.now()
+      let effects: Effects<unknown, unknown>
+      try {
+        effects = command.turn(
+          {
+            state,
+            home: home.state,
+            now,
+            newId: () => home.shard.newId(watermark.moment(now)),
+            linkTo: file => this.#options.signedPath(file, now),
+          },
+          envelope.input,
+        )
+      } catch (error) {
+        if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
+        return this.#afterCommit(home, () => {
+          throw error
+        })
+      }
+      const reply = this.#decide(home, effects, envelope, now)
+      const { settled } = effects
+      return settled && !envelope.tell ? reply.then(known => this.#settled(home, settled, known)) : reply
+    }
+  }
+
+  async #settled<T>(home: Home, targets: readonly Snowflake[], reply: T): Promise<T> {
+    await this.barrier()
+    await this.#options.outbox.notified(home.shard.number, targets)
+    return reply
+  }
+
+  /** HOST2 */
+  async #afterCommit<T>(home: Home, answer: () => T): Promise<T> {
+    if (!home.clean) await home.whenClean()
+    return answer()
+  }
+
+  #decide(home: Home, effects: Effects<unknown, unknown>, envelope: CommandEnvelope, now: number): Promise<unknown> {
+    const { watermark } = this.#options
+    const publish = effects.publish ?? []
+    const stored = publish.filter(isStored)
+    for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
+    const sendEphemeral = () => {
+      if (stored.length < publish.length) this.#sendEphemeral(home, publish)
+    }
+    effects.remember?.(home.state)
+    const writes: Write[] = [...(effects.write ?? [])]
+    if (envelope.tell)
+      writes.push(
+        markTell({
+          ...envelope.tell.source,
+          home: home.id,
+          shard: home.shard.number,
+          source: envelope.tell.source.shard,
+        }),
+      )
+    if (writes.length === 0 && stored.length === 0) {
+      sendEphemeral()
+      return this.#afterCommit(home, () => effects.reply) // HOST2
+    }
+    const extend = () => {
+      for (const { extension, value } of effects.after ?? [])
+        this.#options.extensions[extension]!.committed(home.id, value as never)
+    }
+    effects.apply?.(home.state)
+    home.applied()
+    const relayed = stored.flatMap(publication =>
+      publication.kind === "tell" && publication.isRelay ? [publication.id] : [],
+    )
+    const hold = watermark.hold(now, relayed.length > 0)
+    return new Promise((resolve, reject) =>
+      this.#options.queue.add({
+        home,
+        shard: home.shard,
+        writes,
+        items: stored.map(publication => toItem(home.id, publication)),
+        requestId: envelope.requestId,
+        reply: effects.reply,
+        resolve: reply => {
+          watermark.appended(hold)
+          if (relayed.length > 0)
+            this.#options.outbox.whenNotified(home.shard.number, relayed, () => watermark.arrived(hold))
+          sendEphemeral()
+          extend()
+          resolve(reply)
+        },
+        reject: error => {
+          watermark.appended(hold)
+          watermark.arrived(hold)
+          // Nobody knows whether it was committed: looking costs little.
+          extend()
+          reject(error)
+        },
+      }),
+    )
+  }
+
+  /** From now on a worker's log takes a home's events; saved with the next flush. */
+  #addInterest(shard: Shard, home: Snowflake, worker: string): void {
+    shard.addInterest(home, worker)
+    this.#options.outbox.touch(shard)
+  }
+
+  /**
+   * Makes a worker interested in homes of a shard.
+   * @returns the number of the shard's row from which on its log holds everything, once all before it is committed and appended
+   */
+  async register(
+    worker: string,
+    homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
+  ): Promise<[shard: number, number: number][]> {
+    if (!this.#options.serving()) throw unavailable("worker is not serving")
+    const shards = homes.map(([number]) => {
+      const shard = this.#shards.get(number)
+      if (!shard || shard.closing) throw new ShardMoved()
+      return shard
+    })
+    for (const [i, [, ids]] of homes.entries()) for (const id of ids) this.#addInterest(shards[i]!, id, worker)
+    for (const shard of shards) shard.running++
+    let from: [number, number][] = []
+    try {
+      await this.barrier(() => {
+        from = shards.map(shard => [shard.number, shard.committedRow])
+      })
+    } finally {
+      for (const shard of shards) shard.running--
+    }
+    // Another owner that has opened one of them meanwhile may have read who takes it before this was written.
+    if (shards.some(shard => this.#shards.get(shard.number) !== shard)) throw new ShardMoved()
+    return from
+  }
+
+  /** @returns whether the shard is here to hear of it */
+  release(worker: string, number: number, homes: readonly Snowflake[]): boolean {
+    const shard = this.#shards.get(number)
+    if (!shard || shard.closing) return false
+    this.#options.outbox.dropInterest(shard, worker, homes)
+    return true
+  }
+
+  workersOf(home: Snowflake): string[] {
+    const shard = this.#shards.get(shardOf(home))
+    if (!shard || shard.closing) throw new ShardMoved()
+    return [...(shard.interests.get(home)?.keys() ?? [])]
+  }
+
+  #sendEphemeral(home: Home, publish: readonly Publication[]): void {
+    for (const publication of publish) {
+      if (publication.kind === "tell" && publication.isEphemeral) this.#options.tellOnce(publication)
+      if (isStored(publication) || publication.kind !== "event") continue
+      const header: LogHeader = [
+        "x",
+        home.shard.number,
+        0,
+        home.id,
+        publication.audience,
+        publication.event.name,
+        publication.except,
+      ]
+      const fields = [JSON.stringify(header), JSON.stringify(publication.data)]
+      for (const worker of home.shard.interests.get(home.id)?.keys() ?? [])
+        this.#options.appendEphemeral(worker, fields)
+    }
+  }
+
+  async #homeIdOf(actor: AnyActor, id: Snowflake): Promise<Snowflake | undefined> {
+    const homeId = await actor.homeOf!(id, this.#options.storage)
+    if (homeId === undefined) return undefined
+    if (this.#homeIds.size >= 4 * this.#options.bounds.homes) this.#homeIds.clear()
+    this.#homeIds.set(id, homeId)
+    return homeId
+  }
+
+  #load(shard: Shard, kind: HomeKind<unknown>, id: Snowflake): Promise<Home | undefined> {
+    let loading = this.#loading.get(id)
+    if (!loading) {
+      loading = this.#wake(shard, kind, id).finally(() => this.#loading.delete(id))
+      this.#loading.set(id, loading)
+    }
+    return loading
+  }
+
+  async #wake(shard: Shard, kind: HomeKind<unknown>, id: Snowflake): Promise<Home | undefined> {
+    const { bounds, clock, metrics, storage } = this.#options
+    if (this.#homes.size >= bounds.homes) this.#sleep(0)
+    if (this.#homes.size >= bounds.homes) throw unavailable("too many homes")
+    while (this.#options.queue.unsettled) await this.#options.queue.unsettled
+    const state = await kind.load(id, storage)
+    if (state === undefined) return undefined
+    if (this.#options.queue.unsettled) throw new HomeReloaded()
+    if (this.#shards.get(shard.number) !== shard) throw new ShardMoved()
+    const home = new Home(id, shard, state, clock.monotonic())
+    this.#homes.set(id, home)
+    metrics.homes.activations.inc()
+    return home
+  }
+
+  /** Homes that nobody has used for a while go back to PostgreSQL, and old answers are forgotten. */
+  #sweep(): void {
+    const { bounds, clock } = this.#options
+    this.#sleep(bounds.sleepAfter)
+    const before = clock.monotonic() - bounds.answerKeep
+    for (const shard of this.#shards.values())
+      for (const [requestId, { at }] of shard.answered) {
+        if (at > before) break
+        shard.answered.delete(requestId)
+      }
+  }
+
+  #sleep(unusedFor: number): void {
+    const before = this.#options.clock.monotonic() - unusedFor
+    for (const home of this.#homes.values())
+      if (home.idle && home.usedAt <= before) {
+        this.#homes.drop(home)
+        this.#options.metrics.homes.sleeps.inc()
+      }
+  }
+}
+
+function isStored(publication: Publication): boolean {
+  if (publication.kind === "tell") return !publication.isEphemeral
+  return publication.kind !== "event" || publication.event.delivery === "stored"
+}

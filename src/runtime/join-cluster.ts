@@ -1,0 +1,343 @@
+import { randomInt } from "node:crypto"
+import { isRedisAway } from "../cluster/away.ts"
+import { Bus } from "../cluster/bus.ts"
+import { DeliveryLogs } from "../cluster/delivery-log.ts"
+import { Directory, type ShardOwner } from "../cluster/directory.ts"
+import type { RedisKeys } from "../cluster/keys.ts"
+import { Membership, type Member } from "../cluster/members.ts"
+import type { Connect, Purpose, Redis } from "../cluster/redis.ts"
+import { onNewReplication, replicationsOf } from "../cluster/replication.ts"
+import { WorkerStreams } from "../cluster/worker-streams.ts"
+import { fail, unavailable } from "../contract/core/errors.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import type { LogItem } from "../domain/core/log-entry.ts"
+import { idWatermarks, type IdWatermarks } from "../domain/core/id-watermark.ts"
+import { epochMs } from "../domain/core/snowflake.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { isAway } from "../storage/core/database.ts"
+import type { Storage } from "../storage/storage.ts"
+import type { Ask, Create } from "./actor.ts"
+import { clusterView, DeadWorkers, type ClusterView } from "./cluster-view.ts"
+import { IdWatermark } from "./id-watermark.ts"
+import { Router } from "./router.ts"
+import type { Shard } from "./shard.ts"
+import { Signals } from "./signals.ts"
+
+export interface RuntimeTopology {
+  readonly membership: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
+  readonly handover: { readonly shardsAtATime: number; readonly rebalanceEvery: number }
+  readonly bus: { readonly askTimeout: number; readonly maxPendingAsks: number }
+  readonly actors: {
+    readonly mailbox: number
+    readonly homes: number
+    readonly inFlight: number
+    readonly sleepAfter: number
+    readonly batch: number
+    readonly unpublishedBatches: number
+    readonly outboxKeep: number
+    readonly outboxSweepEvery: number
+  }
+  readonly log: {
+    readonly keep: number
+    readonly maxBytes: number
+    readonly memoryBytes: number
+    readonly markEvery: number
+    readonly readCount: number
+  }
+  readonly resumeWindow: number
+}
+
+export interface ClusterOptions {
+  readonly self: Member
+  /** The incarnation that serves in the same slot until this one does; it hands over and ends by itself. */
+  readonly predecessor?: string | undefined
+  readonly connect: Connect
+  readonly keys: RedisKeys
+  readonly storage: Storage
+  readonly topology: RuntimeTopology
+  /** Where a new home is to live; any shard, at random, unless told otherwise. */
+  readonly newShard?: () => number
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** What a member of the cluster learns. Types, not interfaces: `Signals` takes them as a record. */
+export type ClusterSignals = {
+  /** A worker was declared dead. */
+  death: [worker: string]
+  /** Somebody has come, leaves or is dead. */
+  membersChanged: []
+  /** Somebody's notice of who owns these shards now. */
+  ownersChanged: [rows: readonly ShardOwner[]]
+  /** Redis is another one, or the same after a restart: what was written last may be missing. */
+  failover: []
+  /** New pieces of this worker's delivery log, in order. */
+  logItems: [items: readonly LogItem[]]
+  /** The worker must end: it is dead for the others, or its log is gone. */
+  over: [why: string]
+}
+
+/** One process as a member of the cluster: what it needs of actors, logs and the other workers. */
+export interface Cluster {
+  readonly ask: Ask
+  readonly create: Create
+  readonly router: Router
+  readonly bus: Bus
+  readonly logs: DeliveryLogs
+  readonly streams: WorkerStreams
+  readonly membership: Membership
+  readonly view: ClusterView
+  readonly signals: Signals<ClusterSignals>
+  readonly directory: Directory
+  /** Those that this worker owns; of a job worker: none. */
+  readonly shards: Map<number, Shard>
+  /** Up to when everything with an id stood in the delivery logs, as of a moment ago; undefined: not known now. */
+  idWatermarks(): IdWatermarks | undefined
+  /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
+  readonly isRealLog: (worker: string) => Promise<boolean>
+  /** Takes part: reads its streams, shows itself, knows who owns what. */
+  start(): Promise<void>
+  /** Whether it shows itself and its log is being read. */
+  check(): void
+  stop(): Promise<void>
+}
+
+/** What `hostShards` needs beside that. */
+export interface ClusterInside extends Cluster {
+  readonly options: ClusterOptions
+  readonly connections: Readonly<Record<Purpose, Redis>>
+  readonly dead: DeadWorkers
+  readonly watermark: IdWatermark
+  readonly trouble: (name: string) => (error: unknown) => void
+}
+
+/** Every process of a cluster joins it. A web worker hosts shards, too: see `hostShards`. */
+export async function joinCluster(options: ClusterOptions): Promise<ClusterInside> {
+  const { self, storage, topology, clock, log, metrics } = options
+  const trouble = (name: string) => (error: unknown) => {
+    metrics.pools.redisErrors.of(name).inc()
+    log.debug({ err: error, connection: name }, "Redis error")
+  }
+  // Liveness has a connection of its own: nothing that queues may delay it.
+  const open = (purpose: Purpose) => options.connect(purpose, trouble(purpose))
+  const connections = { membership: open("membership"), bus: open("bus"), log: open("log"), streams: open("streams") }
+  await Promise.all(Object.values(connections).map(connection => connection.connect()))
+
+  const signals = new Signals<ClusterSignals>()
+  const shards = new Map<number, Shard>()
+  const watermark = new IdWatermark(clock)
+  const bus = openBus(options, connections.bus, trouble("bus"))
+  const logs = new DeliveryLogs(connections.log, options.keys)
+  const streams = openStreams(options, { connections, bus, logs, signals, trouble: trouble("streams") })
+  const membership = openMembership(options, {
+    connections,
+    bus,
+    signals,
+    shards,
+    watermark,
+    trouble: trouble("membership"),
+  })
+  const dead = new DeadWorkers(membership, topology.resumeWindow, clock)
+  const view = clusterView(membership, dead)
+  const directory = new Directory(only => storage.placement.shards(only), clock)
+  const router = new Router({
+    bus,
+    directory,
+    view,
+    askTimeout: topology.bus.askTimeout,
+    newShard: options.newShard ?? (() => directory.shards[randomInt(directory.shards.length)]!),
+    clock,
+    metrics,
+  })
+  metrics.bus.pending.from(() => bus.pending)
+  metrics.log.memoryBytes.from(() => streams.memoryBytes)
+  signals.on("death", worker => {
+    bus.forget(worker)
+    dead.note(worker)
+  })
+  bus.onNotice<ShardOwner[]>("owners", rows => {
+    directory.learn(rows)
+    signals.emit("ownersChanged", rows)
+  })
+  bus.onNotice<string>("leaving", worker => membership.noteLeaving(worker))
+  bus.onNotice<string>("death", worker => membership.noteDeath(worker))
+
+  let watching: Timer | undefined
+  return {
+    options,
+    connections,
+    dead,
+    watermark,
+    trouble,
+    ask: router.ask,
+    create: router.create,
+    router,
+    bus,
+    logs,
+    streams,
+    membership,
+    view,
+    signals,
+    directory,
+    shards,
+    idWatermarks: () => {
+      const reports = membership.watermarkReports
+      return reports && idWatermarks(reports, directory.shards)
+    },
+    isRealLog: realLogs(options, logs),
+    async start() {
+      await enrol(options)
+      const now = Math.max(0, clock.now() - epochMs) * 4096
+      const inboxId = await bus.open()
+      await logs.create(self.id, now)
+      const at = logs.at(self.id)
+      await storage.placement.noteLog(self.id, at)
+      streams.start(inboxId, now, at)
+      onNewReplication(connections.bus, () => bus.doubt())
+      onNewReplication(connections.log, () => signals.emit("failover"))
+      await membership.start()
+      watching = clock.every(1_000, () => {
+        const at = logs.at(self.id)
+        logs.exists(self.id).then(exists => {
+          if (!exists && at === streams.at && at === logs.at(self.id)) signals.emit("over", "its log is gone")
+        }, trouble("log"))
+        reconnectStrays(connections)
+      })
+      await directory.loadAll()
+    },
+    check() {
+      if (!membership.serving) throw new Error("not renewed in time")
+    },
+    async stop() {
+      router.stop()
+      watching?.stop()
+      await leaveCluster(options, { membership, bus })
+      bus.close()
+      await streams.stop()
+      for (const connection of Object.values(connections)) connection.disconnect()
+    },
+  }
+}
+
+function openBus({ keys, self, topology, clock, log }: ClusterOptions, redis: Redis, trouble: (e: unknown) => void) {
+  return new Bus({
+    redis,
+    keys,
+    self: self.id,
+    clock,
+    maxPending: topology.bus.maxPendingAsks,
+    trouble,
+    refusalOf: error => {
+      if (isAway(error)) return unavailable("database", 1, { cause: error })
+      if (isRedisAway(error)) return unavailable("redis", 1, { cause: error })
+      log.error({ err: error }, "request of another worker failed")
+      return fail("internal", {}, { cause: error })
+    },
+  })
+}
+
+type Parts = Pick<ClusterInside, "connections" | "bus" | "signals"> & { readonly trouble: (error: unknown) => void }
+
+function openStreams(
+  { self, keys, storage, topology, clock, metrics }: ClusterOptions,
+  { connections, bus, logs, signals, trouble }: Parts & Pick<Cluster, "logs">,
+): WorkerStreams {
+  return new WorkerStreams({
+    blocking: connections.streams,
+    redis: connections.bus,
+    keys,
+    worker: self.id,
+    ...topology.log,
+    clock,
+    reserved: () => logs.reserved(self.id),
+    noteLog: at => storage.placement.noteLog(self.id, at),
+    onOver: why => signals.emit("over", why),
+    onMessage: fields => bus.receive(fields),
+    onItems: items => {
+      metrics.log.readEvents.inc(items.length)
+      signals.emit("logItems", items)
+    },
+    trouble,
+  })
+}
+
+function openMembership(
+  { self, keys, storage, topology, clock, log }: ClusterOptions,
+  { connections, bus, signals, shards, watermark, trouble }: Parts & Pick<ClusterInside, "shards" | "watermark">,
+): Membership {
+  const membership: Membership = new Membership({
+    redis: connections.membership,
+    keys,
+    self,
+    timing: topology.membership,
+    clock,
+    living: () => storage.placement.living() as Promise<Member[]>,
+    declareDead: async (id, lives) => {
+      const left = await storage.placement.declareSilent(id, lives)
+      if (left !== undefined) return left
+      log.warn({ member: id }, "member declared dead")
+      // Itself, too, if it can hear at all.
+      for (const member of membership.members()) if (member.id !== self.id) bus.notify(member.id, "death", id)
+      return undefined
+    },
+    revive: () => storage.placement.revive(self.id),
+    onChange: () => signals.emit("membersChanged"),
+    onDeath: worker => signals.emit("death", worker),
+    onOver: why => signals.emit("over", why),
+    watermark: self.role === "web" ? () => watermark.report(shards.values()) : undefined,
+    onFirstReports: reports => {
+      if (reports.length > 0) watermark.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
+    },
+    trouble,
+  })
+  return membership
+}
+
+/** Those that had this slot before are over: their successor has come. */
+async function enrol({ self, predecessor, storage }: ClusterOptions): Promise<void> {
+  for (const { id, host, slot, role } of await storage.placement.living())
+    if (host === self.host && slot === self.slot && role === self.role && id !== predecessor)
+      await storage.placement.declareDead(id)
+  await storage.placement.enrol(self, 1)
+}
+
+/** A connection that was left with another Redis goes where the others are. */
+function reconnectStrays(connections: ClusterInside["connections"]): void {
+  const { membership } = connections
+  for (const connection of Object.values(connections))
+    if (!connection.isCluster && connection.status === "ready" && membership.status === "ready")
+      if (replicationsOf(connection) !== replicationsOf(membership)) connection.disconnect(true)
+}
+
+function realLogs({ keys, storage }: ClusterOptions, logs: DeliveryLogs): Cluster["isRealLog"] {
+  /** Where workers made their logs anew: what was true once stays so. */
+  const known = new Map<string, string>()
+  return async worker => {
+    const at = logs.at(worker)
+    if (!keys.isLater(at) || known.get(worker) === at) return true
+    const [isReal, isDead] = await Promise.all([storage.placement.hasLog(worker, at), storage.placement.isDead(worker)])
+    if (isReal) known.set(worker, at)
+    // What it shows in Redis is no proof of life; and one that lives is about to make it.
+    else if (!isDead) throw unavailable("log not made anew yet")
+    return isReal
+  }
+}
+
+async function leaveCluster(
+  { self, storage, clock }: ClusterOptions,
+  { membership, bus }: Pick<Cluster, "membership" | "bus">,
+): Promise<void> {
+  await membership.leave().catch(() => {})
+  // Only what PostgreSQL knows as dead may be called so: its shards could not be taken otherwise.
+  const isDead = await storage.placement.declareDead(self.id).then(
+    () => true,
+    () => false,
+  )
+  if (!isDead) return
+  // Also those that have come since it last looked: they enrolled before, and have taken it for living.
+  const known = () => membership.members().filter(({ id }) => id !== self.id)
+  for (const { id } of await storage.placement.living().catch(known)) bus.notify(id, "death", self.id)
+  await clock.sleep(20)
+}

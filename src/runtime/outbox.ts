@@ -1,0 +1,567 @@
+import type { JobRequest } from "../contract/core/registry.ts"
+import { Failure, unavailable } from "../contract/core/errors.ts"
+import { gapPart, type AppendAnswer, type LogPart } from "../cluster/delivery-log.ts"
+import type { Interest } from "../cluster/interests.ts"
+import type { OwnedShard } from "../cluster/shard-hash.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import { shardOf } from "../domain/core/snowflake.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { OutboxRow } from "../storage/core/lanes.ts"
+import type { ClusterView } from "./cluster-view.ts"
+import type { Publisher } from "./commit-queue.ts"
+import type { RowSubscriber } from "./plugs.ts"
+import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
+import type { Shard } from "./shard.ts"
+
+/** Shards whose interests are written at once. */
+const savedTogether = 128
+
+/** The delivery logs of all workers, as the outbox writes to them. */
+export interface LogAppends {
+  append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]>
+  /** For each shard, the last number that stands in a log; undefined when there is no such log. */
+  positions(worker: string): Promise<ReadonlyMap<number, number> | undefined>
+}
+
+/** A tell on its way, named by where it stands: receivers drop what they have seen. */
+export interface SentTell {
+  readonly actor: string
+  readonly id: string
+  readonly command: string
+  readonly input: unknown
+  readonly source: { readonly shard: number; readonly number: number; readonly item: number }
+  /** It may have been sent before. */
+  readonly again: boolean
+}
+
+export interface OutboxOptions {
+  readonly logs: LogAppends
+  readonly saveInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
+  readonly removeInterests: (
+    shard: OwnedShard,
+    interests: readonly Pick<Interest, "home" | "worker">[],
+  ) => Promise<void>
+  /** All of a shard's interests, whatever was saved before. */
+  readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
+  /** Those of this worker, by number. */
+  readonly shards: ReadonlyMap<number, Shard>
+  readonly view: Pick<ClusterView, "isDead" | "wellForMs">
+  /** Whether a worker is known to be dead and its log not wanted by anybody. */
+  readonly isForgotten: (worker: string) => boolean
+  /** Has PostgreSQL say whether a worker that nobody sees is dead; then `isDead` knows. */
+  readonly learnDeath: (worker: string) => Promise<void>
+  /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
+  readonly tell: (tell: SentTell) => Promise<void>
+  readonly addJob: (job: JobRequest) => Promise<void>
+  readonly subscribers: readonly RowSubscriber[]
+  readonly revoke: (sessions: readonly string[]) => Promise<void>
+  /** Makes every worker look at these sessions anew. */
+  readonly renew: (sessions: readonly string[]) => Promise<void>
+  /** Rows that memory no longer holds. */
+  readonly readRows: (shards: readonly number[]) => Promise<OutboxRow[]>
+  readonly sweep: (rows: readonly { shard: number; number: number }[]) => Promise<void>
+  readonly timing: { readonly keep: number; readonly sweepEvery: number }
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+interface Flush {
+  readonly rows: readonly Row[]
+  readonly published: () => void
+}
+
+/**
+ * Publishes what was committed. It keeps:
+ *   OUT1  Rows of a shard reach each log in order and once, or the log is marked with a gap.
+ *   OUT2  A caller is answered after the append and after its revocations are in effect.
+ *   OUT3  A row is deleted only when everything in it is confirmed, its replies can no longer be
+ *       requested, and Redis has been the same long enough that everything it may lose can be
+ *       sent again.
+ *   OUT4  After a fail-over of Redis every log is compared with what was sent to it before
+ *       anything else is sent.
+ */
+export class Outbox implements Publisher {
+  readonly #options: OutboxOptions
+  #waiting: Flush[] = []
+  #running = false
+  /** Redis may have lost what it was sent last. */
+  #isInDoubt = false
+  /** Interest is to be saved though nothing is published. */
+  #isSaveDue = false
+  #stopped = false
+  #stale: (shard: Shard) => void = () => {}
+  #progressed = () => {}
+  #unconfirmed = 0
+  /** With when that was by the clock, and by the time in which Redis was well. */
+  readonly #confirmed: { row: Row; at: number; wellAt: number }[] = []
+  /** By the shard that tells and the one that is told: the last tell that is on its way. */
+  readonly #tells = new Map<number, Map<number, Promise<void>>>()
+  /** Shards with interest that is not saved yet. */
+  readonly #touched = new Set<Shard>()
+  readonly #sweeper: Timer
+
+  constructor(options: OutboxOptions) {
+    this.#options = options
+    this.#sweeper = options.clock.every(options.timing.sweepEvery, () => {
+      this.#sweep().catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
+    })
+  }
+
+  /** Has a function called when another worker has appended under a higher epoch: this one does not own the shard any more. */
+  onStale(listener: (shard: Shard) => void): void {
+    this.#stale = listener
+  }
+
+  /** Has a function called when a part of what waited has been published. */
+  onProgress(listener: () => void): void {
+    this.#progressed = listener
+  }
+
+  get behind(): number {
+    return this.#waiting.length
+  }
+
+  get unconfirmed(): number {
+    return this.#unconfirmed
+  }
+
+  publish(rows: readonly Row[], published: () => void): void {
+    this.#unconfirmed += rows.length
+    this.#waiting.push({ rows, published })
+    this.#start()
+  }
+
+  #start(): void {
+    if (this.#running) return
+    this.#running = true
+    this.#run().catch((error: unknown) =>
+      this.#options.log[this.#stopped ? "debug" : "fatal"]({ err: error }, "publication failed"),
+    )
+  }
+
+  /** Redis is another one, or the same after a restart: what it was sent last may be missing. */
+  doubt(): void {
+    this.#isInDoubt = true
+    this.#start()
+  }
+
+  /** Rows of a former owner, in order, before anything of this one. */
+  republish(shard: Shard, rows: readonly OutboxRow[]): void {
+    if (rows.length === 0) {
+      shard.isPublished = true
+      shard.isNotified = true
+      return
+    }
+    this.#options.metrics.outbox.republished.inc(rows.length)
+    this.publish(
+      rows.map(row => ({ shard, number: row.number, items: readRowBody(row.body).items, again: true })),
+      () => {
+        shard.isPublished = true
+        this.whenNotified(shard.number, undefined, () => (shard.isNotified = true))
+      },
+    )
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#sweeper.stop()
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while ((this.#waiting.length > 0 || this.#isSaveDue || this.#isInDoubt) && !this.#stopped) {
+        if (this.#isInDoubt) {
+          this.#isInDoubt = false
+          await this.#sendAgain()
+          continue
+        }
+        // What was committed while the last flush was out goes together.
+        const flushes = this.#waiting
+        this.#waiting = []
+        this.#isSaveDue = false
+        const rows = flushes.flatMap(flush => flush.rows)
+        await this.#flush(rows)
+        for (const flush of flushes) flush.published()
+        this.#progressed()
+        for (const row of rows) this.#sendElsewhere(row)
+      }
+    } finally {
+      this.#running = false
+    }
+  }
+
+  /** OUT4. What is lost once more meanwhile is found by the next comparison. */
+  async #sendAgain(): Promise<void> {
+    const { shards, replaceInterests, addJob, revoke, view, metrics, log } = this.#options
+    const owned = [...shards.values()]
+    await this.#forMany(owned, shard => {
+      shard.takeUnsaved()
+      shard.takeRemoved()
+      return replaceInterests(shard, shard.allInterests())
+    })
+    const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
+    await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
+
+    const recent = this.#confirmed.map(({ row }) => row)
+    // What was cached before the fail-over is not asked for after it, so nothing is to be renewed.
+    const revoked = recent.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
+    if (revoked.length > 0) await this.#untilDone("revocation", () => revoke(revoked))
+    for (const row of recent)
+      for (const item of row.items)
+        if (item[0] === "j") await this.#untilDone("adding a job", () => addJob(jobOf(item)))
+    const now = view.wellForMs
+    for (const entry of this.#confirmed) entry.wellAt = now
+    metrics.outbox.comparisons.inc()
+    log.info({ shards: owned.length, workers: workers.size, rows: recent.length }, "Redis compared after a fail-over")
+  }
+
+  /** Sends one log again what it was sent and does not have. */
+  async #compare(worker: string, shards: readonly Shard[]): Promise<void> {
+    const positions = await this.#positionsOf(worker)
+    if (!positions) {
+      for (const shard of shards) this.dropInterest(shard, worker)
+      return
+    }
+    const behind = shards.filter(shard => (shard.sent.get(worker) ?? 0) > (positions.get(shard.number) ?? 0))
+    if (behind.length === 0) return
+    const rows = await this.#untilDone("reading the outbox", () =>
+      this.#options.readRows(behind.map(({ number }) => number)),
+    )
+    const parts = behind.flatMap(shard =>
+      this.#missing(worker, shard, positions.get(shard.number) ?? 0, shard.sent.get(worker)!, rows),
+    )
+    await this.#append(worker, parts)
+  }
+
+  /** A living worker's log is waited for; undefined for one that makes none any more. */
+  async #positionsOf(worker: string): Promise<ReadonlyMap<number, number> | undefined> {
+    const { logs, view, clock } = this.#options
+    for (;;) {
+      const positions = await this.#untilDone("reading positions", () => logs.positions(worker))
+      if (positions || view.isDead(worker) || this.#stopped) return positions
+      await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
+      await clock.sleep(20)
+    }
+  }
+
+  async #flush(rows: readonly Row[]): Promise<void> {
+    const shards = new Set(rows.map(row => row.shard))
+    for (const shard of this.#touched) shards.add(shard)
+    this.#touched.clear()
+    const saved = this.#saveInterests(shards)
+    const revoked = rows.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
+    const renewed = rows.flatMap(row => row.items.flatMap(item => (item[0] === "n" ? item[1] : [])))
+    const byWorker = this.#partsOf(rows)
+    // Interest stands before the append that relies on it: a next owner must know whom the log belongs to.
+    await saved
+    await Promise.all([
+      ...[...byWorker].map(([worker, parts]) => this.#append(worker, parts)),
+      revoked.length > 0 ? this.#untilDone("revocation", () => this.#options.revoke(revoked)) : undefined, // OUT2
+      renewed.length > 0 ? this.#untilDone("renewal", () => this.#options.renew(renewed)) : undefined,
+    ])
+  }
+
+  /** The shard has interest to save even if nothing of it is published. */
+  touch(shard: Shard): void {
+    this.#touched.add(shard)
+  }
+
+  /** The same, and nobody waits for it. */
+  #saveSoon(shard: Shard): void {
+    this.touch(shard)
+    this.#isSaveDue = true
+    this.#start()
+  }
+
+  /** A worker takes these homes' events no more; without homes: none of the shard's. */
+  dropInterest(shard: Shard, worker: string, homes: Iterable<string> = shard.interests.keys()): void {
+    let isLess = false
+    for (const home of homes) if (shard.removeInterest(home, worker)) isLess = true
+    if (isLess) this.#saveSoon(shard)
+  }
+
+  async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
+    const { saveInterests, removeInterests } = this.#options
+    const unsaved = [...shards]
+      .map(shard => ({ shard, removed: shard.takeRemoved(), list: shard.takeUnsaved() }))
+      .filter(({ removed, list }) => removed.length + list.length > 0)
+    await this.#forMany(unsaved, async ({ shard, removed, list }) => {
+      if (removed.length > 0) await removeInterests(shard, removed)
+      if (list.length > 0) await saveInterests(shard, list)
+    })
+  }
+
+  /** Together, so that many shards cost one round trip, and while Redis is away one attempt is made and one line written. */
+  async #forMany<T>(shards: readonly T[], save: (shard: T) => Promise<void>): Promise<void> {
+    for (let i = 0; i < shards.length; i += savedTogether)
+      await this.#untilDone("saving interest", async () => {
+        const answers = await Promise.allSettled(shards.slice(i, i + savedTogether).map(save))
+        for (const answer of answers) if (answer.status === "rejected") throw answer.reason
+      })
+  }
+
+  /** What each interested worker's log gets of the rows, chained to what it got before. */
+  #partsOf(rows: readonly Row[]): Map<string, { part: LogPart; shard: Shard }[]> {
+    const byWorker = new Map<string, { part: LogPart; shard: Shard }[]>()
+    for (const row of rows) {
+      const fields = new Map<string, string[]>()
+      for (const item of row.items) {
+        const workers = item[0] === "e" || item[0] === "c" ? row.shard.interests.get(item[1]) : undefined
+        if (!workers) continue
+        const pair = logFields(row, item)!
+        for (const [worker, from] of workers) {
+          if (row.again && row.number <= from) continue
+          const mine = fields.get(worker)
+          if (mine) mine.push(...pair)
+          else fields.set(worker, [...pair])
+        }
+      }
+      for (const [worker, mine] of fields) {
+        const before = row.shard.sent.get(worker) ?? 0
+        if (row.number <= before) continue
+        row.shard.noteSent(worker, row.number, before)
+        const part: LogPart = {
+          shard: row.shard.number,
+          epoch: row.shard.epoch,
+          number: row.number,
+          before,
+          fields: mine,
+        }
+        const parts = byWorker.get(worker)
+        if (parts) parts.push({ part, shard: row.shard })
+        else byWorker.set(worker, [{ part, shard: row.shard }])
+      }
+    }
+    return byWorker
+  }
+
+  /** OUT1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
+  async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
+    const { logs, metrics, clock, isForgotten, view } = this.#options
+    let left = parts
+    for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
+      if (isForgotten(worker)) return
+      // Known before the attempt: one that died may have made its log just before.
+      const wasDead = view.isDead(worker)
+      let answers: AppendAnswer[]
+      try {
+        answers = await logs.append(
+          worker,
+          left.map(({ part }) => part),
+        )
+      } catch (error) {
+        this.#options.log.warn({ err: error, to: worker }, "append failed")
+        await clock.sleep(Math.min(20 * 2 ** attempt, 500))
+        continue
+      }
+      metrics.log.appends.inc()
+      const again: { part: LogPart; shard: Shard }[] = []
+      const broken = new Map<Shard, number>()
+      for (const [i, answer] of answers.entries()) {
+        const { part, shard } = left[i]!
+        metrics.log.answers[answer.is].inc()
+        if (answer.is === "ok") metrics.log.appendedEvents.inc(part.fields.length / 2)
+        else if (answer.is === "nolog") {
+          // A living worker makes it anew, or ends.
+          if (wasDead) this.dropInterest(shard, worker)
+          else again.push(left[i]!)
+        } else if (answer.is === "stale") this.#stale(shard)
+        else if (answer.is === "link") {
+          if (!broken.has(shard)) broken.set(shard, answer.position)
+          again.push(left[i]!)
+        }
+      }
+      if (answers.some(({ is }) => is === "nolog")) {
+        // The row's home may have known it before it died; this worker may never have heard of it.
+        if (!wasDead) await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
+        await clock.sleep(20)
+      }
+      for (const [shard, position] of broken) again.unshift(...(await this.#mend(worker, shard, position, again)))
+      left = again
+    }
+  }
+
+  /** The log stands elsewhere than we thought: what lies between comes from the outbox, or the log is told that it is missing. */
+  async #mend(
+    worker: string,
+    shard: Shard,
+    position: number,
+    again: { part: LogPart; shard: Shard }[],
+  ): Promise<{ part: LogPart; shard: Shard }[]> {
+    const firstOwn = again.findIndex(entry => entry.shard === shard)
+    const first = again[firstOwn]!
+    const rechain = (before: number | null) => {
+      again[firstOwn] = { ...first, part: { ...first.part, before } }
+    }
+    const expected = first.part.before ?? 0
+    if (position >= expected) {
+      rechain(position)
+      return []
+    }
+    const rows = await this.#untilDone("reading the outbox", () => this.#options.readRows([shard.number]))
+    const lost = this.#missing(worker, shard, position, first.part.number - 1, rows)
+    rechain(lost.at(-1)?.part.number ?? position)
+    return lost
+  }
+
+  /** What a log lacks of a shard after a position, up to a row; where the rows are gone, that it lacks them. */
+  #missing(
+    worker: string,
+    shard: Shard,
+    position: number,
+    last: number,
+    rows: readonly OutboxRow[],
+  ): { part: LogPart; shard: Shard }[] {
+    const sent = shard.sentBetween(worker, position, last)
+    const between = rows.filter(
+      row =>
+        row.shard === shard.number &&
+        row.number > position &&
+        row.number <= last &&
+        (sent === undefined || sent.includes(row.number)),
+    )
+    if (between.length < (sent?.length ?? last - position)) {
+      this.#options.log.warn({ shard: shard.number, to: worker, position, number: last }, "gap declared")
+      return [{ shard, part: gapPart({ shard: shard.number, epoch: shard.epoch, number: last }) }]
+    }
+    const lost: { part: LogPart; shard: Shard }[] = []
+    let before = position
+    for (const row of between) {
+      const fields = readRowBody(row.body).items.flatMap(item => this.#fieldsFor(worker, shard, row.number, item))
+      if (fields.length === 0) continue
+      lost.push({ shard, part: { shard: shard.number, epoch: shard.epoch, number: row.number, before, fields } })
+      before = row.number
+    }
+    return lost
+  }
+
+  #fieldsFor(worker: string, shard: Shard, number: number, item: RowItem): string[] {
+    const from = item[0] === "e" || item[0] === "c" ? shard.interests.get(item[1])?.get(worker) : undefined
+    return (from !== undefined && number > from && logFields({ shard, number }, item)) || []
+  }
+
+  /** Tells and jobs go out beside the stream, and subscribers are shown the row; it is confirmed when all have arrived. */
+  #sendElsewhere(row: Row): void {
+    const errands = row.items.flatMap((item, i) =>
+      item[0] === "t"
+        ? [this.#tell(row, item, i)]
+        : item[0] === "j"
+          ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]
+          : [],
+    )
+    for (const subscriber of this.#options.subscribers) {
+      const taken = subscriber(row.items)
+      if (taken) errands.push(taken)
+    }
+    Promise.all(errands).then(
+      () => this.#confirm(row),
+      (error: unknown) =>
+        this.#options.log.error({ err: error, shard: row.shard.number, number: row.number }, "row not confirmed"),
+    )
+  }
+
+  /** Tells from one shard to another go one after another, in the order in which they were told. */
+  #tell(
+    row: Row,
+    [, actor, id, command, input]: Extract<RowItem, readonly ["t", ...unknown[]]>,
+    item: number,
+  ): Promise<void> {
+    const { tell, metrics, clock, log } = this.#options
+    const send = async () => {
+      for (let attempt = 0; !this.#stopped; attempt++) {
+        try {
+          await tell({
+            actor,
+            id,
+            command,
+            input,
+            source: { shard: row.shard.number, number: row.number, item },
+            again: row.again || attempt > 0,
+          })
+          metrics.bus.tells.inc()
+          return
+        } catch (error) {
+          // Only a refusal is final; whatever else happened, it was told and must arrive.
+          if (error instanceof Failure && error.code !== "unavailable" && error.code !== "internal")
+            return log.warn({ err: error, command, home: id }, "tell refused")
+          if (attempt % 10 === 9) log.error({ err: error, command, home: id, attempt }, "tell not delivered")
+          await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
+        }
+      }
+    }
+    const source = row.shard.number
+    const target = shardOf(id)
+    let ofSource = this.#tells.get(source)
+    if (!ofSource) this.#tells.set(source, (ofSource = new Map()))
+    const ways = ofSource
+    const sent = (ways.get(target) ?? Promise.resolve()).then(send)
+    ways.set(target, sent)
+    return sent.finally(() => {
+      if (ways.get(target) !== sent) return
+      ways.delete(target)
+      if (ways.size === 0) this.#tells.delete(source)
+    })
+  }
+
+  /**
+   * Calls back once what a shard has told these homes by the rows that have just been published has arrived; never if this
+   * worker ends before. Without homes: whatever it has told.
+   */
+  whenNotified(shard: number, homes: readonly string[] | undefined, arrived: () => void): void {
+    // Tells go out in the same turn of the loop, after the answers.
+    Promise.resolve()
+      .then(() => this.notified(shard, homes))
+      .then(arrived, () => {})
+  }
+
+  /** Resolves when every tell of a shard to these homes that has gone out by now has arrived; without homes: every tell. */
+  async notified(shard: number, homes?: readonly string[]): Promise<void> {
+    const ways = this.#tells.get(shard)
+    if (ways) await Promise.all(homes ? homes.flatMap(home => ways.get(shardOf(home)) ?? []) : ways.values())
+    if (this.#stopped) throw unavailable("worker is ending")
+  }
+
+  #confirm(row: Row): void {
+    this.#unconfirmed--
+    this.#options.metrics.outbox.confirmed.inc()
+    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.view.wellForMs })
+  }
+
+  /** OUT3; the newest row of a shard stays: it names the last id. */
+  async #sweep(): Promise<void> {
+    const { clock, timing, view, sweep, metrics } = this.#options
+    if (this.#isInDoubt) return
+    const before = clock.monotonic() - timing.keep
+    const wellBefore = view.wellForMs - timing.keep
+    const old: Row[] = []
+    const kept: { row: Row; at: number; wellAt: number }[] = []
+    for (const entry of this.#confirmed) {
+      if (this.#options.shards.get(entry.row.shard.number) !== entry.row.shard) continue
+      if (entry.at > before || entry.wellAt > wellBefore || entry.row.number >= entry.row.shard.committedRow)
+        kept.push(entry)
+      else old.push(entry.row)
+    }
+    this.#confirmed.splice(0, this.#confirmed.length, ...kept)
+    if (old.length === 0) return
+    await sweep(old.map(({ shard, number }) => ({ shard: shard.number, number })))
+    const newest = new Map<Shard, number>()
+    for (const { shard, number } of old) newest.set(shard, Math.max(newest.get(shard) ?? 0, number))
+    for (const [shard, number] of newest) shard.forgetSent(number)
+    metrics.outbox.deleted.inc(old.length)
+  }
+
+  /** What must happen is tried until it does, or until this worker ends and the next owner does it. */
+  async #untilDone<T>(what: string, action: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await action()
+      } catch (error) {
+        if (this.#stopped) throw error
+        this.#options.log.warn({ err: error }, `${what} failed`)
+        await this.#options.clock.sleep(Math.min(20 * 2 ** attempt, 500))
+      }
+    }
+  }
+}

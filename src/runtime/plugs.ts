@@ -1,0 +1,25 @@
+import type { Snowflake } from "../contract/core/fields.ts"
+import type { OwnedShard } from "../cluster/shard-hash.ts"
+import type { RowItem } from "./row.ts"
+import type { Shard } from "./shard.ts"
+
+/**
+ * Sees what was published, row by row, once it stands in the delivery logs, and again after a fail-over to another owner.
+ * A row is confirmed when every subscriber has resolved; undefined: it has nothing to do.
+ */
+export type RowSubscriber = (items: readonly RowItem[]) => Promise<void> | undefined
+
+/** Follows which homes have listeners: see `Shard.onInterestChanged`. */
+export interface InterestObserver {
+  /**
+   * Reads what a former owner has kept beside these shards, before this worker opens them.
+   * @returns what to do with each of them once it is open
+   */
+  inherit(owned: readonly OwnedShard[]): Promise<(shard: Shard) => void>
+}
+
+/** Acts on a kind of `AfterCommit`, by its name. */
+export interface EffectExtension {
+  /** A turn of this home is committed, or may have been. */
+  committed(home: Snowflake, value: never): void
+}

@@ -1,0 +1,287 @@
+import { fail, unavailable } from "../contract/core/errors.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import { WorkerGone, ShardMoved, type Bus } from "../cluster/bus.ts"
+import type { Directory } from "../cluster/directory.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import { shardOf } from "../domain/core/snowflake.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { ActorKind, Ask, AskOptions, Create, Tell } from "./actor.ts"
+import type { ClusterView } from "./cluster-view.ts"
+import type { Host } from "./host.ts"
+import type { SentTell } from "./outbox.ts"
+
+interface AskMessage {
+  readonly actor: string
+  readonly id?: Snowflake
+  readonly shard: number
+  readonly command: string
+  readonly input: unknown
+}
+
+export interface RouterOptions {
+  readonly bus: Bus
+  readonly directory: Directory
+  readonly view: Pick<ClusterView, "self" | "isDead">
+  readonly askTimeout: number
+  /** Where a new home is to live: any shard, at random. */
+  readonly newShard: () => number
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+/** What a worker with shards does itself. */
+export interface LocalShards {
+  readonly host: Host
+  /** Somebody asks here for a shard that is not here. */
+  readonly onMissing: (shard: number) => void
+  readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
+}
+
+/**
+ * Finds the owner of an actor and asks it: here when it is here, else through the owner's inbox. When the owner has changed
+ * or is gone the same request goes to the next one, under the same id, until the deadline.
+ */
+export class Router {
+  readonly #options: RouterOptions
+  readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
+  readonly #sweeper: Timer
+  #local: LocalShards | undefined
+  #stopped = false
+
+  constructor(options: RouterOptions) {
+    this.#options = options
+    this.#sweeper = options.clock.every(100, () => this.#sweep())
+  }
+
+  /** From now on this worker answers for its own shards, too. */
+  serve(local: LocalShards): void {
+    this.#local = local
+    const { host } = local
+    const { bus, clock } = this.#options
+    bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeout) =>
+      this.#here(message.shard, () =>
+        host.perform({ ...message, id: message.id, requestId, deadline: clock.monotonic() + timeout }, message.shard),
+      ),
+    )
+    bus.handle<SentTell, true>("tell", async tell => {
+      await this.#here(shardOf(tell.id), () => this.#receive(tell))
+      return true
+    })
+    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", async ({ homes }, from) =>
+      homes.length === 1 ? this.#here(homes[0]![0], () => host.register(from, homes)) : host.register(from, homes),
+    )
+    bus.handle<{ home: Snowflake }, string[]>("workersOf", ({ home }) =>
+      this.#here(shardOf(home), async () => host.workersOf(home)),
+    )
+    bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => {
+      host.release(from, shard, homes)
+    })
+  }
+
+  /** Only asked for where this worker owns a shard. */
+  get #host(): Host {
+    if (!this.#local) throw new ShardMoved()
+    return this.#local.host
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#sweeper.stop()
+  }
+
+  readonly ask: Ask = (actor, id, { type, ...input }, options) => {
+    const shard = shardOf(id)
+    const { kind, missing } = actor as ActorKind<unknown, unknown, object>
+    if (this.#options.directory.lacks(shard)) return Promise.reject(fail(missing)) as never
+    return this.#perform(shard, { actor: kind, id, shard, command: type, input }, options) as never
+  }
+
+  readonly create: Create = (actor, { type, ...input }, options) => {
+    const shard = this.#options.newShard()
+    return this.#perform(
+      shard,
+      { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input },
+      options,
+    ) as never
+  }
+
+  /** Delivers a tell; resolves when the home's owner has committed it. */
+  tell(tell: SentTell): Promise<void> {
+    const shard = shardOf(tell.id)
+    return this.#bounded(this.#options.askTimeout, deadline =>
+      this.#atOwner(shard, deadline, {
+        here: () => this.#receive(tell),
+        there: async (owner, left) => {
+          await this.#options.bus.request<true>(owner, "tell", tell, left)
+        },
+      }),
+    )
+  }
+
+  /** Passes on what may be lost. */
+  async tellOnce({ actor, id, command, input }: Tell): Promise<void> {
+    await this.#perform(shardOf(id), { actor, id, shard: shardOf(id), command, input })
+  }
+
+  /** Makes a worker (this one, unless told otherwise) interested in homes of one shard. @returns from which row on its log holds them */
+  register(shard: number, homes: readonly Snowflake[]): Promise<number> {
+    const request: [number, Snowflake[]][] = [[shard, [...homes]]]
+    return this.#bounded(this.#options.askTimeout, async deadline => {
+      const [held] = await this.#atOwner(shard, deadline, {
+        here: async () => this.#host.register(this.#options.view.self.id, request),
+        there: (owner, left) =>
+          this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
+      })
+      return held![1]
+    })
+  }
+
+  /** This worker's log need not take these homes' events any more. Best effort: an owner that does not hear of it sends more than is wanted. */
+  release(shard: number, homes: readonly Snowflake[]): void {
+    const { directory, view, bus } = this.#options
+    const owner = directory.ownerOf(shard)
+    if (owner === view.self.id) this.#local?.host.release(owner, shard, homes)
+    else if (typeof owner === "string") bus.notify(owner, "release", { shard, homes })
+  }
+
+  /** The same, until the owner is known to have heard of it: of users, whom others see as long as a worker takes their events. */
+  releaseSurely(shard: number, homes: readonly Snowflake[]): Promise<void> {
+    const { view, bus } = this.#options
+    return this.#bounded(this.#options.askTimeout, deadline =>
+      this.#atOwner(shard, deadline, {
+        here: async () => {
+          if (!this.#host.release(view.self.id, shard, homes)) throw new ShardMoved()
+        },
+        async there(owner, left) {
+          bus.notify(owner, "release", { shard, homes })
+          // Its inbox keeps order: the owner that answers this has heard of the release.
+          await bus.request(owner, "register", { homes: [[shard, []]] }, left)
+        },
+      }),
+    )
+  }
+
+  /** The workers that take a home's events: of a user, those that hold their gateway sessions. */
+  workersOf(home: Snowflake, timeout = this.#options.askTimeout): Promise<string[]> {
+    if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
+    return this.#bounded(timeout, deadline =>
+      this.#atOwner(shardOf(home), deadline, {
+        here: async () => this.#host.workersOf(home),
+        there: (owner, left) => this.#options.bus.request<string[]>(owner, "workersOf", { home }, left),
+      }),
+    )
+  }
+
+  #perform(
+    shard: number,
+    message: AskMessage,
+    { requestId, timeout = this.#options.askTimeout }: AskOptions = {},
+  ): Promise<unknown> {
+    const { bus, metrics } = this.#options
+    const id = requestId ?? bus.newId()
+    // Once it was sent away it may have been done there; if the shard comes here, its outbox knows the answer by this id.
+    let named = requestId !== undefined
+    return this.#bounded(timeout, deadline =>
+      this.#atOwner(shard, deadline, {
+        here: async () => {
+          metrics.bus.localAsks.inc()
+          return this.#host.perform({ ...message, id: message.id, deadline, requestId: named ? id : undefined }, shard)
+        },
+        there: (owner, left) => {
+          named = true
+          return bus.request(owner, "ask", message, left, id)
+        },
+      }),
+    )
+  }
+
+  async #atOwner<T>(
+    shard: number,
+    deadline: number,
+    way: { readonly here: () => Promise<T>; readonly there: (owner: string, left: number) => Promise<T> },
+  ): Promise<T> {
+    const { directory, view, clock, metrics } = this.#options
+    for (;;) {
+      if (this.#stopped) throw unavailable("worker is ending")
+      const left = deadline - clock.monotonic()
+      if (left <= 0) throw unavailable("no owner")
+      const owner = directory.ownerOf(shard)
+      // The inbox of a dead worker still takes what nobody will answer.
+      if (typeof owner !== "string" || view.isDead(owner)) {
+        await directory.changed(Math.min(left, 50))
+        if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
+        continue
+      }
+      const startedAt = clock.monotonic()
+      try {
+        if (owner === view.self.id) return await this.#here(shard, way.here)
+        const reply = await way.there(owner, left)
+        metrics.bus.asks.answered.inc()
+        metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
+        return reply
+      } catch (error) {
+        if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) throw error
+        metrics.bus.asks.moved.inc()
+        // The next owner needs a moment to take over; until then the map still names the old one.
+        await directory.changed(Math.min(25, Math.max(left, 1)))
+        if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
+      }
+    }
+  }
+
+  async #here<T>(shard: number, action: () => Promise<T>): Promise<T> {
+    try {
+      return await action()
+    } catch (error) {
+      if (error instanceof ShardMoved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
+      throw error
+    }
+  }
+
+  /** Every ask ends: what has no answer at its deadline is refused as "not now", though it may still happen. */
+  #bounded<T>(timeout: number, action: (deadline: number) => Promise<T>): Promise<T> {
+    const expiresAt = this.#options.clock.monotonic() + timeout
+    return new Promise<T>((resolve, reject) => {
+      const waiting = { expiresAt, reject }
+      this.#waiting.add(waiting)
+      action(expiresAt).then(
+        reply => {
+          this.#waiting.delete(waiting)
+          resolve(reply)
+        },
+        (error: Error) => {
+          this.#waiting.delete(waiting)
+          reject(error)
+        },
+      )
+    })
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.monotonic()
+    for (const waiting of this.#waiting)
+      if (waiting.expiresAt <= now) {
+        this.#waiting.delete(waiting)
+        this.#options.metrics.bus.asks.timed_out.inc()
+        waiting.reject(unavailable("no answer in time"))
+      }
+  }
+
+  /** A tell that may have come before is looked up; one that is new cannot have. */
+  async #receive(tell: SentTell): Promise<void> {
+    const { clock, askTimeout } = this.#options
+    const host = this.#host
+    const { shard: source, number, item } = tell.source
+    // What it made the home publish may still be on its way.
+    if (tell.again && (await this.#local!.wasSeen({ shard: shardOf(tell.id), source, number, item })))
+      return host.barrier()
+    await host.perform({
+      actor: tell.actor,
+      id: tell.id,
+      command: tell.command,
+      input: tell.input,
+      deadline: clock.monotonic() + askTimeout,
+      tell,
+    })
+  }
+}

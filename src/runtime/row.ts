@@ -1,0 +1,114 @@
+import type { Snowflake } from "../contract/core/fields.ts"
+import type { JobRequest } from "../contract/core/registry.ts"
+import type { Audience } from "../domain/core/audience.ts"
+import type { Control } from "../domain/core/control.ts"
+import type { LogHeader } from "../domain/core/log-entry.ts"
+import type { Publication } from "./actor.ts"
+import type { Shard } from "./shard.ts"
+
+/**
+ * What one turn publishes, as it stands in the outbox. `d` is JSON made once; it goes to the logs as it is.
+ *   e  event   c  control entry   t  tell   j  job   r  revoked sessions   n  sessions to be looked at anew
+ */
+export type RowItem =
+  | readonly ["e", home: Snowflake, audience: Audience, name: string, except: readonly string[], d: RawJson]
+  | readonly ["c", home: Snowflake, audience: Audience, type: Control["type"], control: RawJson]
+  | readonly ["t", actor: string, id: Snowflake, command: string, input: unknown]
+  | readonly ["j", job: string, data: unknown, key: string, runAtMs: number]
+  | readonly ["r", sessions: readonly Snowflake[]]
+  | readonly ["n", sessions: readonly Snowflake[]]
+
+/** JSON that is not to be made again. */
+export class RawJson {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** A row of the outbox while it is being published. */
+export interface Row {
+  readonly shard: Shard
+  readonly number: number
+  readonly items: readonly RowItem[]
+  /** A former owner may have published it: tells are asked for, not taken as new. */
+  readonly again: boolean
+}
+
+export function toItem(home: Snowflake, publication: Publication): RowItem {
+  switch (publication.kind) {
+    case "event":
+      return [
+        "e",
+        home,
+        publication.audience,
+        publication.event.name,
+        publication.except,
+        new RawJson(JSON.stringify(publication.data)),
+      ]
+    case "control":
+      return [
+        "c",
+        home,
+        publication.audience,
+        publication.control.type,
+        new RawJson(JSON.stringify(publication.control)),
+      ]
+    case "tell":
+      return ["t", publication.actor, publication.id, publication.command, publication.input]
+    case "job":
+      return ["j", publication.job, publication.data, publication.key, publication.runAtMs]
+    case "revoke":
+      return ["r", publication.sessions]
+    case "renew":
+      return ["n", publication.sessions]
+  }
+}
+
+/** Answers to other workers' requests, kept with what they did. */
+export type RowAnswer = readonly [requestId: string, reply: unknown]
+
+const itemJson = (item: RowItem): string =>
+  `[${item.map(part => (part instanceof RawJson ? part.text : JSON.stringify(part))).join(",")}]`
+
+export const rowBody = (items: readonly RowItem[], answers: readonly RowAnswer[]): string =>
+  `{"items":[${items.map(itemJson).join(",")}],"answers":${answers.length === 0 ? "[]" : JSON.stringify(answers)}}`
+
+export function readRowBody(body: string): { items: RowItem[]; answers: RowAnswer[] } {
+  const { items, answers } = JSON.parse(body) as { items: unknown[][]; answers: RowAnswer[] }
+  return {
+    answers,
+    items: items.map(item => {
+      // What is parsed and made again is the same text: it was made by JSON.stringify in the first place.
+      if (item[0] === "e" || item[0] === "c") item[item.length - 1] = new RawJson(JSON.stringify(item.at(-1)))
+      return item as unknown as RowItem
+    }),
+  }
+}
+
+/** Header and data of an item as they stand in a delivery log; nothing for items that go elsewhere. */
+export function logFields(
+  row: Pick<Row, "shard" | "number">,
+  item: RowItem,
+): [header: string, data: string] | undefined {
+  if (item[0] === "e") {
+    const [, home, audience, name, except, d] = item
+    return [
+      JSON.stringify(["e", row.shard.number, row.number, home, audience, name, except] satisfies LogHeader),
+      d.text,
+    ]
+  }
+  if (item[0] === "c") {
+    const [, home, audience, type, control] = item
+    return [JSON.stringify(["c", row.shard.number, row.number, home, audience, type] satisfies LogHeader), control.text]
+  }
+  return undefined
+}
+
+export const jobOf = ([, job, data, key, runAtMs]: Extract<RowItem, readonly ["j", ...unknown[]]>): JobRequest => ({
+  kind: "job",
+  job,
+  data,
+  key,
+  runAtMs,
+})

@@ -1,0 +1,55 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
+import { type PersonalData, secretReason } from "../../domain/core/personal-data.ts"
+import type { Sql } from "../core/database.ts"
+import { column, defineWrite, lastOf } from "../core/write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    one_time_tokens: {
+      userColumns: ["user_id"],
+      key: { id: "bigint" },
+      given: ["id", "user_id", "kind", "email", "failures", "expires_at"],
+      leftOut: { token_hash: secretReason },
+      atPurge: "erased",
+    },
+  },
+}
+
+export interface OneTimeTokenRow extends OneTimeToken {
+  user_id: Snowflake
+}
+
+export const putOneTimeToken = defineWrite<OneTimeTokenRow>("putOneTimeToken", (sql, rows) => {
+  const last = lastOf(rows, row => row.id)
+  return sql`
+    INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, failures, expires_at)
+    SELECT * FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "kind")}::text[],
+      ${column(last, "token_hash")}::text[], ${column(last, "email")}::text[], ${column(last, "failures")}::integer[], ${column(last, "expires_at")}::bigint[])
+    ON CONFLICT (id) DO UPDATE SET failures = excluded.failures`
+})
+
+export const deleteOneTimeToken = defineWrite<{ id: Snowflake }>(
+  "deleteOneTimeToken",
+  (sql, rows) => sql`DELETE FROM one_time_tokens WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+)
+
+export const oneTimeTokensStorage = (sql: Sql) => ({
+  /** Whose it is, and what it is for. What comes of it is decided in his home. */
+  async find(id: Snowflake): Promise<OneTimeTokenRow | undefined> {
+    const [row] = await sql<OneTimeTokenRow[]>`SELECT * FROM one_time_tokens WHERE id = ${id}`
+    return row
+  },
+
+  async ofUser(user: Snowflake): Promise<OneTimeToken[]> {
+    return sql<OneTimeToken[]>`
+      SELECT id, kind, token_hash, email, failures, expires_at FROM one_time_tokens WHERE user_id = ${user} ORDER BY id`
+  },
+
+  /** Forgets some that were over by then. */
+  async forgetExpired(before: number, limit: number): Promise<number> {
+    const { count } = await sql`
+      DELETE FROM one_time_tokens WHERE id IN (SELECT id FROM one_time_tokens WHERE expires_at <= ${before} LIMIT ${limit})`
+    return count
+  },
+})

@@ -1,0 +1,182 @@
+import type { AutomodRule, AutomodViolation } from "../../contract/communities/automod.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
+import { inOrder } from "../../domain/communities/automod.ts"
+import type { PersonalData } from "../../domain/core/personal-data.ts"
+import type { Sql } from "../core/database.ts"
+import { column, defineWrite, lastOf } from "../core/write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    automod_rules: {
+      userColumns: ["created_by", "updated_by"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "server_id",
+        "name",
+        "rule_type",
+        "config",
+        "actions",
+        "applied_roles",
+        "exempt_roles",
+        "exempt_channels",
+        "priority",
+        "check_all",
+        "enabled",
+        "created_at",
+        "updated_at",
+        "created_by",
+        "updated_by",
+      ],
+      atPurge: "kept",
+    },
+    automod_violations: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", id: "bigint" },
+      given: [
+        "server_id",
+        "id",
+        "user_id",
+        "channel_id",
+        "rule_id",
+        "rule_type",
+        "matched_content",
+        "severity",
+        "actions_taken",
+        "metadata",
+        "created_at",
+      ],
+      atPurge: "erased",
+    },
+  },
+}
+
+export const putAutomodRule = defineWrite<AutomodRule>("putAutomodRule", (sql, rows) => {
+  const last = lastOf(rows, row => row.id)
+  const json = (key: "config" | "actions" | "applied_roles" | "exempt_roles" | "exempt_channels") =>
+    last.map(row => JSON.stringify(row[key]))
+  return sql`
+    INSERT INTO automod_rules (id, server_id, name, rule_type, config, actions, applied_roles, exempt_roles, exempt_channels, priority, check_all,
+      enabled, created_at, updated_at, created_by, updated_by)
+    SELECT t.id, t.server_id, t.name, t.rule_type, t.config::jsonb, t.actions::jsonb,
+      ARRAY(SELECT jsonb_array_elements_text(t.applied_roles::jsonb)::bigint), ARRAY(SELECT jsonb_array_elements_text(t.exempt_roles::jsonb)::bigint),
+      ARRAY(SELECT jsonb_array_elements_text(t.exempt_channels::jsonb)::bigint), t.priority, t.check_all, t.enabled, t.created_at, t.updated_at,
+      t.created_by, t.updated_by
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "server_id")}::bigint[], ${column(last, "name")}::text[],
+      ${column(last, "rule_type")}::text[], ${json("config")}::text[], ${json("actions")}::text[], ${json("applied_roles")}::text[],
+      ${json("exempt_roles")}::text[], ${json("exempt_channels")}::text[], ${column(last, "priority")}::int[],
+      ${column(last, "check_all")}::text[]::boolean[], ${column(last, "enabled")}::text[]::boolean[], ${column(last, "created_at")}::bigint[],
+      ${column(last, "updated_at")}::bigint[], ${column(last, "created_by")}::bigint[], ${column(last, "updated_by")}::bigint[])
+      AS t (id, server_id, name, rule_type, config, actions, applied_roles, exempt_roles, exempt_channels, priority, check_all, enabled, created_at,
+        updated_at, created_by, updated_by)
+    ON CONFLICT (id) DO UPDATE SET name = excluded.name, config = excluded.config, actions = excluded.actions,
+      applied_roles = excluded.applied_roles, exempt_roles = excluded.exempt_roles, exempt_channels = excluded.exempt_channels,
+      priority = excluded.priority, check_all = excluded.check_all, enabled = excluded.enabled, updated_at = excluded.updated_at,
+      updated_by = excluded.updated_by`
+})
+
+export const deleteAutomodRule = defineWrite<{ id: Snowflake }>(
+  "deleteAutomodRule",
+  (sql, rows) => sql`DELETE FROM automod_rules WHERE id = ANY(${column(rows, "id")}::bigint[])`,
+)
+
+export const insertAutomodViolation = defineWrite<AutomodViolation>(
+  "insertAutomodViolation",
+  (sql, rows) => sql`
+    INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at)
+    SELECT t.server_id, t.id, t.user_id, t.channel_id, t.rule_id, t.rule_type, t.matched_content, t.severity,
+      ARRAY(SELECT jsonb_array_elements_text(t.actions_taken::jsonb)), t.metadata::jsonb, t.created_at
+    FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "user_id")}::bigint[],
+      ${column(rows, "channel_id")}::bigint[], ${column(rows, "rule_id")}::bigint[], ${column(rows, "rule_type")}::text[],
+      ${column(rows, "matched_content")}::text[], ${column(rows, "severity")}::text[], ${rows.map(row => JSON.stringify(row.actions_taken))}::text[],
+      ${rows.map(row => JSON.stringify(row.metadata))}::text[], ${column(rows, "created_at")}::bigint[])
+      AS t (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at)`,
+)
+
+/** Forgets all but the newest of what was noted in a server. */
+export const trimAutomodViolations = defineWrite<{ server_id: Snowflake }>(
+  "trimAutomodViolations",
+  (sql, rows) => sql`
+    DELETE FROM automod_violations v USING (SELECT DISTINCT unnest(${column(rows, "server_id")}::bigint[]) AS server_id) AS s
+    WHERE v.server_id = s.server_id AND v.id <= (
+      SELECT id FROM automod_violations WHERE server_id = s.server_id ORDER BY id DESC OFFSET ${limits.automod.violationsKept} LIMIT 1)`,
+)
+
+const ruleColumns = (sql: Sql) => sql`
+  id, server_id, name, rule_type, config, actions, applied_roles, exempt_roles, exempt_channels, priority, check_all, enabled, created_at, updated_at,
+  created_by, updated_by`
+
+/** A server's rules in the order in which they are looked at. */
+export const automodRulesOf = async (sql: Sql, server: Snowflake): Promise<AutomodRule[]> =>
+  inOrder(await sql<AutomodRule[]>`SELECT ${ruleColumns(sql)} FROM automod_rules WHERE server_id = ${server}`)
+
+export interface Moderator {
+  user_id: Snowflake
+  roles: Snowflake[]
+}
+
+export const automodStorage = (sql: Sql) => ({
+  /** Newest first. */
+  async violations(
+    server: Snowflake,
+    { limit, before, user_id }: { limit: number; before?: Snowflake | undefined; user_id?: Snowflake | undefined },
+  ): Promise<AutomodViolation[]> {
+    return sql<AutomodViolation[]>`
+      SELECT server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at
+      FROM automod_violations
+      WHERE server_id = ${server} AND id < ${before ?? "9223372036854775807"} ${user_id === undefined ? sql`` : sql`AND user_id = ${user_id}`}
+      ORDER BY id DESC LIMIT ${limit}`
+  },
+
+  /** One of them with what moderators are told of it; undefined when it, its rule or its server is gone. */
+  async violation(
+    server: Snowflake,
+    id: Snowflake,
+  ): Promise<(AutomodViolation & { rule_name: string; username: string }) | undefined> {
+    const [row] = await sql<(AutomodViolation & { rule_name: string; username: string })[]>`
+      SELECT v.server_id, v.id, v.user_id, v.channel_id, v.rule_id, v.rule_type, v.matched_content, v.severity, v.actions_taken, v.metadata, v.created_at,
+        r.name AS rule_name, u.username
+      FROM automod_violations v JOIN automod_rules r ON r.id = v.rule_id JOIN users u ON u.id = v.user_id
+      WHERE v.server_id = ${server} AND v.id = ${id}`
+    return row
+  },
+
+  /** The owner, and members who have one of these roles; with `@everyone` among them, any. */
+  async membersWith(
+    server: Snowflake,
+    owner: Snowflake,
+    roles: readonly Snowflake[],
+    limit: number,
+  ): Promise<Moderator[]> {
+    return sql<Moderator[]>`
+      (SELECT user_id, roles FROM members WHERE server_id = ${server} AND user_id = ${owner})
+      UNION ALL
+      (SELECT user_id, roles FROM members WHERE server_id = ${server} AND user_id <> ${owner}
+        ${roles.includes(server) ? sql`` : sql`AND roles && ${[...roles]}::bigint[]`} LIMIT ${limit})`
+  },
+
+  /** The latest of authors in a channel since `since`, so many of each, the oldest first. */
+  async recentPosts(
+    channel: Snowflake,
+    authors: readonly Snowflake[],
+    since: Snowflake,
+    limit: number,
+  ): Promise<{ author_id: Snowflake; id: Snowflake; content: string }[]> {
+    const rows = await sql<{ author_id: Snowflake; id: Snowflake; content: string }[]>`
+      SELECT t.author_id, posted.id, posted.content FROM unnest(${[...authors]}::bigint[]) AS t (author_id), LATERAL (
+        SELECT m.id, m.content FROM messages m
+        WHERE m.channel_id = ${channel} AND m.id > ${since} AND m.author_id = t.author_id AND m.content IS NOT NULL
+        ORDER BY m.id DESC LIMIT ${limit}) AS posted
+      ORDER BY posted.id DESC`
+    return rows.toReversed()
+  },
+
+  /** Some of what is older than that, in Unix seconds. @returns how many it forgot */
+  async forgetOld(before: number, limit: number): Promise<number> {
+    const rows = await sql`
+      DELETE FROM automod_violations WHERE (server_id, id) IN (
+        SELECT server_id, id FROM automod_violations WHERE created_at < ${before} LIMIT ${limit}) RETURNING 1`
+    return rows.length
+  },
+})

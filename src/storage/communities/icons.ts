@@ -1,0 +1,47 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { FileState } from "../../domain/core/file-types.ts"
+import type { PersonalData } from "../../domain/core/personal-data.ts"
+import type { Sql } from "../core/database.ts"
+import { column, defineWrite, lastOf } from "../core/write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    server_icons: { why: "They are a server's" },
+  },
+}
+
+export const putIcon = defineWrite<FileState & { server_id: Snowflake; icon_url: string }>("putIcon", (sql, rows) => {
+  const last = lastOf(rows, row => row.server_id)
+  return sql`
+    WITH t AS (SELECT * FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "icon_url")}::text[], ${column(last, "file")}::text[],
+        ${column(last, "content_type")}::text[], ${column(last, "hash")}::text[], ${column(last, "size")}::int[])
+        AS t (server_id, icon_url, file, content_type, hash, size)),
+      shown AS (UPDATE servers SET icon_url = t.icon_url FROM t WHERE servers.id = t.server_id)
+    INSERT INTO server_icons (server_id, file, content_type, hash, size) SELECT server_id, file, content_type, hash, size FROM t
+    ON CONFLICT (server_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size`
+})
+
+export const deleteIcon = defineWrite<{ server_id: Snowflake }>(
+  "deleteIcon",
+  (sql, rows) => sql`
+    WITH shown AS (UPDATE servers SET icon_url = NULL WHERE id = ANY(${column(rows, "server_id")}::bigint[]))
+    DELETE FROM server_icons WHERE server_id = ANY(${column(rows, "server_id")}::bigint[])`,
+)
+
+export const iconsStorage = (sql: Sql) => ({
+  async find(server: Snowflake): Promise<FileState | undefined> {
+    const [row] = await sql<
+      FileState[]
+    >`SELECT file, content_type, hash, size FROM server_icons WHERE server_id = ${server}`
+    return row
+  },
+
+  /** A server's name, with its icon where it has one. */
+  async shown(server: Snowflake): Promise<{ name: string; icon: FileState | null } | undefined> {
+    const [row] = await sql<({ name: string } & (FileState | Record<keyof FileState, null>))[]>`
+      SELECT s.name, i.file, i.content_type, i.hash, i.size FROM servers s LEFT JOIN server_icons i ON i.server_id = s.id WHERE s.id = ${server}`
+    if (!row) return undefined
+    const { name, ...icon } = row
+    return { name, icon: icon.file === null ? null : icon }
+  },
+})

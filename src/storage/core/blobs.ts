@@ -1,0 +1,153 @@
+import { mkdir, open, readFile, rename, rm, unlink, type FileHandle } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import type { Snowflake } from "../../contract/core/fields.ts"
+
+/** A file that is being read. Whoever opened it closes it. */
+interface OpenFile {
+  readonly size: number
+  /** So many bytes from there, fewer only at the end. */
+  read(from: number, length: number): Promise<Buffer<ArrayBuffer>>
+  close(): Promise<void>
+}
+
+/** Files, by keys that are made here of ids. Whoever keeps them elsewhere, such as in S3, does these five. */
+export interface Blobs {
+  /** Resolves once a crash of the machine would not lose it. A key is never used twice. */
+  put(key: string, bytes: Uint8Array): Promise<void>
+  /** The same, of what comes piece by piece: the next one is asked for when the one before is written. */
+  putPieces(key: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
+  get(key: string): Promise<Buffer<ArrayBuffer> | undefined>
+  open(key: string): Promise<OpenFile | undefined>
+  /** What is not there is done. A key that ends in `/` stands for everything below it. */
+  delete(key: string): Promise<void>
+}
+
+/** A file of a server's. `file`: 32 hex digits that nobody chose. */
+export const serverFile = (server: Snowflake, file: string): string => serverFiles(server) + file
+/** All of them. */
+export const serverFiles = (server: Snowflake): string => `servers/${server}/`
+
+/** A file that somebody sent. `file`: 32 hex digits that nobody chose, and an extension. */
+export const uploadFile = (file: string): string => uploadFiles + file
+export const uploadFiles = "uploads/"
+/** Its shape: no path, whatever it is joined to. */
+export const isUploadName = (file: string): boolean => uploadShape.test(file)
+
+const uploadShape = /^[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?$/
+const keyShape = /^(?:servers\/[1-9]\d{0,18}\/(?:[0-9a-f]{32})?|uploads\/[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?)$/
+export const isBlobKey = (key: string): boolean => keyShape.test(key)
+
+/** Keeps them below a folder, which is the same for all hosts. */
+export function openLocalBlobs(folder: string): Blobs {
+  const pathOf = (key: string): string => {
+    if (!isBlobKey(key)) throw new Error(`${JSON.stringify(key)} is no key of a file`)
+    return join(folder, key)
+  }
+
+  return {
+    async put(key, bytes) {
+      const path = pathOf(key)
+      const whole = (file: FileHandle) => file.writeFile(bytes)
+      try {
+        await write(path, whole)
+      } catch (error) {
+        // The folder may go with another file while this one comes.
+        if (codeOf(error) !== "ENOENT") throw error
+        await write(path, whole)
+      }
+    },
+
+    async putPieces(key, pieces) {
+      const path = pathOf(key)
+      try {
+        await write(path, file => writePieces(file, pieces))
+      } catch (error) {
+        await unlink(unfinished(path)).catch(() => {})
+        throw error
+      }
+    },
+
+    async open(key) {
+      const file = await open(pathOf(key), "r").catch((error: unknown) => {
+        if (codeOf(error) !== "ENOENT") throw error
+        return undefined
+      })
+      if (!file) return undefined
+      try {
+        const { size } = await file.stat()
+        return {
+          size,
+          async read(from, length) {
+            const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(length), 0, length, from)
+            return buffer.subarray(0, bytesRead)
+          },
+          close: () => file.close(),
+        }
+      } catch (error) {
+        await file.close()
+        throw error
+      }
+    },
+
+    async get(key) {
+      try {
+        return await readFile(pathOf(key))
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") return undefined
+        throw error
+      }
+    },
+
+    async delete(key) {
+      const path = pathOf(key)
+      if (key.endsWith("/")) return rm(path, { recursive: true, force: true, maxRetries: 3 })
+      for (const one of [path, unfinished(path)])
+        await unlink(one).catch((error: unknown) => {
+          if (codeOf(error) !== "ENOENT") throw error
+        })
+    },
+  }
+}
+
+const unfinished = (path: string) => `${path}.part`
+
+/** So many bytes are written to the disk at a time, so that the end of a long file waits for no more. */
+const syncedAtOnce = 32 * 1024 * 1024
+
+async function writePieces(file: FileHandle, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  let unsynced = 0
+  for await (const piece of pieces) {
+    for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
+    unsynced += piece.length
+    if (unsynced < syncedAtOnce) continue
+    await file.datasync()
+    unsynced = 0
+  }
+}
+
+/** Whole or not at all under its name, whatever ends in between. */
+async function write(path: string, fill: (file: FileHandle) => Promise<void>): Promise<void> {
+  const made = await mkdir(dirname(path), { recursive: true })
+  const file = await open(unfinished(path), "w", 0o640)
+  try {
+    await fill(file)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(unfinished(path), path)
+  await sync(dirname(path))
+  if (made !== undefined) await sync(dirname(made))
+}
+
+/** Names are kept by their folder. */
+async function sync(folder: string): Promise<void> {
+  const handle = await open(folder, "r")
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code

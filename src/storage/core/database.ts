@@ -1,0 +1,193 @@
+import postgres from "postgres"
+import type { Metrics } from "../../observability/metrics.ts"
+import { backoffMs } from "../../std/backoff.ts"
+
+export type Sql = postgres.Sql
+/** What a statement can be built on: the pool, or the transaction that is open. */
+export type Statements = postgres.Sql | postgres.TransactionSql
+export type Statement = postgres.PendingQuery<postgres.Row[]>
+
+export interface PoolOptions {
+  url: string
+  connections: number
+  statementTimeout: number
+  connectTimeout: number
+  name: string
+  /** Also with a database that takes no writes; else such a connection is ended as soon as it stands. */
+  evenReadOnly?: boolean
+  /** PostgreSQL's settings on each connection. */
+  settings?: Readonly<Record<string, string>>
+  /** Ends a transaction whose process was paused, so that it cannot hold row locks. */
+  idleInTransactionTimeout?: number
+}
+
+/** bigint columns hold ids (strings, exact) or seconds (numbers by contract); ids are far above 2^53, seconds far below. */
+const bigints = {
+  to: 20,
+  from: [20],
+  serialize: (value: unknown) => String(value),
+  parse: (digits: string) => (digits.length < 15 ? Number(digits) : digits),
+}
+
+/**
+ * A pool of connections. One pool never serves both transactions and plain queries: postgres.js 3.4.9 can send a BEGIN on
+ * a connection that it did not reserve when the two share one.
+ */
+export function openPool(options: PoolOptions): Sql {
+  let pool: Sql
+  let ended = false
+  let replacedAt = -Infinity
+  let replacing: NodeJS.Timeout | undefined
+  const replace = () => {
+    replacing = undefined
+    replacedAt = performance.now()
+    const former = pool
+    pool = open()
+    // What is under way there is finished, or given up when nobody waits for it any longer.
+    former.end({ timeout: options.statementTimeout / 1000 }).catch(() => {})
+  }
+  const open = (): Sql => {
+    const opened: Sql = connect(options, () => {
+      if (opened !== pool || ended || replacing) return
+      replacing = setTimeout(replace, Math.max(0, replacedAt + replaceEvery - performance.now()))
+    })
+    return opened
+  }
+  pool = open()
+  const end: Sql["end"] = options => {
+    ended = true
+    clearTimeout(replacing)
+    return pool.end(options)
+  }
+  return new Proxy(pool, {
+    apply: (_, __, words: unknown[]) => Reflect.apply(pool, undefined, words),
+    get: (_, key) => (key === "end" ? end : Reflect.get(pool, key)),
+  })
+}
+
+/**
+ * A pool whose connection was lost is replaced as a whole, at most once in so many milliseconds: a connection of postgres.js
+ * 3.4.9 that closes while something waits to be written writes nothing until a kilobyte has gathered, and then garbage, so
+ * what is asked of it hangs for many seconds. This can go once the connection forgets its `nextWriteTimer` and `chunk` where
+ * the socket closes; tests/cluster/pools.test.ts will say so.
+ */
+const replaceEvery = 250
+
+function connect(options: PoolOptions, onclose: () => void): Sql {
+  return postgres(options.url, {
+    onclose,
+    max: options.connections,
+    connect_timeout: options.connectTimeout / 1000,
+    idle_timeout: 0,
+    max_lifetime: null,
+    backoff: attempt => backoffMs(attempt, 50, 1_000) / 1_000,
+    types: { bigint: bigints as never },
+    onnotice: () => {},
+    // A connection made while a database takes no writes would refuse them for as long as it lives.
+    target_session_attrs: options.evenReadOnly ? undefined : "read-write",
+    connection: {
+      application_name: options.name,
+      statement_timeout: options.statementTimeout,
+      // Whatever the server's default: what is acknowledged is on disk.
+      synchronous_commit: "on",
+      ...options.settings,
+      ...(options.idleInTransactionTimeout
+        ? { idle_in_transaction_session_timeout: options.idleInTransactionTimeout }
+        : {}),
+    },
+  })
+}
+
+/** Whether PostgreSQL refused the statement for what it says or for its rows: asked again, it would refuse again. */
+export function isDataError(error: unknown): error is postgres.PostgresError {
+  if (!(error instanceof postgres.PostgresError)) return false
+  return /^(0A|21|22|23|42)/.test(error.code)
+}
+
+/** Whether PostgreSQL took a transaction back because of another one that ran at the same time: asked again, it may succeed. */
+export const isTakenBack = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && (error.code === "40001" || error.code === "40P01")
+
+/** Somebody else holds a table for longer than `lock_timeout`. */
+export const isLockTimeout = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && error.code === "55P03"
+
+/** PostgreSQL, or the way to it, did not answer in time. */
+class NoAnswer extends Error {
+  readonly code = "NO_ANSWER"
+}
+
+/** 25006: it takes no writes; 53: no memory, disk or connection is left; 58: its disk fails it. */
+const awayCodes =
+  /^(08...|25006|53...|57014|57P0.|58...|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|EMFILE|ENFILE|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/
+
+/** Whether PostgreSQL or the way to it is gone, cannot serve now, or took too long: nothing is wrong with what was asked. */
+export function isAway(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error)) return false
+  // FATAL ends the session with PostgreSQL, whatever the reason.
+  return ("severity" in error && error.severity === "FATAL") || awayCodes.test(String(error.code))
+}
+
+/** Whether a statement was ended because it took too long, there or here. */
+export const isStoppedStatement = (error: unknown): boolean =>
+  error instanceof NoAnswer || (error instanceof postgres.PostgresError && error.code === "57014")
+
+/** Whether nothing more can be asked on the connection that the error came from. */
+export const isSessionOver = (error: unknown): boolean =>
+  !(error instanceof postgres.PostgresError) || ("severity" in error && error.severity === "FATAL")
+
+/** Bounds what has no deadline of its own on this side. */
+export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new NoAnswer(`${what}: no answer within ${milliseconds} ms`)), milliseconds)
+    promise.then(
+      value => {
+        clearTimeout(timer)
+        resolve(value)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        reject(error instanceof Error ? error : new Error(String(error)))
+      },
+    )
+  })
+}
+
+/** Counts one query, from here to its end. */
+export type Observe = <T>(query: Promise<T>) => Promise<T>
+
+/** @param isFailure what counts as one, of all that a query may end with */
+export const observing =
+  (
+    { pools }: Pick<Metrics, "pools">,
+    pool: keyof Metrics["pools"]["queries"],
+    isFailure: (error: unknown) => boolean,
+  ): Observe =>
+  async query => {
+    pools.queries[pool].inc()
+    pools.inFlight[pool].inc()
+    try {
+      return await query
+    } catch (error) {
+      if (isFailure(error)) pools.errors[pool].inc()
+      throw error
+    } finally {
+      pools.inFlight[pool].dec()
+    }
+  }
+
+/** The same functions, each with a deadline and counted. */
+export function bounded<Group extends object>(group: Group, milliseconds: number, observe: Observe): Group {
+  return around(group, (ask, name) => observe(within(ask(), milliseconds, name)))
+}
+
+/** The same functions, each of which is begun as `begin` says. */
+export function around<Group extends object>(
+  group: Group,
+  begin: (ask: () => Promise<unknown>, name: string) => Promise<unknown>,
+): Group {
+  const entries = Object.entries(group) as [string, (...args: unknown[]) => Promise<unknown>][]
+  return Object.fromEntries(
+    entries.map(([name, ask]) => [name, (...args: unknown[]) => begin(() => ask(...args), name)]),
+  ) as Group
+}

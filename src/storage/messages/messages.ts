@@ -1,0 +1,414 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
+import type { MessageState } from "../../domain/messages/messages.ts"
+import type { PinsState } from "../../domain/messages/pins.ts"
+import type { Actor } from "../../domain/accounts/accounts.ts"
+import type { PersonalData } from "../../domain/core/personal-data.ts"
+import type { Sql, Statement, Statements } from "../core/database.ts"
+import { endUploadUses } from "./uploads.ts"
+import { column, defineWrite, lastOf } from "../core/write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    messages: {
+      userColumns: ["author_id"],
+      key: { channel_id: "bigint", id: "bigint" },
+      given: [
+        "channel_id",
+        "id",
+        "server_id",
+        "author_id",
+        "content",
+        "edited_at",
+        "reply_to_id",
+        "nonce",
+        "deleted",
+        "webhook_id",
+        "webhook_name",
+        "webhook_avatar_url",
+        "embeds",
+        "attachments",
+        "poll",
+        "pinned_at",
+      ],
+      leftOut: { reactions: "What others made of it is theirs; what the person reacted with is in reactors" },
+      atPurge: "kept",
+    },
+  },
+}
+/** Apart: exports give it earlier than the messages. */
+export const deletionsPersonalData: PersonalData = {
+  personal: {
+    message_deletions: {
+      userColumns: ["user_id"],
+      key: { server_id: "bigint", user_id: "bigint", before_id: "bigint" },
+      given: ["server_id", "user_id", "after_id", "before_id"],
+      atPurge: "erased",
+    },
+  },
+}
+
+export interface MessageRow {
+  channel_id: Snowflake
+  id: Snowflake
+  server_id: Snowflake | null
+  author_id: Snowflake
+  content: string | null
+  reply_to_id: Snowflake | null
+  nonce: string | null
+}
+
+/** The arrays of a batch of new messages, in the order of `messageColumns`. */
+export const messageColumns = "channel_id, id, server_id, author_id, content, reply_to_id, nonce"
+export const messageArrays = (sql: Statements, rows: readonly MessageRow[]): Statement => sql`
+  unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[],
+    ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[])`
+
+/** A nonce that memory has forgotten: the command runs again and looks it up. Each partition has an index of its own. */
+const nonceRepeated = Object.fromEntries(
+  Array.from({ length: 16 }, (_, part) => [`messages_${part}_nonce`, "again" as const]),
+)
+
+export const insertMessage = defineWrite<MessageRow>(
+  "insertMessage",
+  (sql, rows) => sql`
+    INSERT INTO messages (channel_id, id, server_id, author_id, content, reply_to_id, nonce) SELECT * FROM ${messageArrays(sql, rows)}`,
+  nonceRepeated,
+  (sql, rows) => sql`
+    INSERT INTO messages (${sql.unsafe(messageColumns)}) SELECT t.* FROM lane, ${messageArrays(sql, rows)} AS t`,
+)
+
+/** A message with what it has beside its text. What a webhook sent keeps its name and picture as they were shown: the webhook is its author. */
+export type FullMessageRow = MessageRow &
+  Pick<MessageState, "webhook_id" | "webhook_name" | "webhook_avatar_url" | "embeds" | "attachments" | "poll">
+
+/** Beside `insertMessage`, which is the statement that there is most of, and stays as narrow as it is. */
+export const insertFullMessage = defineWrite<FullMessageRow>(
+  "insertFullMessage",
+  (sql, rows) => sql`
+    INSERT INTO messages (${sql.unsafe(messageColumns)}, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, poll)
+    SELECT t.channel_id, t.id, t.server_id, t.author_id, t.content, t.reply_to_id, t.nonce, t.webhook_id, t.webhook_name, t.webhook_avatar_url,
+      t.embeds::json, t.attachments::json, t.poll::json
+    FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[],
+      ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[],
+      ${column(rows, "webhook_id")}::bigint[], ${column(rows, "webhook_name")}::text[], ${column(rows, "webhook_avatar_url")}::text[],
+      ${jsonOf(rows, "embeds")}::text[], ${jsonOf(rows, "attachments")}::text[], ${jsonOf(rows, "poll")}::text[])
+      AS t (${sql.unsafe(messageColumns)}, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, poll)`,
+  nonceRepeated,
+)
+
+const jsonOf = (rows: readonly FullMessageRow[], key: "embeds" | "attachments" | "poll") =>
+  rows.map(row => (row[key] ? JSON.stringify(row[key]) : null))
+
+export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake; content: string; edited_at: number }>(
+  "updateContent",
+  (sql, rows) => {
+    const last = lastOf(rows, row => row.id)
+    return sql`
+    UPDATE messages SET content = t.content, edited_at = t.edited_at
+    FROM unnest(${column(last, "channel_id")}::bigint[], ${column(last, "id")}::bigint[], ${column(last, "content")}::text[], ${column(last, "edited_at")}::bigint[])
+      AS t (channel_id, id, content, edited_at)
+    WHERE messages.channel_id = t.channel_id AND messages.id = t.id`
+  },
+)
+
+/** Deletes messages; of one that somebody may ask for again, by its nonce or for slow mode, an empty row is left. */
+export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake; isLeft: boolean }>(
+  "deleteMessage",
+  (sql, rows) => {
+    const left = rows.filter(({ isLeft }) => isLeft)
+    const gone = rows.filter(({ isLeft }) => !isLeft)
+    return sql`
+      WITH deleted_here AS MATERIALIZED (
+        SELECT * FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[]) AS t (channel_id, id)),
+      ${endUploadUses(sql, "deleted_here")},
+      polls_left AS (
+        UPDATE polls SET gone = true, ends_at = NULL
+        FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[]) AS t (channel_id, id)
+        WHERE polls.channel_id = t.channel_id AND polls.message_id = t.id AND NOT polls.gone),
+      left_over AS (
+        UPDATE messages SET deleted = true, content = NULL, reply_to_id = NULL, edited_at = NULL, embeds = NULL, webhook_avatar_url = NULL,
+          attachments = NULL, reactions = NULL, poll = NULL, pinned_at = NULL
+        FROM unnest(${column(left, "channel_id")}::bigint[], ${column(left, "id")}::bigint[]) AS t (channel_id, id)
+        WHERE messages.channel_id = t.channel_id AND messages.id = t.id)
+      DELETE FROM messages USING unnest(${column(gone, "channel_id")}::bigint[], ${column(gone, "id")}::bigint[]) AS t (channel_id, id)
+      WHERE messages.channel_id = t.channel_id AND messages.id = t.id`
+  },
+)
+
+/** What somebody wrote in a server between two ids; see the job `deleteMessagesOf`. */
+export interface MessageDeletion {
+  server_id: Snowflake
+  user_id: Snowflake
+  after: Snowflake
+  before: Snowflake
+}
+
+/** Until it is done: the queue may forget what it was told. */
+export const putMessageDeletion = defineWrite<MessageDeletion>(
+  "putMessageDeletion",
+  (sql, rows) => sql`
+    INSERT INTO message_deletions (server_id, user_id, after_id, before_id)
+    SELECT * FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "after")}::bigint[],
+      ${column(rows, "before")}::bigint[])
+    ON CONFLICT DO NOTHING`,
+)
+
+/** What a `MessageState` has, of `messages m` and `users u`. */
+export const messageFields = (sql: Sql) => sql`
+  m.id, m.channel_id, m.server_id, m.author_id, coalesce(u.username, m.webhook_name, 'User ' || m.author_id) AS author_username, coalesce(u.bot, false) AS author_bot,
+  coalesce(u.badges, '{}') AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce, m.webhook_id, m.webhook_name, m.webhook_avatar_url, m.embeds,
+  m.deleted,
+  m.attachments, m.reactions, m.poll, m.pinned_at`
+
+export interface Page {
+  limit: number
+  before?: Snowflake | undefined
+  after?: Snowflake | undefined
+  around?: Snowflake | undefined
+}
+
+/** What most messages do not have, where one has any of it. */
+type Rarities = Pick<
+  Required<MessageState>,
+  | "author_bot"
+  | "author_badges"
+  | "edited_at"
+  | "webhook_id"
+  | "webhook_name"
+  | "webhook_avatar_url"
+  | "embeds"
+  | "attachments"
+  | "reactions"
+  | "poll"
+  | "pinned_at"
+>
+const noRarities: Rarities = {
+  author_bot: false,
+  author_badges: [],
+  edited_at: null,
+  webhook_id: null,
+  webhook_name: null,
+  webhook_avatar_url: null,
+  embeds: null,
+  attachments: null,
+  reactions: null,
+  poll: null,
+  pinned_at: null,
+}
+
+/** Messages of one channel as one row: each column says one thing of all of them, in their order. Without any, all are null. */
+interface PageRow {
+  server_id: Snowflake | null
+  /** Ids with a space between; that of no message is empty. */
+  ids: string | null
+  authors: string
+  replies: string
+  usernames: string[]
+  contents: (string | null)[]
+  nonces: (string | null)[]
+  rarities: (Rarities | null)[]
+}
+
+/**
+ * Messages of one channel, read as one row: fifty rows of twenty columns take postgres.js three times as long.
+ * @param range selects their `messageFields` in their order, which the aggregates keep because nothing else is joined to it. Its own LIMIT
+ *   is a constant where it can be, and `limit` stands outside of it: for a LIMIT that it does not know PostgreSQL makes a plan anew each
+ *   time, which takes longer than the page
+ */
+async function pageOf(sql: Sql, channel_id: Snowflake, limit: number, range: Statement): Promise<MessageState[]> {
+  const [row] = await sql<[PageRow]>`
+    SELECT min(server_id) AS server_id, string_agg(id::text, ' ') AS ids, string_agg(author_id::text, ' ') AS authors, json_agg(author_username) AS usernames,
+      json_agg(content) AS contents, string_agg(coalesce(reply_to_id::text, ''), ' ') AS replies, json_agg(nonce) AS nonces,
+      json_agg(CASE WHEN author_bot OR author_badges <> '{}'
+          OR num_nonnulls(edited_at, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, reactions, poll, pinned_at) > 0
+        THEN json_build_object('author_bot', author_bot, 'author_badges', author_badges, 'edited_at', edited_at, 'webhook_id', webhook_id::text,
+          'webhook_name', webhook_name, 'webhook_avatar_url', webhook_avatar_url, 'embeds', embeds, 'attachments', attachments,
+          'reactions', reactions, 'poll', poll, 'pinned_at', pinned_at) END) AS rarities
+    FROM (SELECT * FROM (${range}) AS nearest LIMIT ${limit}) AS page`
+  const { server_id, ids, usernames, contents, nonces, rarities } = row
+  if (ids === null) return []
+  const [authors, replies] = [row.authors.split(" "), row.replies.split(" ")]
+  // Written out: what is spread into an object of so many fields takes ten times as long.
+  return ids.split(" ").map((id, i) => {
+    const rare = rarities[i] ?? noRarities
+    return {
+      id,
+      channel_id,
+      server_id,
+      author_id: authors[i]!,
+      author_username: usernames[i]!,
+      author_bot: rare.author_bot,
+      author_badges: rare.author_badges,
+      content: contents[i]!,
+      edited_at: rare.edited_at,
+      reply_to_id: replies[i] || null,
+      nonce: nonces[i]!,
+      webhook_id: rare.webhook_id,
+      webhook_name: rare.webhook_name,
+      webhook_avatar_url: rare.webhook_avatar_url,
+      embeds: rare.embeds,
+      deleted: false,
+      attachments: rare.attachments,
+      reactions: rare.reactions,
+      poll: rare.poll,
+      pinned_at: rare.pinned_at,
+    }
+  })
+}
+
+/** Key of a message among those of its server's home. */
+export const messageKey = (channel: Snowflake, id: Snowflake) => `${channel}:${id}`
+/** Key of a nonce among those of its server's home. */
+export const nonceKey = (channel: Snowflake, author: Snowflake, nonce: string) => `${channel}:${author}:${nonce}`
+
+export const messagesStorage = (sql: Sql) => ({
+  /** Newest first; with `after` alone oldest first. `around` wins over `before`, that over `after`. */
+  async page(channel: Snowflake, { limit, before, after, around }: Page): Promise<MessageState[]> {
+    const fields = sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id`
+    const most = sql.unsafe(String(limits.pageSize))
+    if (around !== undefined) {
+      const newer = Math.floor((limit - 1) / 2)
+      const both = sql`
+        (${fields} WHERE m.channel_id = ${channel} AND m.id > ${around} AND NOT m.deleted ORDER BY m.id LIMIT ${newer})
+        UNION ALL
+        (${fields} WHERE m.channel_id = ${channel} AND m.id <= ${around} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit - newer})
+        ORDER BY id DESC`
+      return pageOf(sql, channel, limit, both)
+    }
+    const range =
+      before === undefined && after !== undefined
+        ? sql`${fields} WHERE m.channel_id = ${channel} AND m.id > ${after} AND NOT m.deleted ORDER BY m.id LIMIT ${most}`
+        : sql`${fields} WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted
+            ORDER BY m.id DESC LIMIT ${most}`
+    return pageOf(sql, channel, limit, range)
+  },
+
+  /** The latest pin first. */
+  async pinned(channel: Snowflake, limit: number): Promise<MessageState[]> {
+    return sql<MessageState[]>`
+      SELECT ${messageFields(sql)} FROM pins p JOIN messages m ON m.channel_id = ${channel} AND m.id = p.message_id LEFT JOIN users u ON u.id = m.author_id
+      WHERE p.channel_id = ${channel} AND NOT m.deleted ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`
+  },
+
+  async pins(channel: Snowflake): Promise<PinsState> {
+    const [row] = await sql<PinsState[]>`
+      SELECT count(*)::int AS count, coalesce(max(pinned_at), 0) AS latest FROM pins WHERE channel_id = ${channel}`
+    return row!
+  },
+
+  async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {
+    const rows = await sql<MessageState[]>`
+      SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+      WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`
+    return new Map(rows.map(row => [row.id, row]))
+  },
+
+  /** Whom a message is by, as he is called by now; undefined: a webhook, or there is no such message. */
+  async authorOf(channel: Snowflake, id: Snowflake): Promise<Actor | undefined> {
+    const [row] = await sql<Actor[]>`
+      SELECT u.id, u.username, u.bot, u.badges FROM messages m JOIN users u ON u.id = m.author_id
+      WHERE m.channel_id = ${channel} AND m.id = ${id} AND NOT m.deleted`
+    return row
+  },
+
+  /** The ids of what authors last posted in a channel since `since`, deleted or not, by author. */
+  async lastPosts(
+    channel: Snowflake,
+    authors: readonly Snowflake[],
+    since: Snowflake,
+  ): Promise<Map<Snowflake, Snowflake>> {
+    const rows = await sql<{ author_id: Snowflake; id: Snowflake }[]>`
+      SELECT t.author_id, last.id FROM unnest(${[...authors]}::bigint[]) AS t (author_id), LATERAL (
+        SELECT m.id FROM messages m WHERE m.channel_id = ${channel} AND m.id > ${since} AND m.author_id = t.author_id
+        ORDER BY m.id DESC LIMIT 1) AS last`
+    return new Map(rows.map(({ author_id, id }) => [author_id, id]))
+  },
+
+  /**
+   * What an author wrote in a channel between two ids, oldest first, among so many messages, whoever wrote them.
+   * @returns `last`: which of them was looked at last, if there may be more
+   */
+  async ofAuthor(
+    channel: Snowflake,
+    author: Snowflake,
+    { after, before, among }: { after: Snowflake; before: Snowflake; among: number },
+  ): Promise<{ ids: Snowflake[]; last: Snowflake | undefined }> {
+    const [row] = await sql<{ ids: Snowflake[]; last: Snowflake; looked: number }[]>`
+      SELECT coalesce(array_agg(id::text ORDER BY id) FILTER (WHERE author_id = ${author} AND NOT deleted), '{}') AS ids,
+        max(id) AS last, count(*)::int AS looked
+      FROM (SELECT id, author_id, deleted FROM messages WHERE channel_id = ${channel} AND id > ${after} AND id < ${before}
+        ORDER BY id LIMIT ${among}) AS m`
+    const { ids, last, looked } = row!
+    return { ids, last: looked < among ? undefined : last }
+  },
+
+  /** Deletions that were asked for before an id was minted. */
+  async deletionsDue(before: Snowflake, limit: number): Promise<MessageDeletion[]> {
+    return sql<MessageDeletion[]>`
+      SELECT server_id, user_id, after_id AS after, before_id AS before FROM message_deletions WHERE before_id < ${before} LIMIT ${limit}`
+  },
+
+  async endDeletion({ server_id, user_id, before }: MessageDeletion): Promise<void> {
+    await sql`
+      DELETE FROM message_deletions WHERE server_id = ${server_id} AND user_id = ${user_id} AND before_id = ${before}`
+  },
+
+  /** Deletes some of what is left of channels that are gone. @returns how many messages it deleted */
+  async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
+    const rows = await sql`
+      WITH purged AS (
+        DELETE FROM messages WHERE (channel_id, id) IN (
+          SELECT channel_id, id FROM messages WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit})
+        RETURNING channel_id, id),
+      ${endUploadUses(sql, "purged")},
+      unindexed AS (
+        DELETE FROM message_search s USING purged WHERE s.channel_id = purged.channel_id AND s.message_id = purged.id),
+      uncalled AS (
+        DELETE FROM message_mentions n USING purged WHERE n.channel_id = purged.channel_id AND n.message_id = purged.id),
+      polls_left AS (
+        UPDATE polls SET gone = true, ends_at = NULL FROM purged
+        WHERE polls.channel_id = purged.channel_id AND polls.message_id = purged.id AND NOT polls.gone)
+      SELECT FROM purged`
+    return rows.length
+  },
+
+  /**
+   * Deletes some of what searches find of channels that are gone, once their messages are deleted: what was to be read for them,
+   * and what was written beside a deletion. @returns how many rows
+   */
+  async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
+    const ids = [...channels]
+    await sql`DELETE FROM message_search_backlog WHERE channel_id = ANY(${ids}::bigint[])`
+    const { count } = await sql`
+      DELETE FROM message_search WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM message_search WHERE channel_id = ANY(${ids}::bigint[]) LIMIT ${limit}))`
+    return count
+  },
+
+  /** The next channels that messages name, in the order of ids, and whether they are gone: each is one look into an index. */
+  async channelsNamed(after: Snowflake, limit: number): Promise<{ id: Snowflake; is_gone: boolean }[]> {
+    return sql<{ id: Snowflake; is_gone: boolean }[]>`
+      WITH RECURSIVE named (id, server_id, place) AS (
+        (SELECT channel_id, server_id, 1 FROM messages WHERE channel_id > ${after} ORDER BY channel_id, id LIMIT 1)
+        UNION ALL
+        SELECT following.channel_id, following.server_id, place + 1
+        FROM named, LATERAL (SELECT channel_id, server_id FROM messages WHERE channel_id > named.id ORDER BY channel_id, id LIMIT 1) AS following
+        WHERE place < ${limit})
+      SELECT id, server_id IS NOT NULL AND NOT EXISTS (SELECT FROM channels c WHERE c.id = named.id) AS is_gone FROM named ORDER BY place`
+  },
+
+  /** The messages that were sent with these nonces; those deleted since come back without content. */
+  async byNonces(
+    keys: readonly { channel: Snowflake; author: Snowflake; nonce: string }[],
+  ): Promise<Map<string, MessageState>> {
+    const channels = keys.map(key => key.channel),
+      authors = keys.map(key => key.author),
+      nonces = keys.map(key => key.nonce)
+    const rows = await sql<MessageState[]>`
+      SELECT ${messageFields(sql)}
+      FROM unnest(${channels}::bigint[], ${authors}::bigint[], ${nonces}::text[]) AS k (channel_id, author_id, nonce)
+      JOIN messages m USING (channel_id, author_id, nonce) LEFT JOIN users u ON u.id = m.author_id`
+    return new Map(rows.map(row => [nonceKey(row.channel_id, row.author_id, row.nonce!), row]))
+  },
+})

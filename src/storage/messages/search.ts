@@ -1,0 +1,531 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Override } from "../../domain/core/overrides.ts"
+import { grantsOf, type AccessRules } from "../../domain/core/permissions.ts"
+import type { SearchSource } from "../../domain/messages/search-text.ts"
+import type { MessageState } from "../../domain/messages/messages.ts"
+import type { Permission } from "../../contract/core/permissions.ts"
+import type { PersonalData } from "../../domain/core/personal-data.ts"
+import type { Sql, Statement } from "../core/database.ts"
+import { messageFields } from "./messages.ts"
+import type { UserRow } from "../accounts/users.ts"
+import { column } from "../core/write.ts"
+
+export const personalData: PersonalData = {
+  others: {
+    message_search: { why: "What messages are found by, made of them at any time; it goes with them" },
+    message_search_backlog: { why: "Which messages are to be read for searches; gone within minutes" },
+    message_search_rebuild: { why: "How far the making of message_search has come" },
+  },
+}
+
+export interface MessagePlace {
+  readonly channel_id: Snowflake
+  readonly message_id: Snowflake
+}
+
+/** A message as the index keeps it. */
+export interface IndexedMessage extends MessagePlace {
+  readonly home_id: Snowflake
+  readonly content: string | null
+  readonly edited_at: number
+  readonly folded: string
+  /** As PostgreSQL reads a `tsvector`. */
+  readonly words: string
+}
+
+/** A server with what decides what one member may read in it: his roles and everybody's, and what channels say about those and him. */
+export interface MemberOutline extends AccessRules {
+  readonly member_roles: readonly Snowflake[]
+  readonly overrides: ReadonlyMap<Snowflake, readonly Override[]>
+}
+
+/** Where to look: in all channels of homes but some, and in some channels. */
+export interface Places {
+  readonly homes: readonly Snowflake[]
+  readonly hidden: readonly Snowflake[]
+  readonly channels: readonly Snowflake[]
+}
+
+/** The same as it is told of a message: where it is, or that it has a fact. */
+export interface Placed extends Pick<Places, "homes" | "channels"> {
+  readonly fact: string | null
+}
+
+/** Ids from `from` on and below `below`. */
+export interface IdSpan {
+  readonly from: Snowflake
+  readonly below: Snowflake
+}
+
+interface Wanted extends IdSpan {
+  /** Null: pinned or not. */
+  readonly pinned: boolean | null
+  readonly limit: number
+}
+
+/** What was found from the newest back, as far as was looked. */
+export interface Found {
+  readonly found: MessagePlace[]
+  /** Ids from it on were looked at; null: all were. */
+  readonly edge: Snowflake | null
+}
+
+const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
+  sql`unnest(${column(keys, "channel_id")}::bigint[], ${column(keys, "message_id")}::bigint[])`
+
+/** Nor has the message been edited since it was indexed: what it says now may not match. */
+const unedited = (sql: Sql): Statement => sql`AND coalesce(m.edited_at, 0) <= c.edited_at`
+
+/** The message is there, and so is its channel: the index comes after both. Asked one by one, of those that match. */
+const stands = (sql: Sql, pinned: boolean | null, and = sql``): Statement => sql`
+  (SELECT NOT m.deleted ${and} ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
+  AND (c.home_id = c.channel_id OR EXISTS (SELECT FROM channels WHERE id = c.channel_id))`
+
+/**
+ * Each part is a condition of its own: the index steps over what the others lack. Of one condition with all of them it goes through
+ * everything that has the rarest word.
+ */
+const each = (sql: Sql, words: readonly string[]): Statement =>
+  words.reduce((before, part) => sql`${before} AND words @@ ${part}::text::tsquery`, sql`true`)
+
+/** Conversations of somebody in which his newest message is looked for. */
+const latest = 100
+
+/** Messages of a place by which it is told how fast it fills. */
+const sampled = 8
+
+/** What searches read. The statements are made for one way each; see `searchSettings`. */
+export const searchStorage = (sql: Sql) => ({
+  /** The servers of a member, or one of them. */
+  async outlinesFor(user: Snowflake, server: Snowflake | null): Promise<MemberOutline[]> {
+    const rows = await sql<
+      {
+        id: Snowflake
+        owner_id: Snowflake
+        member_roles: Snowflake[]
+        roles: { id: Snowflake; permissions: Permission[] }[]
+        overrides: (Override & { channel_id: Snowflake })[]
+      }[]
+    >`
+      SELECT s.id, s.owner_id, m.roles AS member_roles,
+        (SELECT coalesce(json_agg(json_build_object('id', r.id::text, 'permissions', r.permissions)), '[]')
+          FROM roles r WHERE r.server_id = s.id AND (r.id = s.id OR r.id = ANY(m.roles))) AS roles,
+        (SELECT coalesce(json_agg(json_build_object('channel_id', o.channel_id::text, 'target_id', o.target_id::text, 'type', o.type,
+            'allow', o.allow, 'deny', o.deny)), '[]')
+          FROM channel_overrides o WHERE o.server_id = s.id AND (o.target_id IN (s.id, m.user_id) OR o.target_id = ANY(m.roles))) AS overrides
+      FROM members m JOIN servers s ON s.id = m.server_id
+      WHERE m.user_id = ${user} AND (${server}::bigint IS NULL OR m.server_id = ${server})`
+    return rows.map(({ roles, overrides, ...rest }) => {
+      const byChannel = new Map<Snowflake, Override[]>()
+      for (const { channel_id, ...override } of overrides) {
+        const others = byChannel.get(channel_id)
+        if (others) others.push(override)
+        else byChannel.set(channel_id, [override])
+      }
+      return {
+        ...rest,
+        roles: grantsOf(roles),
+        overrides: byChannel,
+      }
+    })
+  },
+
+  /** DMs and notes of a user, the latest first. */
+  async directsOf(user: Snowflake, limit: number): Promise<Snowflake[]> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM direct_channels WHERE user_id = ${user} OR other_id = ${user} ORDER BY id DESC LIMIT ${limit}`
+    return rows.map(({ id }) => id)
+  },
+
+  /** Which of these conversations outside servers are a user's. */
+  async participates(user: Snowflake, channels: readonly Snowflake[]): Promise<Set<Snowflake>> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM direct_channels WHERE id = ANY(${[...channels]}::bigint[]) AND (user_id = ${user} OR other_id = ${user})`
+    return new Set(rows.map(({ id }) => id))
+  },
+
+  /** The home of a channel: its server, or itself. */
+  async homesOf(channels: readonly Snowflake[]): Promise<Map<Snowflake, Snowflake>> {
+    const rows = await sql<{ id: Snowflake; home_id: Snowflake }[]>`
+      SELECT id, server_id AS home_id FROM channels WHERE id = ANY(${[...channels]}::bigint[])
+      UNION ALL SELECT id, id FROM direct_channels WHERE id = ANY(${[...channels]}::bigint[])`
+    return new Map(rows.map(({ id, home_id }) => [id, home_id]))
+  },
+
+  async channelsNamed(server: Snowflake, names: readonly string[]): Promise<Snowflake[]> {
+    const rows = await sql<{ id: Snowflake }[]>`
+      SELECT id FROM channels WHERE server_id = ${server} AND lower(name) = ANY(SELECT lower(n) FROM unnest(${[...names]}::text[]) AS n)`
+    return rows.map(({ id }) => id)
+  },
+
+  async usersNamed(names: readonly string[]): Promise<Map<string, Snowflake>> {
+    const rows = await sql<{ name: string; id: Snowflake }[]>`
+      SELECT n AS name, u.id FROM unnest(${[...names]}::text[]) AS n JOIN users u ON lower(u.username) = lower(n)`
+    return new Map(rows.map(({ name, id }) => [name, id]))
+  },
+
+  /** What languages make of words; a word that says nothing in a language has no stem there. */
+  async stems(words: readonly string[], languages: readonly string[]): Promise<Map<string, string[]>> {
+    const rows = await sql<{ word: string; stems: string[] }[]>`
+      SELECT w AS word, array_agg(DISTINCT stem) AS stems
+      FROM unnest(${[...words]}::text[]) AS w, unnest(${[...languages]}::text[]) AS l, LATERAL unnest(ts_lexize((l || '_stem')::regdictionary, w)) AS stem
+      GROUP BY w`
+    return new Map(rows.map(({ word, stems }) => [word, stems]))
+  },
+
+  /**
+   * The newest messages of some places, as far as all places together are whole. How far that is follows from how fast the places
+   * fill: by the last few of each, so that about `looks` messages are looked at, whoever wrote most of them.
+   */
+  async walk(
+    { homes, hidden, channels }: Places,
+    { from, below, pinned, limit }: Wanted,
+    looks: number,
+  ): Promise<Found> {
+    const isOne = homes.length + channels.length === 1
+    const most = isOne ? looks : Math.ceil(looks / 4)
+    const newest = (column: "home_id" | "channel_id", least: Statement, end: Statement) => sql`
+      SELECT home_id, channel_id, message_id FROM message_search
+      WHERE ${sql(column)} = place AND message_id < ${below} AND message_id >= ${least} ORDER BY message_id DESC ${end}`
+    const cut = isOne
+      ? sql`SELECT ${from}::bigint AS cut`
+      : sql`
+        SELECT coalesce((SELECT greatest(${from}::bigint, max(top) - least(max(top), ${looks} / sum(${sampled}::float8 / greatest(top - last, 1))))::bigint
+          FROM (SELECT last, max(first) OVER () AS top FROM (
+            SELECT min(message_id) AS last, max(message_id) AS first FROM (
+              SELECT place, true AS of_home, s.message_id FROM unnest(${[...homes]}::bigint[]) AS place, LATERAL (${newest("home_id", sql`${from}`, sql`LIMIT ${sampled}`)}) AS s
+              UNION ALL
+              SELECT place, false, s.message_id FROM unnest(${[...channels]}::bigint[]) AS place, LATERAL (${newest("channel_id", sql`${from}`, sql`LIMIT ${sampled}`)}) AS s) AS samples
+            GROUP BY place, of_home HAVING count(*) >= ${sampled}) AS ends) AS paces), ${from}::bigint) AS cut`
+    const rows = await sql<{ edge: Snowflake | number; channel_id: Snowflake | null; message_id: Snowflake }[]>`
+      WITH reach AS MATERIALIZED (${cut}),
+      seen AS MATERIALIZED (
+        SELECT place, true AS of_home, s.* FROM reach, unnest(${[...homes]}::bigint[]) AS place, LATERAL (${newest("home_id", sql`cut`, sql`LIMIT ${most}`)}) AS s
+        UNION ALL
+        SELECT place, false, s.* FROM reach, unnest(${[...channels]}::bigint[]) AS place, LATERAL (${newest("channel_id", sql`cut`, sql`LIMIT ${most}`)}) AS s),
+      whole AS MATERIALIZED (
+        SELECT greatest((SELECT max(last) FROM (
+            SELECT min(message_id) AS last FROM seen GROUP BY place, of_home HAVING count(*) >= ${most}) AS ends),
+          CASE WHEN cut > ${from}::bigint THEN cut ELSE 0 END) AS edge FROM reach)
+      SELECT w.edge, found.channel_id, found.message_id FROM whole w LEFT JOIN LATERAL (
+        SELECT c.channel_id, c.message_id
+        FROM (SELECT * FROM seen WHERE message_id >= w.edge AND NOT (of_home AND channel_id = ANY(${[...hidden]}::bigint[]))
+          ORDER BY message_id DESC OFFSET 0) AS c
+        WHERE ${stands(sql, pinned)}
+        ORDER BY c.message_id DESC LIMIT ${limit}) AS found ON true
+      ORDER BY found.message_id DESC`
+    const found = rows.filter((row): row is typeof row & MessagePlace => row.channel_id !== null)
+    const { edge } = rows[0]!
+    return { found, edge: edge === 0 ? null : String(edge) }
+  },
+
+  /** About how many messages of everybody match, by what PostgreSQL knows of how frequent words are. */
+  async expected(words: string): Promise<number> {
+    // As a literal: of a parameter nothing is expected.
+    const text = words.replaceAll("'", "''")
+    const [row] = await sql.unsafe<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }[]>(
+      `EXPLAIN (FORMAT JSON) SELECT FROM message_search WHERE words @@ '${text}'::tsquery`,
+    )
+    return row!["QUERY PLAN"][0].Plan["Plan Rows"]
+  },
+
+  /** About the newest message below an id in some places and a participant's latest conversations: where it makes sense to begin. */
+  async newestIn(
+    { homes, channels }: Pick<Places, "homes" | "channels">,
+    participant: Snowflake | null,
+    below: Snowflake,
+  ): Promise<Snowflake | null> {
+    const last = (column: "home_id" | "channel_id") => sql`
+      SELECT message_id FROM message_search WHERE ${sql(column)} = place AND message_id < ${below} ORDER BY message_id DESC LIMIT 1`
+    const [row] = await sql<{ newest: Snowflake | null }[]>`
+      SELECT max(message_id)::text AS newest FROM (
+        SELECT s.message_id FROM unnest(${[...homes]}::bigint[]) AS place, LATERAL (${last("home_id")}) AS s
+        UNION ALL SELECT s.message_id FROM unnest(${[...channels]}::bigint[]) AS place, LATERAL (${last("channel_id")}) AS s
+        UNION ALL SELECT s.message_id FROM (
+          SELECT id AS place FROM direct_channels WHERE user_id = ${participant}::bigint OR other_id = ${participant}::bigint ORDER BY id DESC LIMIT ${latest}
+        ) AS direct, LATERAL (${last("home_id")}) AS s) AS ends`
+    return row!.newest
+  },
+
+  /**
+   * What matches, from the newest back, through the index of words. `pieces` are taken one after the other, and only until enough is found
+   * or so much looked at: the statement is carried out as it is read.
+   * @param words as PostgreSQL reads a `tsquery`, each of which has to match
+   * @param pieces the same, each of a stretch of time before the last one's; null: at any time
+   * @param exact what beside them has to be so of a message's words; null: nothing
+   * @param places null: the words say where
+   * @returns `own`: how many of what was looked at stood in the places
+   */
+  async newest(
+    { words, pieces, exact }: { words: readonly string[]; pieces: readonly string[] | null; exact: string | null },
+    {
+      places,
+      hidden,
+    }: {
+      places: Placed | null
+      hidden: readonly Snowflake[]
+    },
+    { from, below, pinned, limit }: Wanted,
+    looks: number,
+  ): Promise<Found & { own: number }> {
+    // Of what is wanted only, and as far as it is looked at: a text is read for it.
+    const holds = (words: string, tid: Statement) =>
+      sql`(SELECT w.words @@ ${words}::text::tsquery FROM message_search w WHERE w.ctid = ${tid})`
+    const isHere =
+      places === null
+        ? sql`true`
+        : sql`(s.home_id = ANY(${[...places.homes]}::bigint[]) OR s.channel_id = ANY(${[...places.channels]}::bigint[])
+            OR ${places.fact === null ? sql`false` : holds(`'${places.fact}'`, sql`s.tid`)})`
+    const matches = (piece: Statement) => sql`
+      SELECT home_id, channel_id, message_id, edited_at, ctid AS tid
+      FROM message_search
+      -- The index of ids is not wanted.
+      WHERE ${each(sql, words)} ${piece} AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
+      ORDER BY message_id DESC OFFSET 0`
+    const candidates =
+      pieces === null
+        ? sql`(${matches(sql``)}) AS s`
+        : sql`unnest(${[...pieces]}::text[]) AS piece, LATERAL (${matches(sql`AND words @@ piece::tsquery`)}) AS s`
+    const rows = await sql<(MessagePlace & { at: number; own: number; is_found: boolean })[]>`
+      SELECT channel_id, message_id, at, own, is_found FROM (
+        SELECT c.*, CASE WHEN c.is_here ${exact === null ? sql`` : sql`AND ${holds(exact, sql`c.tid`)}`}
+          THEN ${stands(sql, pinned, unedited(sql))} ELSE false END AS is_found
+        FROM (
+          SELECT s.*, row_number() OVER so_far AS at, count(*) FILTER (WHERE is_here) OVER so_far AS own
+          FROM (SELECT s.*, s.channel_id <> ALL(${[...hidden]}::bigint[]) AND ${isHere} AS is_here FROM ${candidates} OFFSET 0) AS s
+          WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
+          LIMIT ${looks}) AS c
+        OFFSET 0) AS seen
+      WHERE is_found OR at = ${looks} LIMIT ${limit}`
+    const found = rows.filter(row => row.is_found)
+    const last = rows.at(-1)
+    return { found, edge: last?.at === looks ? last.message_id : null, own: last?.own ?? 0 }
+  },
+
+  /**
+   * All that match, the newest first, through the index of words: for each place on its own, since what is rare in a place is found
+   * by stepping over what is frequent elsewhere.
+   * @param where facts, one of which a message must have; a message has no two of them
+   */
+  async matching(
+    words: readonly string[],
+    where: readonly string[],
+    { hidden }: Pick<Places, "hidden">,
+    { from, below, pinned, limit }: Wanted,
+  ): Promise<MessagePlace[]> {
+    return sql<MessagePlace[]>`
+      SELECT c.channel_id, c.message_id FROM (
+        SELECT s.* FROM unnest(${where.map(fact => `'${fact}'`)}::text[]) AS place, LATERAL (
+          SELECT home_id, channel_id, message_id, edited_at FROM message_search
+          WHERE ${each(sql, words)} AND words @@ place::tsquery
+            -- Its own index of ids is not wanted.
+            AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint AND channel_id <> ALL(${[...hidden]}::bigint[])) AS s
+        ORDER BY message_id DESC OFFSET 0) AS c
+      WHERE ${stands(sql, pinned, unedited(sql))} ORDER BY c.message_id DESC LIMIT ${limit}`
+  },
+
+  async messages(keys: readonly MessagePlace[]): Promise<MessageState[]> {
+    return sql<MessageState[]>`
+      SELECT ${messageFields(sql)} FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id)
+      LEFT JOIN users u ON u.id = m.author_id WHERE NOT m.deleted ORDER BY m.id DESC`
+  },
+
+  /** The newest texts of a channel below an id, indexed or not. */
+  async tail(
+    channel: Snowflake,
+    below: Snowflake,
+    limit: number,
+  ): Promise<{ id: Snowflake; content: string | null }[]> {
+    return sql<{ id: Snowflake; content: string | null }[]>`
+      SELECT id, content FROM messages WHERE channel_id = ${channel} AND id < ${below} AND NOT deleted ORDER BY id DESC LIMIT ${limit}`
+  },
+
+  /** Which of so many texts of a channel below an id hold a pattern. @returns `edge`: the last that was looked at; "0": there are no more */
+  async walkTexts(
+    channel: Snowflake,
+    pattern: string,
+    below: Snowflake,
+    limit: number,
+    looks: number,
+  ): Promise<{ found: Snowflake[]; edge: Snowflake }> {
+    const [row] = await sql<{ found: Snowflake[]; edge: Snowflake | number }[]>`
+      WITH looked AS (SELECT message_id, position(${pattern} IN folded) > 0 AS is_hit
+        FROM message_search WHERE channel_id = ${channel} AND message_id < ${below} ORDER BY message_id DESC LIMIT ${looks})
+      SELECT (SELECT coalesce(array_agg(message_id::text), '{}') FROM (SELECT message_id FROM looked WHERE is_hit ORDER BY message_id DESC LIMIT ${limit}) AS h) AS found,
+        (SELECT CASE WHEN count(*) >= ${looks} THEN min(message_id) ELSE 0 END FROM looked) AS edge`
+    return { found: row!.found, edge: String(row!.edge) }
+  },
+
+  /** The same through the index of three characters each. */
+  async matchingTexts(channel: Snowflake, pattern: string, below: Snowflake, limit: number): Promise<Snowflake[]> {
+    const like = `%${escaped(pattern)}%`
+    const rows = await sql<{ message_id: Snowflake }[]>`
+      SELECT message_id FROM (
+        SELECT message_id FROM message_search WHERE ARRAY[channel_id] @> ARRAY[${channel}::bigint] AND folded LIKE ${like} AND message_id + 0 < ${below}::bigint OFFSET 0) AS c
+      ORDER BY message_id DESC LIMIT ${limit}`
+    return rows.map(({ message_id }) => message_id)
+  },
+
+  /** Users whose names begin so, in the order of names; nobody who blocked the user or whom he did. */
+  async usersBeginning(
+    query: string,
+    { user, server, skip, limit }: { user: Snowflake; server: Snowflake | null; skip: number; limit: number },
+  ): Promise<FoundAccount[]> {
+    return sql<FoundAccount[]>`
+      SELECT id, username, bot, badges FROM users u
+      WHERE lower(username) ~>=~ lower(${query}::text) AND lower(username) ~<~ (lower(${query}::text) || chr(1114111)) AND deletion_status <> 'purged'
+        AND NOT EXISTS (SELECT FROM relationships r WHERE r.user_id = ${user} AND r.other_id = u.id AND r.status = 'blocked')
+        AND NOT EXISTS (SELECT FROM relationships r WHERE r.user_id = u.id AND r.other_id = ${user} AND r.status = 'blocked')
+        ${server === null ? sql`` : sql`AND EXISTS (SELECT FROM members m WHERE m.server_id = ${server} AND m.user_id = u.id)`}
+      ORDER BY lower(username) USING ~<~ OFFSET ${skip} LIMIT ${limit}`
+  },
+
+  /** Public servers, the best hits and then the largest first, behind one if given. What is shorter than three letters is looked for at the beginning of names. */
+  async publicServers(
+    query: string,
+    { category, after, limit }: { category: string | null; after: ServerHitPlace | null; limit: number },
+  ): Promise<ServerHit[]> {
+    const like = `%${escaped(query)}%`
+    const where = /[\p{L}\p{N}]{3}/u.test(query)
+      ? sql`lower(name || ' ' || coalesce(description, '')) LIKE lower(${like}::text)
+          AND (lower(name) LIKE lower(${like}::text) OR lower(description) LIKE lower(${like}::text))`
+      : sql`lower(name) ~>=~ lower(${query}::text) AND lower(name) ~<~ (lower(${query}::text) || chr(1114111))`
+    return sql<ServerHit[]>`
+      SELECT * FROM (
+        SELECT id, name, description, icon_url, member_count, category,
+          CASE WHEN lower(name) = lower(${query}::text) THEN 100 WHEN starts_with(lower(name), lower(${query}::text)) THEN 90
+            WHEN lower(name) LIKE lower(${like}::text) THEN 70 ELSE 40 END AS hundredths
+        FROM servers WHERE public AND ${where} ${category === null ? sql`` : sql`AND lower(category) = lower(${category}::text)`}) AS s
+      WHERE ${
+        after === null
+          ? sql`true`
+          : sql`(hundredths, member_count, id) < (${after.hundredths}::int, ${after.member_count}::int, ${after.id}::bigint)`
+      }
+      ORDER BY hundredths DESC, member_count DESC, id DESC LIMIT ${limit}`
+  },
+})
+
+/** So that LIKE takes nothing in it for a sign. */
+const escaped = (text: string): string => text.replace(/[\\%_]/g, sign => `\\${sign}`)
+
+type FoundAccount = Pick<UserRow, "id" | "username" | "bot" | "badges">
+
+/** Where a server stands among the hits. */
+export interface ServerHitPlace {
+  readonly hundredths: number
+  readonly member_count: number
+  readonly id: Snowflake
+}
+interface ServerHit extends ServerHitPlace {
+  readonly name: string
+  readonly description: string | null
+  readonly icon_url: string | null
+  readonly category: string | null
+}
+
+/**
+ * How statements of searches are planned: each is written for one way through the indexes, chosen before by what the newest
+ * messages told, and the planner knows less of how often a word stands where.
+ */
+export const searchSettings = {
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  plan_cache_mode: "force_generic_plan",
+  jit: "off",
+} as const
+
+/** What keeps the index. */
+export const searchIndexStorage = (sql: Sql) => ({
+  async sources(keys: readonly MessagePlace[]): Promise<SearchSource[]> {
+    return sql<SearchSource[]>`
+      SELECT m.id, m.channel_id, m.server_id, m.author_id, m.content, m.edited_at, m.pinned_at, m.embeds, m.attachments,
+        CASE WHEN m.poll IS NULL THEN NULL ELSE
+          ARRAY[m.poll ->> 'question'] || ARRAY(SELECT o ->> 'text' FROM json_array_elements(m.poll -> 'options') AS o) END AS poll_texts,
+        CASE WHEN m.server_id IS NULL THEN (SELECT array_remove(ARRAY[d.user_id, d.other_id], NULL) FROM direct_channels d WHERE d.id = m.channel_id) END AS participants
+      FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id) WHERE NOT m.deleted`
+  },
+
+  /** Only what the message still says is written: whoever changed it since has it read once more. */
+  async put(rows: readonly IndexedMessage[]): Promise<void> {
+    await sql`
+      INSERT INTO message_search AS s (channel_id, message_id, home_id, edited_at, folded, words)
+      SELECT t.channel_id, t.message_id, t.home_id, t.edited_at, t.folded, t.words::tsvector
+      FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "message_id")}::bigint[], ${column(rows, "home_id")}::bigint[],
+        ${column(rows, "content")}::text[], ${column(rows, "edited_at")}::bigint[], ${column(rows, "folded")}::text[], ${column(rows, "words")}::text[])
+        AS t (channel_id, message_id, home_id, content, edited_at, folded, words)
+      JOIN messages m ON m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted AND m.content IS NOT DISTINCT FROM t.content
+      ON CONFLICT (channel_id, message_id) DO UPDATE SET edited_at = excluded.edited_at, folded = excluded.folded, words = excluded.words
+      WHERE s.edited_at <= excluded.edited_at AND (s.folded <> excluded.folded OR s.words <> excluded.words)`
+  },
+
+  /**
+   * New rows are first kept in lists beside the two indexes, through which every search would go entry by entry, once for each piece
+   * of time: here they are sorted in.
+   */
+  async sortIn(): Promise<void> {
+    await sql`SELECT gin_clean_pending_list('message_search_words'), gin_clean_pending_list('message_search_folded')`
+  },
+
+  async remove(keys: readonly MessagePlace[]): Promise<void> {
+    await sql`
+      DELETE FROM message_search s USING ${pairs(sql, keys)} AS t (channel_id, message_id)
+      WHERE s.channel_id = t.channel_id AND s.message_id = t.message_id
+        AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted
+          AND coalesce(m.edited_at, 0) <= s.edited_at)`
+  },
+
+  async putBack(keys: readonly MessagePlace[]): Promise<void> {
+    await sql`INSERT INTO message_search_backlog (channel_id, message_id) SELECT * FROM ${pairs(sql, keys)}`
+  },
+
+  /** Those that wait longest. One that was put back twice stands there twice. */
+  async backlog(limit: number): Promise<(MessagePlace & { id: Snowflake | number })[]> {
+    return sql<(MessagePlace & { id: Snowflake | number })[]>`
+      SELECT id, channel_id, message_id FROM message_search_backlog ORDER BY id LIMIT ${limit}`
+  },
+
+  async endBacklog(ids: readonly (Snowflake | number)[]): Promise<void> {
+    await sql`DELETE FROM message_search_backlog WHERE id = ANY(${ids.map(String)}::bigint[])`
+  },
+
+  /** What languages make of words; see `searchStorage`. */
+  stems: searchStorage(sql).stems,
+
+  /** Bytes of the index. */
+  async size(): Promise<number> {
+    const [row] = await sql<{ bytes: number }[]>`SELECT pg_total_relation_size('message_search') AS bytes`
+    return row!.bytes
+  },
+
+  /** Begins a rebuild, or goes on with one. @returns how many messages it has done */
+  async beginRebuild(): Promise<number> {
+    const [row] = await sql<{ done: number }[]>`
+      INSERT INTO message_search_rebuild AS r DEFAULT VALUES ON CONFLICT (one) DO UPDATE SET one = r.one RETURNING done`
+    return row!.done
+  },
+
+  /** The next messages of a rebuild, and where it stands. */
+  async rebuildSlice(limit: number): Promise<{ from: MessagePlace; keys: MessagePlace[] }> {
+    const [from] = await sql<MessagePlace[]>`SELECT channel_id::text, message_id::text FROM message_search_rebuild`
+    if (!from) return { from: { channel_id: "0", message_id: "0" }, keys: [] }
+    const keys = await sql<MessagePlace[]>`
+      SELECT channel_id, id AS message_id FROM messages WHERE (channel_id, id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
+      ORDER BY channel_id, id LIMIT ${limit}`
+    return { from, keys }
+  },
+
+  /** What the index has between two messages, and nobody else. `to` null: to the end, and the rebuild is over. */
+  async endSlice(from: MessagePlace, to: MessagePlace | null, done: number): Promise<void> {
+    const largest = "9223372036854775807"
+    const last = to ?? { channel_id: largest, message_id: largest }
+    await sql`
+      WITH orphans AS (
+        DELETE FROM message_search s
+        WHERE (s.channel_id, s.message_id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
+          AND (s.channel_id, s.message_id) <= (${last.channel_id}::bigint, ${last.message_id}::bigint)
+          AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = s.channel_id AND m.id = s.message_id AND NOT m.deleted)),
+      over AS (DELETE FROM message_search_rebuild WHERE ${to === null})
+      UPDATE message_search_rebuild SET channel_id = ${last.channel_id}, message_id = ${last.message_id}, done = done + ${done} WHERE ${to !== null}`
+  },
+})

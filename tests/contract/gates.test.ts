@@ -1,0 +1,164 @@
+/**
+ * Every gate of `npm run check` has a canary: a small house that it must refuse. A canary in `fixtures/gates` lies over
+ * the clean house, which every gate must let pass; both are judged by the project's own script and configuration.
+ */
+import { execFile } from "node:child_process"
+import { appendFile, cp, mkdtemp, realpath, rm, symlink } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { stripVTControlCharacters } from "node:util"
+import { describe, expect, test } from "vitest"
+
+const project = join(import.meta.dirname, "../..")
+const fixtures = join(import.meta.dirname, "fixtures/gates")
+const rules = ["oxlint.config.mjs", ".oxfmtrc.json", "knip.json", "tsconfig.json"]
+const gateScripts = ["scripts/check.mjs", "scripts/rooms.mjs", "scripts/knip-count.mjs"]
+
+/** Builds a house from the given parts of the project and fixtures, in this order, and runs the named gates in it. */
+async function judge({ gates, parts = [], houses = [], spoil }: Trial): Promise<Verdict> {
+  const house = await realpath(await mkdtemp(join(tmpdir(), "starling-gates-")))
+  try {
+    await symlink(join(project, "node_modules"), join(house, "node_modules"), "dir")
+    for (const part of [...rules, ...gateScripts, ...parts]) {
+      await cp(join(project, part), join(house, part), { recursive: true })
+    }
+    for (const name of houses) await cp(join(fixtures, name), house, { recursive: true })
+    if (spoil !== undefined) await appendFile(join(house, spoil), "\n ")
+    return await new Promise(resolve => {
+      // Without colours, whatever the surroundings ask for: they stand between the words that are looked for.
+      const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" }
+      execFile(process.execPath, ["scripts/check.mjs", ...gates], { cwd: house, env }, (error, stdout, stderr) => {
+        resolve({ passed: error === null, output: stripVTControlCharacters(stdout + stderr) })
+      })
+    })
+  } finally {
+    await rm(house, { recursive: true })
+  }
+}
+interface Trial {
+  gates: string[]
+  parts?: string[]
+  houses?: string[]
+  /** A file to which a stray line is added. */
+  spoil?: string
+}
+interface Verdict {
+  passed: boolean
+  output: string
+}
+
+describe.concurrent("gates", { timeout: 60_000 }, () => {
+  test("every gate lets the clean house pass", async () => {
+    const { passed, output } = await judge({ gates: ["types", "lint", "format", "knip"], houses: ["clean"] })
+    expect(output).not.toContain("FAIL")
+    expect(passed).toBe(true)
+  })
+
+  // Canaries that change different files are judged in one house. Each must be refused for its own reason.
+  test.each<[gate: string, canaries: Record<string, RegExp[]>]>([
+    ["types", { "type-error": [/src\/domain\/slow-mode\.ts\(3,.*TS2322/] }],
+    ["format", { misformatted: [/src\/domain\/slow-mode\.ts/] }],
+    [
+      "knip",
+      {
+        "dead-export": [/forgotten .*src\/domain\/slow-mode\.ts:3/],
+        "dead-file": [/Unused files[^]*src\/domain\/forgotten\.ts/],
+        "dead-dependency": [/Unused dependencies[^]*ioredis/],
+      },
+    ],
+    [
+      "lint",
+      {
+        "floating-promise": [/no-floating-promises[^]*src\/actors\/channel\.ts:7/],
+        "misused-promise": [/no-misused-promises[^]*src\/storage\/messages\.ts:6/],
+        "inexhaustive-switch": [/switch-exhaustiveness-check[^]*src\/domain\/slow-mode\.ts:7/],
+        "sideways-import": [/src\/http may not import src\/gateway[^]*src\/http\/messages\.ts:6/],
+        "package-in-contract": [/src\/contract may not import Node's node:crypto/, /src\/contract[^]*the package pino/],
+        barrel: [/no index files[^]*src\/gateway\/index\.ts/, /no `export \*`[^]*src\/gateway\/index\.ts/],
+        "test-import": [/src\/main\.ts may not import a test/],
+        "no-room": [/src\/attic\/box\.ts stands in no room/],
+        "client-import": [/client may not import src\/domain/],
+        "gateway-folders": [
+          /src\/gateway\/protocol may not import src\/gateway\/state/,
+          /src\/gateway\/state may not import src\/gateway\/fan-out/,
+          /src\/gateway\/fan-out may not import src\/gateway\/replay/,
+          /src\/gateway\/replay may not import src\/gateway\/sessions/,
+          /src\/gateway\/sessions may not import src\/gateway\/requests/,
+          /src\/gateway\/requests may not import src\/gateway[;]/,
+        ],
+        "integration-import": [/src\/integrations may not import src\/http[^]*src\/integrations\/captcha\.ts:1/],
+        "view-import": [/src\/views may not import src\/http[^]*src\/views\/message-views\.ts:1/],
+        "std-import": [/src\/std may not import src\/domain[^]*src\/std\/retry\.ts:1/],
+        "resource-import": [/src\/http\/server may not import src\/http[^]*src\/http\/server\/server\.ts:1/],
+        "page-import": [/src\/web may not import src\/http[^]*src\/web\/help-pages\.ts:1/],
+        "password-hash-outside-integrations": [/only src\/integrations may import argon2, not src\/workers/],
+      },
+    ],
+    [
+      "lint",
+      {
+        "void-promise": [/no-floating-promises[^]*src\/actors\/channel\.ts:7/],
+        "upward-import": [/src\/domain may not import src\/storage[^]*src\/domain\/slow-mode\.ts:2/],
+        "type-import": [/src\/storage may not import src\/http[^]*src\/storage\/messages\.ts:3/],
+        "process-env": [
+          /src\/http may not read process\.env[^]*messages\.ts:4/,
+          /src\/http may not read process\.env[^]*messages\.ts:8/,
+        ],
+      },
+    ],
+    [
+      "lint",
+      {
+        cycle: [/import\(no-cycle\)[^]*src\/domain\/emptiness\.ts:2/],
+        "redis-outside-cluster": [/only src\/cluster may import ioredis, not src\/storage/],
+      },
+    ],
+  ])("%s refuses %j", async (gate, canaries) => {
+    const { passed, output } = await judge({ gates: [gate], houses: ["clean", ...Object.keys(canaries)] })
+    const complaints = output.split(/\n\s*\n/)
+    for (const [canary, objections] of Object.entries(canaries))
+      for (const objection of objections)
+        expect({ canary, found: complaints.some(complaint => objection.test(complaint)), output }).toMatchObject({
+          canary,
+          found: true,
+        })
+    expect(passed).toBe(false)
+  })
+
+  test("every gate refuses to have looked at no files", async () => {
+    const gates = ["types", "lint", "format", "knip"]
+    const { passed, output } = await judge({ gates, houses: ["no-files"] })
+    for (const gate of gates) expect(output).toMatch(new RegExp(`^FAIL  ${gate} +0 files`, "m"))
+    expect(output.match(/looked at no files/g)).toHaveLength(gates.length)
+    expect(passed).toBe(false)
+  })
+
+  const documented = ["package.json", "cluster.config.ts", "src", "client", "tests", "docs", "scripts"]
+
+  test("docs lets the project pass", async () => {
+    const { output } = await judge({ gates: ["docs"], parts: documented })
+    expect(output).not.toContain("FAIL")
+  })
+
+  test("docs refuses a document that is not what the contract says", async () => {
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/api/errors.md" })
+    expect(output).toMatch(/FAIL {2}docs[^]*docs\/errors\.md/)
+    expect(passed).toBe(false)
+  })
+
+  test.each([
+    ["a duplicate invariant", "invariant-twice", /again\.ts: PIN1 is already declared in src\/actors\/pins\.ts/],
+    ["an invariant without a test", "invariant-without-test", /no title of a test names ATTIC1/],
+    ["a test of an unknown invariant", "invariant-unknown", /ATTIC2 in a title is not declared/],
+  ])("docs refuses %s", async (_, house, fault) => {
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, houses: [house] })
+    expect(output).toMatch(fault)
+    expect(passed).toBe(false)
+  })
+
+  test("docs refuses a digest of the interface that is not that of the contract", async () => {
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, spoil: "docs/api/interfaces.json" })
+    expect(output).toMatch(/FAIL {2}docs[^]*docs\/interfaces\.json/)
+    expect(passed).toBe(false)
+  })
+})

@@ -1,0 +1,117 @@
+/** P9: who reads slowly harms himself only; who goes on reading has missed nothing; who stops is closed and may resume. */
+import type { Cluster, Worker } from "../kit/cluster.ts"
+import { sharedServer } from "../kit/seeds.ts"
+import { machineBounds } from "../kit/load.ts"
+import { expect, test } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
+
+async function counted({ metrics }: Worker, name: string, label?: string | number): Promise<number> {
+  const metric = (await metrics.registry.getSingleMetric(name)!.get()) as unknown as {
+    values: { value: number; labels: Record<string, unknown> }[]
+  }
+  return metric.values
+    .filter(({ labels }) => label === undefined || Object.values(labels).includes(label))
+    .reduce((sum, { value }) => sum + value, 0)
+}
+const fallen = (worker: Worker) => counted(worker, "starling_gateway_fallen_to_reading_total")
+
+/** 12 kB each: the kernel's buffers on both sides are full after some megabytes. */
+const large = (n: number) => `${n} ${"漢".repeat(3_990)}`
+
+/** @param stuckAfter milliseconds without progress after which a reader is closed */
+async function seeded(cluster: Cluster, stuckAfter: number) {
+  const topology = { gateway: { socketBudget: 64 * 1024, publishSlice: 32 * 1024, stuckAfter } }
+  const [worker] = await cluster.boot(1, { topology })
+  const seed = await cluster.seed(sharedServer)
+  let sent = 0
+  /** Posts until it is so. */
+  async function flood(what: string, isSo: () => Promise<boolean>): Promise<void> {
+    await until(
+      what,
+      async () => {
+        await Promise.all(
+          Array.from({ length: 20 }, () => {
+            const n = sent++
+            return seed.ada.on(worker!).createMessage({ channel_id: seed.channel.id, content: large(n), nonce: `${n}` })
+          }),
+        )
+        return isSo()
+      },
+      { patience: 25_000 },
+    )
+  }
+  const history = async () =>
+    (
+      await cluster.sql<{ id: string }[]>`SELECT id FROM messages WHERE channel_id = ${seed.channel.id} ORDER BY id`
+    ).map(row => row.id)
+  return { ...seed, worker: worker!, flood, history }
+}
+const ids = (events: readonly { name: string; data: unknown }[]) =>
+  events.map(({ data }) => (data as { id: string }).id)
+
+test(
+  "CATCH1, CATCH2, P9: one who pauses and goes on gets everything once and in order; the others wait for nothing",
+  { timeout: 60_000 },
+  async ({ cluster }) => {
+    const { worker, ada, lin, channel, flood, history } = await seeded(cluster, 60_000)
+    const [slow, packed, quick] = await Promise.all([
+      lin.listen(worker),
+      lin.listen(worker, { encoding: "msgpack" }),
+      ada.listen(worker),
+    ])
+    const bound = machineBounds()
+    slow.pause()
+    packed.pause()
+    await flood("both have fallen behind", async () => (await fallen(worker)) >= 2)
+    // Nobody else is held up by them.
+    const all = await history()
+    let heard = quick.rest()
+    await until("the quick one has it all", () => (heard = [...heard, ...quick.rest()]).length >= all.length, {
+      patience: bound(3_000),
+    })
+    expect(ids(heard)).toEqual(all)
+    const sentAt = performance.now()
+    await ada.on(worker).createMessage({ channel_id: channel.id, content: "prompt" })
+    await quick.next("MESSAGE_CREATE", { where: ({ content }) => content === "prompt" })
+    expect(performance.now() - sentAt).toBeLessThan(bound(1_000))
+
+    slow.unpause()
+    packed.unpause()
+    await ada.on(worker).createMessage({ channel_id: channel.id, content: "the end" })
+    for (const inbox of [slow, packed])
+      await inbox.next("MESSAGE_CREATE", { where: ({ content }) => content === "the end", timeoutMs: 20_000 })
+    await cluster.settle()
+    const whole = (await history()).slice(0, -1)
+    for (const inbox of [slow, packed]) expect(ids(inbox.rest())).toEqual(whole)
+    expect(await counted(worker, "starling_gateway_sessions", "live")).toBe(3)
+    expect(await counted(worker, "starling_gateway_closes_total", 4008)).toBe(0)
+  },
+)
+
+test(
+  "P9: one who stops for good is closed, and resumes with everything when he comes back",
+  { timeout: 60_000 },
+  async ({ cluster }) => {
+    const { worker, ada, lin, flood, history } = await seeded(cluster, 1_500)
+    const [stopped, quick] = await Promise.all([lin.listen(worker), ada.listen(worker)])
+    stopped.pause()
+    // As long as the kernel takes some of it he makes progress: it must go on until nothing is taken.
+    await flood("he is closed", async () => (await counted(worker, "starling_gateway_closes_total", 4008)) === 1)
+    expect(await fallen(worker)).toBeGreaterThan(0)
+    await until("his session waits", async () => (await counted(worker, "starling_gateway_sessions", "detached")) === 1)
+    const all = await history()
+    let heard = quick.rest()
+    await until("the quick one has it all", () => (heard = [...heard, ...quick.rest()]).length >= all.length)
+    expect(ids(heard)).toEqual(all)
+    // The position that he knows is that of the last frame he has read.
+    const session = stopped.sessionId
+    stopped.drop()
+    const before = ids(stopped.rest())
+    expect(before).toEqual(all.slice(0, before.length))
+    await stopped.reconnect(worker.url)
+    stopped.unpause()
+    await cluster.settle()
+    expect(stopped.sessionId).toBe(session)
+    expect([...before, ...ids(stopped.rest())]).toEqual(all)
+  },
+)

@@ -1,0 +1,92 @@
+/** P11: PostgreSQL killed, paused, slow, full, out of connections or read-only. */
+import { setTimeout as sleep } from "node:timers/promises"
+import { afterAll, beforeAll } from "vitest"
+import { end, hangsAfter, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
+import { Person } from "../kit/person.ts"
+import { expect, test } from "../kit/test.ts"
+
+let freeDisk: (() => Promise<void>) | undefined
+const faults: Fault[] = [
+  { name: "PostgreSQL killed", begin: ({ postgres }) => postgres.kill(), end: ({ postgres }) => postgres.start() },
+  { name: "PostgreSQL paused", begin: ({ postgres }) => postgres.pause(), end: ({ postgres }) => postgres.resume() },
+  {
+    name: "way to PostgreSQL cut",
+    begin: async ({ links }) => links.postgres.set({ cut: true }),
+    end: async ({ links }) => links.postgres.set({}),
+  },
+  {
+    name: "PostgreSQL 2 s late",
+    begin: async ({ links }) => links.postgres.set({ delay: 1_000 }),
+    end: async ({ links }) => links.postgres.set({}),
+  },
+  {
+    name: "replies of PostgreSQL lost",
+    begin: async ({ links }) => links.postgres.set({ lost: "replies" }),
+    end: async ({ links }) => links.postgres.set({}),
+  },
+  {
+    name: "PostgreSQL out of connections",
+    async begin({ postgres }) {
+      await postgres.sql`ALTER ROLE app CONNECTION LIMIT 0`
+      await postgres.disconnectAll()
+    },
+    end: ({ postgres }) => postgres.sql`ALTER ROLE app CONNECTION LIMIT -1`,
+  },
+  {
+    name: "PostgreSQL read-only",
+    async begin({ postgres }) {
+      await postgres.sql`ALTER DATABASE app SET default_transaction_read_only = on`
+      await postgres.disconnectAll()
+    },
+    end: ({ postgres }) => postgres.sql`ALTER DATABASE app RESET default_transaction_read_only`,
+  },
+  {
+    name: "PostgreSQL's disk full",
+    async begin({ postgres }) {
+      freeDisk = await postgres.fillDisk!()
+    },
+    end: () => freeDisk!(),
+    serves: true,
+    impossible: ({ postgres }) => postgres.fillDisk === undefined,
+  },
+]
+
+let world: World | undefined
+beforeAll(async () => {
+  world = await start(160)
+}, 90_000)
+afterAll(() => end(world), 60_000)
+
+test.for(faults)(
+  "P11: $name: typed refusals within 5 s on every route, and all heals by itself",
+  { timeout: 90_000 },
+  async (fault, { annotate, skip }) => {
+    if (fault.impossible?.(world!)) skip("this user may not mount a file system")
+    await annotate(await suffer(world!, fault))
+  },
+)
+
+test(
+  "IDENTIFY waits for PostgreSQL up to 5 s, then its client is told to come again",
+  { timeout: 60_000 },
+  async () => {
+    const { program, postgres } = world!
+    const ada = await Person.register(program, "patient")
+    await ada.on(program).createServer({ name: "Later" })
+    await postgres.pause()
+    try {
+      const [soon, never] = [ada.gateway(program), ada.gateway(program)]
+      const startedAt = performance.now()
+      await expect(never.connect()).rejects.toMatchObject({ code: 1013 })
+      expect(performance.now() - startedAt).toBeGreaterThan(4_000)
+      expect(performance.now() - startedAt).toBeLessThan(hangsAfter)
+      const connected = soon.connect()
+      await sleep(1_500)
+      await postgres.resume()
+      await connected
+      soon.close()
+    } finally {
+      await postgres.resume()
+    }
+  },
+)
