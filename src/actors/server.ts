@@ -28,6 +28,7 @@ import { emojiCommands, type EmojiCommands } from "./communities/emojis.ts"
 import { discarded } from "./shared/files.ts"
 import { iconCommands, type IconCommands } from "./communities/icons.ts"
 import { inviteServerCommands, type InviteServerCommands } from "./communities/invites.ts"
+import { renameAuthor } from "./messages/history-version.ts"
 import { membershipCommands, type MembershipCommands } from "./communities/membership.ts"
 import { membershipChanged } from "./communities/memberships.ts"
 import { memberCommands, type MemberCommands } from "./communities/members.ts"
@@ -186,7 +187,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands>
     },
 
     ...automodCommands,
-    ...membershipCommands,
+    ...membershipCommands(renameAuthor),
     ...memberCommands,
     ...channelListCommands,
     ...inviteServerCommands,

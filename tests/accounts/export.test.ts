@@ -34,7 +34,7 @@ async function fetched(place: Worker, person: Person): Promise<Map<string, Rows>
 
 /** What stands in a table about somebody, read without the program's own statements. */
 async function standing({ sql }: Cluster, name: string, { id, username, email }: Person): Promise<Rows> {
-  const { table = name, userColumns } = personalTables[name]!
+  const { table, userColumns } = personalTables[name]!
   const rows: Rows = []
   for (const row of await sql<Rows>`SELECT * FROM ${sql(table)}`)
     if (
@@ -207,7 +207,7 @@ async function unknownIn({ sql }: Cluster): Promise<string[]> {
     ) AS refers
     FROM pg_class k JOIN pg_attribute a ON a.attrelid = k.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE k.relnamespace = 'public'::regnamespace AND k.relkind IN ('r', 'p') AND NOT k.relispartition`
-  const known = Object.entries(personalTables).map(([name, { table = name, ...facts }]) => ({ table, ...facts }))
+  const known = Object.entries(personalTables).map(([, { table, ...facts }]) => ({ table, ...facts }))
   const missing = columns.flatMap(({ table, column, refers }) => {
     const its = known.filter(one => one.table === table)
     if (its.length === 0) {

@@ -3,19 +3,19 @@
  * the clean house, which every gate must let pass; both are judged by the project's own script and configuration.
  */
 import { execFile } from "node:child_process"
-import { appendFile, cp, mkdtemp, realpath, rm, symlink } from "node:fs/promises"
+import { appendFile, cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join, posix } from "node:path"
 import { stripVTControlCharacters } from "node:util"
 import { describe, expect, test } from "vitest"
 
 const project = join(import.meta.dirname, "../..")
-const fixtures = join(import.meta.dirname, "fixtures/gates")
+const fixtures = join(import.meta.dirname, "../fixtures/gates")
 const rules = ["oxlint.config.mjs", ".oxfmtrc.json", "knip.json", "tsconfig.json"]
-const gateScripts = ["scripts/check.mjs", "scripts/rooms.mjs", "scripts/knip-count.mjs"]
+const gateScripts = ["scripts/check.mjs", "scripts/layers.mjs", "scripts/style-rules.mjs", "scripts/knip-count.mjs"]
 
 /** Builds a house from the given parts of the project and fixtures, in this order, and runs the named gates in it. */
-async function judge({ gates, parts = [], houses = [], spoil }: Trial): Promise<Verdict> {
+async function judge({ gates, parts = [], houses = [], files = {}, spoil }: Trial): Promise<Verdict> {
   const house = await realpath(await mkdtemp(join(tmpdir(), "starling-gates-")))
   try {
     await symlink(join(project, "node_modules"), join(house, "node_modules"), "dir")
@@ -23,6 +23,10 @@ async function judge({ gates, parts = [], houses = [], spoil }: Trial): Promise<
       await cp(join(project, part), join(house, part), { recursive: true })
     }
     for (const name of houses) await cp(join(fixtures, name), house, { recursive: true })
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(dirname(join(house, name)), { recursive: true })
+      await writeFile(join(house, name), text)
+    }
     if (spoil !== undefined) await appendFile(join(house, spoil), "\n ")
     return await new Promise(resolve => {
       // Without colours, whatever the surroundings ask for: they stand between the words that are looked for.
@@ -39,8 +43,13 @@ interface Trial {
   gates: string[]
   parts?: string[]
   houses?: string[]
+  /** Files of the test's own, by path. */
+  files?: Record<string, string>
   /** A file to which a stray line is added. */
   spoil?: string
+}
+interface Row {
+  uses: string[] | "anything"
 }
 interface Verdict {
   passed: boolean
@@ -76,7 +85,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
         "package-in-contract": [/src\/contract may not import Node's node:crypto/, /src\/contract[^]*the package pino/],
         barrel: [/no index files[^]*src\/gateway\/index\.ts/, /no `export \*`[^]*src\/gateway\/index\.ts/],
         "test-import": [/src\/main\.ts may not import a test/],
-        "no-room": [/src\/attic\/box\.ts stands in no room/],
+        "no-room": [/src\/attic\/box\.ts stands in no layer/],
         "client-import": [/client may not import src\/domain/],
         "gateway-folders": [
           /src\/gateway\/protocol may not import src\/gateway\/state/,
@@ -123,6 +132,27 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
           found: true,
         })
     expect(passed).toBe(false)
+  })
+
+  test("every row of the layer table refuses an import that it does not allow", async () => {
+    const { layers } = (await import(join(project, "oxlint.config.mjs"))) as { layers: Record<string, Row> }
+    const rows = Object.entries(layers).filter(([, { uses }]) => uses !== "anything")
+    const isFile = (row: string) => /\.m?ts$/.test(row)
+    const canaries = rows.map(([row, { uses }]) => {
+      const refused = Object.keys(layers).filter(
+        other => other !== row && other !== "tests" && !isFile(other) && !uses.includes(other),
+      )
+      // The nearest above is the one that is taken for allowed most easily.
+      const above = refused.find(other => Object.keys(layers).indexOf(other) > Object.keys(layers).indexOf(row))
+      return { row, file: isFile(row) ? row : `${row}/canary.ts`, refused: above ?? refused[0]! }
+    })
+    const files = Object.fromEntries(
+      canaries.map(({ file, refused }) => [file, `import "${posix.relative(dirname(file), refused)}/target.ts"\n`]),
+    )
+    const { output } = await judge({ gates: ["lint"], files })
+    const silent = canaries.filter(({ row, refused }) => !output.includes(`${row} may not import ${refused}`))
+    expect(silent).toEqual([])
+    expect(rows.length).toBeGreaterThan(50)
   })
 
   test("every gate refuses to have looked at no files", async () => {

@@ -2,7 +2,7 @@
  * What somebody writes passes through untouched: in every script and direction, whatever else a text may look like, on every way
  * in (JSON with escapes or without) and out (REST, the gateway's encodings, replay, the table itself).
  */
-import { existsSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { gunzipSync } from "node:zlib"
 import { codePoints } from "../../src/contract/core/fields.ts"
@@ -284,10 +284,9 @@ test("half a character and NUL are refused wherever text is, and change nothing"
   expect((await pagesOf(lin, shared, channel_id)).map(({ content }) => content)).toEqual(["whole", "😀"])
 })
 
-/** Lines of JSON with `text`: a few hundred of made-up ones, some of a larger collection where one lies beside the project, all that is named. */
+/** Lines of JSON with `text`: a few hundred made-up ones, and those of the file that the environment names. */
 const named = process.env["STARLING_CONVERSATIONS"]
-const beside = fileURLToPath(new URL("../../../shared/data/conversations.jsonl.gz", import.meta.url))
-const made = fileURLToPath(new URL("fixtures/conversations.jsonl", import.meta.url))
+const made = fileURLToPath(new URL("../fixtures/conversations.jsonl", import.meta.url))
 
 function spokenIn(file: string): string[] {
   const bytes = readFileSync(file)
@@ -299,7 +298,7 @@ test(
   "conversations that people had come back as they were",
   { timeout: named ? 900_000 : 60_000 },
   async ({ shared }) => {
-    const others = named ? spokenIn(named) : existsSync(beside) ? varied(spokenIn(beside), 700) : []
+    const others = named ? spokenIn(named) : []
     const chosen = [...spokenIn(made), ...others]
     const { channel, ada, lin } = await shared.seed(sharedServer)
     const channel_id = channel.id
@@ -322,20 +321,6 @@ test(
     expect(contentsOf(inbox, "MESSAGE_CREATE")).toEqual(history.map(({ content }) => content))
   },
 )
-
-/** So many of the texts: those with a character that no other before them has, the longest, and some from everywhere. */
-function varied(all: readonly string[], count: number): string[] {
-  const distinct = [...new Set(all)]
-  const seen = new Set<string>()
-  const firsts = distinct.filter(text => {
-    const before = seen.size
-    for (const character of text) seen.add(character)
-    return seen.size > before
-  })
-  const longest = distinct.toSorted((one, other) => other.length - one.length).slice(0, 50)
-  const step = Math.max(1, Math.floor(distinct.length / count))
-  return [...new Set([...firsts, ...longest, ...distinct.filter((_, i) => i % step === 0)])].slice(0, count)
-}
 
 /** The whole of a channel, the oldest first. */
 async function pagesOf(reader: Person, { east, west }: SharedCluster, channel_id: string) {

@@ -23,7 +23,7 @@ const derive = promisify(pbkdf2)
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
-const program = fileURLToPath(new URL("kit/embedded-child.ts", import.meta.url))
+const program = fileURLToPath(new URL("../kit/embedded-child.ts", import.meta.url))
 
 const undo: (() => Promise<unknown>)[] = []
 afterEach(async () => {

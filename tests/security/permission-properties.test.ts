@@ -56,7 +56,7 @@ interface Deed {
 const commands = {
   ...roleCommands,
   ...overrideCommands,
-  ...membershipCommands,
+  ...membershipCommands(() => undefined),
   ...memberCommands,
   ...serverSettingsCommands,
 }

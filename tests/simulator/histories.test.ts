@@ -85,7 +85,7 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
       if (!isType) visit(join(dirname(file), from!))
   }
   visit(join(root, "tests/simulator/world.ts"))
-  const own = ["src/actors", "src/gateway", "src/cluster"].flatMap(folder =>
+  const own = ["src/runtime", "src/actors", "src/gateway", "src/cluster"].flatMap(folder =>
     readdirSync(join(root, folder), { encoding: "utf8", recursive: true })
       .filter(name => name.endsWith(".ts") && !name.endsWith(".test.ts"))
       .map(name => `${folder}/${name}`),

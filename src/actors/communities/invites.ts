@@ -184,7 +184,7 @@ export function forgetInvitesTo(draft: ServerState, channel: Snowflake): void {
 
 const countOf = (server: Server): number => inviteCounts.of(server).get("") ?? 0
 
-const shown = ({ ended_at: _, ...facts }: Readonlied<InviteState>): Invite => facts
+const shown = ({ ended_at: _endedAt, ...facts }: Readonlied<InviteState>): Invite => facts
 
 /** The channel may have gone. */
 const told = (server: Server, { channel_id, ...facts }: Readonlied<InviteState>) => ({

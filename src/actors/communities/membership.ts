@@ -36,7 +36,6 @@ import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { defineFact, type Need } from "../../runtime/facts.ts"
 import { control, type ActorKind, type Moment } from "../../runtime/actor.ts"
-import { renameAuthor } from "../messages/history-version.ts"
 import { voiceEnding } from "../voice/voice.ts"
 
 /**
@@ -85,7 +84,12 @@ const leftTimeoutFacts = defineFact<ServerState, TimeoutState>({
 const ban = (user: Snowflake): Need<ServerState> => banFacts.need(user)
 const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.need(user)
 
-export const membershipCommands: ActorKind<ServerState, ServerState, MembershipCommands>["commands"] = {
+/** Changes memory: what a member is called from now on, in all that a home keeps of their messages. */
+export type RenameAuthor = (draft: ServerState, user: Snowflake, name: string, badges: readonly string[]) => void
+
+export const membershipCommands = (
+  renameAuthor: RenameAuthor,
+): ActorKind<ServerState, ServerState, MembershipCommands>["commands"] => ({
   join: {
     needs: ({ user, code }) => [member(user.id), ban(user.id), leftTimeout(user.id), invite(code), inviteCount],
     turn({ state: server, now, newId }, { code, ...joining }) {
@@ -241,7 +245,7 @@ export const membershipCommands: ActorKind<ServerState, ServerState, MembershipC
       }
     },
   },
-}
+})
 
 /**
  * What a ban does, whoever decides on it: who is a member goes, and what he wrote in the last `days`. Whether he may be banned,

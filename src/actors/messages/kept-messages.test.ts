@@ -53,7 +53,7 @@ function scene() {
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
   const home = new Home(server_id, shard, state, 0)
   const storage = { messages: { page: held, find: byId } } as unknown as Storage
-  let now = begin
+  const now = begin
   const moment = () => ({ now, newId: () => idAt(now) })
   return {
     state,

@@ -1,8 +1,8 @@
 /**
- * The lint rules behind the room table in `oxlint.config.mjs`:
- *   rooms/arrows       an import goes where the table allows, and nobody imports a test
- *   rooms/environment  `process.env` is read only where the table allows
- *   rooms/no-barrel    no `index.ts`, no `export *`: import the file that owns the name
+ * The lint rules behind the layer table in `oxlint.config.mjs`:
+ *   layers/arrows       an import goes where the table allows, and nothing imports a test
+ *   layers/environment  `process.env` is read only where the table allows
+ *   layers/no-barrel    no `index.ts`, no `export *`: import the file that owns the name
  * Paths are read relative to the directory in which oxlint runs.
  */
 import { isBuiltin } from "node:module"
@@ -12,36 +12,36 @@ const isTest = path => path.startsWith("tests/") || /\.test\.m?[jt]s$/.test(path
 const fromRoot = context => relative(context.cwd, context.filename).split(sep).join("/")
 
 /** The longest row of the table that is the path or a directory above it. */
-function rowOf(path, rooms) {
-  const rows = Object.keys(rooms).filter(row => path === row || path.startsWith(`${row}/`))
+function rowOf(path, layers) {
+  const rows = Object.keys(layers).filter(row => path === row || path.startsWith(`${row}/`))
   return rows.sort((a, b) => b.length - a.length)[0]
 }
 
 const packageOf = specifier => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")
 
 /** Why `path` may not import `specifier`, or undefined when it may. */
-function objection(path, specifier, { rooms, owners }) {
+function objection(path, specifier, { layers, owners }) {
   if (/^[#/]|^(file|data):/.test(specifier))
-    return `import ${specifier} by its relative path, so that its room can be seen`
-  const from = rowOf(path, rooms)
+    return `import ${specifier} by its relative path, so that its layer can be seen`
+  const from = rowOf(path, layers)
   if (isTest(path) || from === undefined) return undefined
-  const room = rooms[from]
+  const layer = layers[from]
 
   if (specifier.startsWith(".")) {
-    if (room.uses === "anything") return undefined
+    if (layer.uses === "anything") return undefined
     const target = join(dirname(path), specifier).split(sep).join("/")
     if (isTest(target)) return `${from} may not import a test: ${target}`
-    const to = rowOf(target, rooms)
-    if (to === from || room.uses.includes(to)) return undefined
-    return `${from} may not import ${to ?? target}; it may import ${room.uses.join(", ") || "only itself"}`
+    const to = rowOf(target, layers)
+    if (to === from || layer.uses.includes(to)) return undefined
+    return `${from} may not import ${to ?? target}; it may import ${layer.uses.join(", ") || "only itself"}`
   }
-  if (isBuiltin(specifier)) return room.node === false ? `${from} may not import Node's ${specifier}` : undefined
+  if (isBuiltin(specifier)) return layer.node === false ? `${from} may not import Node's ${specifier}` : undefined
 
   const name = packageOf(specifier)
-  if (room.npm !== undefined && !room.npm.includes(name)) {
-    return `${from} may not import the package ${name}; it may import ${room.npm.join(", ") || "none"}`
+  if (layer.npm !== undefined && !layer.npm.includes(name)) {
+    return `${from} may not import the package ${name}; it may import ${layer.npm.join(", ") || "none"}`
   }
-  const owned = Object.hasOwn(owners, name) && room.uses !== "anything"
+  const owned = Object.hasOwn(owners, name) && layer.uses !== "anything"
   return owned && !owners[name].includes(from)
     ? `only ${owners[name].join(", ")} may import ${name}, not ${from}`
     : undefined
@@ -60,8 +60,8 @@ const arrows = {
     }
     return {
       Program() {
-        if (isTest(path) || rowOf(path, table.rooms) !== undefined) return
-        const message = `${path} stands in no room: give it a row in the room table of oxlint.config.mjs`
+        if (isTest(path) || rowOf(path, table.layers) !== undefined) return
+        const message = `${path} stands in no layer: give it a row in the layer table of oxlint.config.mjs`
         context.report({ loc: { line: 1, column: 0 }, message })
       },
       ImportDeclaration: node => check(node.source),
@@ -85,9 +85,9 @@ const environment = {
   meta: { type: "problem", schema: false },
   create(context) {
     const path = fromRoot(context)
-    const [{ rooms }] = context.options
-    const row = rowOf(path, rooms)
-    if (row === undefined || rooms[row].env === true || isTest(path)) return {}
+    const [{ layers }] = context.options
+    const row = rowOf(path, layers)
+    if (row === undefined || layers[row].env === true || isTest(path)) return {}
     const report = node =>
       context.report({ node, message: `${row} may not read process.env; what it needs arrives as an argument` })
     const takesEnv = pattern =>
@@ -124,4 +124,4 @@ const noBarrel = {
   },
 }
 
-export default { meta: { name: "rooms" }, rules: { arrows, environment, "no-barrel": noBarrel } }
+export default { meta: { name: "layers" }, rules: { arrows, environment, "no-barrel": noBarrel } }
