@@ -32,6 +32,11 @@ const gates = {
     command: "tsx scripts/docs.ts --check",
     looked: output => new Set(output.match(/\bdocs\/[\w./-]+\.\w+/g)).size,
   },
+  metrics: {
+    command: "node scripts/metrics-written.mjs",
+    looked: output => lastNumber(output, /^looked at (\d+) files/gm),
+    noise: /^looked at \d/,
+  },
   format: {
     command: "oxfmt --check",
     looked: output => lastNumber(output, /^Finished in .* on (\d+) files/gm),
@@ -45,7 +50,8 @@ function run({ command, looked, noise }) {
   const started = performance.now()
   return new Promise(resolve => {
     let output = ""
-    const tool = spawn(join(root, "node_modules/.bin", program), args, {
+    const path = program === "node" ? process.execPath : join(root, "node_modules/.bin", program)
+    const tool = spawn(path, args, {
       timeout: 120_000,
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined },
@@ -81,7 +87,7 @@ async function takeTurns() {
   for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
     const { ok, files, complaints, seconds } = await run(gates[name])
     console.log(
-      `${ok ? "ok  " : "FAIL"}  ${name.padEnd(6)}  ${String(files).padStart(4)} files  ${seconds.toFixed(1)} s`,
+      `${ok ? "ok  " : "FAIL"}  ${name.padEnd(7)}  ${String(files).padStart(4)} files  ${seconds.toFixed(1)} s`,
     )
     if (!ok) failed.push({ name, complaints })
   }

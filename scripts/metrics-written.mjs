@@ -21,7 +21,7 @@ let area = ""
 const metrics = []
 const unwritten = []
 for (const line of declarations.split("\n")) {
-  area = /^function (\w+)Metrics\(/.exec(line)?.[1] ?? /^ {4}(\w+): \{$/.exec(line)?.[1] ?? area
+  area = /^function (\w+)Metrics\(/.exec(line)?.[1] ?? area
   const [, property] = /^\s+(\w+): declare\.\w+/.exec(line) ?? []
   const [, local] = /^\s+const (\w+) = declare\.\w+/.exec(line) ?? []
   if (property) metrics.push(`${area}.${property}`)
@@ -30,5 +30,6 @@ for (const line of declarations.split("\n")) {
   if (local && declarations.split(new RegExp(`\\b${local}\\b`)).length < 3) unwritten.push(local)
 }
 for (const name of unwritten) console.log(`${declaredIn}: nobody writes ${name}`)
+if (metrics.length === 0) console.log(`${declaredIn}: no metric found`)
 console.log(`looked at ${files.length} files, ${metrics.length} metrics`)
-process.exitCode = unwritten.length > 0 ? 1 : 0
+process.exitCode = unwritten.length > 0 || metrics.length === 0 ? 1 : 0

@@ -84,7 +84,7 @@ test("known labels stand at zero from the start, and values that make no sense a
   metrics.gateway.deliveries.inc(-5)
   metrics.gateway.deliveries.inc(Number.NaN)
   metrics.gateway.deliveries.inc(1000)
-  metrics.homes.turnSeconds.observe(Number.NaN)
+  metrics.lanes.commitSeconds.observe(Number.NaN)
   metrics.homes.loaded.from(() => 42)
   expect(await lines(metrics, "starling_gateway_resumes_total")).toEqual([
     'starling_gateway_resumes_total{outcome="same_worker"} 0',
@@ -93,8 +93,8 @@ test("known labels stand at zero from the start, and values that make no sense a
     'starling_gateway_resumes_total{outcome="invalid"} 0',
   ])
   expect(await lines(metrics, "starling_gateway_deliveries_total")).toEqual(["starling_gateway_deliveries_total 1000"])
-  expect(await lines(metrics, "starling_homes_turn_duration_seconds_sum")).toEqual([
-    "starling_homes_turn_duration_seconds_sum 0",
+  expect(await lines(metrics, "starling_lanes_commit_duration_seconds_sum")).toEqual([
+    "starling_lanes_commit_duration_seconds_sum 0",
   ])
   expect(await lines(metrics, "starling_homes_loaded")).toEqual(["starling_homes_loaded 42"])
 })

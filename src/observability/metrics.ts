@@ -21,183 +21,17 @@ export function createMetrics() {
     registry,
     http: httpMetrics(declare),
     gateway: gatewayMetrics(declare),
-
-    homes: {
-      loaded: declare.gauge("starling_homes_loaded", "Homes in memory"),
-      activations: declare.counter("starling_homes_activations_total", "Homes loaded from PostgreSQL"),
-      sleeps: declare.counter(
-        "starling_homes_sleeps_total",
-        "Homes removed from memory, because idle or after a failed write",
-      ),
-      /** Keep `turns.of(actor, command)` beside the command. */
-      turns: declare.counterFamily<[actor: string, command: string]>(
-        "starling_homes_turns_total",
-        "Turns of commands, by actor and command",
-        ["actor", "command"],
-        { most: 200 },
-      ),
-      turnSeconds: declare.histogram(
-        "starling_homes_turn_duration_seconds",
-        "Duration of one synchronous turn",
-        [0.000_02, 0.000_1, 0.000_5, 0.002, 0.01, 0.05],
-      ),
-      refusals: declare.counterFamily<[code: ErrorCode]>(
-        "starling_homes_refusals_total",
-        "Commands refused, by error code",
-        ["code"],
-        { most: 220 },
-      ),
-      mailboxFull: declare.counter("starling_homes_mailbox_full_total", "Commands refused because a bound was reached"),
-    },
-
-    lanes: {
-      batches: declare.counter("starling_lanes_batches_total", "Successful group commits"),
-      batchTurns: declare.histogram(
-        "starling_lanes_batch_turns",
-        "Turns in one group commit",
-        [1, 2, 5, 10, 20, 50, 100, 200],
-      ),
-      commitSeconds: declare.histogram(
-        "starling_lanes_commit_duration_seconds",
-        "Time from sending a batch to its commit",
-        [0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2],
-      ),
-      refusedWrites: declare.counter(
-        "starling_lanes_refused_writes_total",
-        "Batches refused by the fence, because this worker's generation had ended",
-      ),
-      guiltyTurns: declare.counter("starling_lanes_guilty_turns_total", "Turns that made their batch fail"),
-      unknownOutcomes: declare.counter(
-        "starling_lanes_unknown_outcomes_total",
-        "Batches whose connection was lost during the commit",
-      ),
-    },
-
-    outbox: {
-      written: declare.counter("starling_outbox_written_rows_total", "Outbox rows committed"),
-      republished: declare.counter(
-        "starling_outbox_republished_rows_total",
-        "Outbox rows republished after a take-over",
-      ),
-      confirmed: declare.counter("starling_outbox_confirmed_rows_total", "Outbox rows that are completely published"),
-      deleted: declare.counter("starling_outbox_deleted_rows_total", "Outbox rows deleted"),
-      comparisons: declare.counter(
-        "starling_outbox_comparisons_total",
-        "Comparisons of delivery logs with the outbox after a fail-over of Redis",
-      ),
-      unconfirmed: declare.gauge("starling_outbox_unconfirmed_rows", "Outbox rows committed and not yet confirmed"),
-    },
-
-    bus: {
-      asks: declare.counters("starling_bus_asks_total", "Asks to other workers, by outcome", "outcome", [
-        "answered",
-        "refused",
-        "moved",
-        "timed_out",
-        "failed",
-      ]),
-      localAsks: declare.counter("starling_bus_local_asks_total", "Asks answered on the same worker"),
-      askSeconds: declare.histogram(
-        "starling_bus_ask_duration_seconds",
-        "Time from asking another worker to its answer",
-        [0.000_5, 0.001, 0.002_5, 0.01, 0.05, 0.25, 1, 5],
-      ),
-      tells: declare.counter("starling_bus_tells_total", "Tells appended to another worker's inbox"),
-      pending: declare.gauge("starling_bus_pending_asks", "Asks waiting for an answer"),
-      inboxLag: declare.gauge("starling_bus_inbox_lag_seconds", "Age of the latest inbox entry when it was read"),
-    },
-
-    shards: {
-      owned: declare.gauge("starling_shards_owned", "Shards this worker owns"),
-      takeOvers: declare.counter(
-        "starling_shards_take_overs_total",
-        "Shards taken over because they had no living owner",
-      ),
-      handOvers: declare.counters(
-        "starling_shards_hand_overs_total",
-        "Shards handed over between living workers",
-        "direction",
-        ["in", "out"],
-      ),
-    },
-
-    /** The delivery logs: appends as an owner, reads as a listener. */
-    log: {
-      appends: declare.counter("starling_log_appends_total", "Calls of the append script"),
-      appendedEvents: declare.counter("starling_log_appended_events_total", "Events appended to delivery logs"),
-      /** Per shard of a call. `stale` is an append under an epoch that is over. */
-      answers: declare.counters(
-        "starling_log_append_answers_total",
-        "Results of the append script, per shard",
-        "answer",
-        ["ok", "dup", "link", "stale", "nolog"],
-      ),
-      readEvents: declare.counter("starling_log_read_events_total", "Events read from this worker's delivery log"),
-      memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of this worker's delivery log in memory"),
-      lag: declare.gauge("starling_log_position_lag_seconds", "Delay of the reader behind the head of its log"),
-    },
-
-    presence: {
-      due: declare.gauge("starling_presence_due_users", "Users whose presence waits to be evaluated"),
-      told: declare.counter("starling_presence_changes_total", "Presence changes sent to other users"),
-      shed: declare.counter("starling_presence_shed_total", "Presence changes dropped because too many waited"),
-    },
-
-    processes: {
-      stuck: declare.counter(
-        "starling_processes_stuck_total",
-        "Workers killed by their primary because they did not respond",
-      ),
-    },
-
-    pools: {
-      queries: declare.counters(
-        "starling_postgres_queries_total",
-        "Queries sent to PostgreSQL, by pool. A batch of a lane counts as one",
-        "pool",
-        pools,
-      ),
-      inFlight: declare.gauges(
-        "starling_postgres_queries_in_flight",
-        "Queries without an answer yet, by pool",
-        "pool",
-        pools,
-      ),
-      errors: declare.counters("starling_postgres_errors_total", "Queries that failed, by pool", "pool", pools),
-      redisErrors: declare.counterFamily<[connection: string]>(
-        "starling_redis_errors_total",
-        "Redis commands and connections that failed, by connection",
-        ["connection"],
-        { most: 10 },
-      ),
-    },
-
-    automod: {
-      questions: declare.counters(
-        "starling_automod_classifier_questions_total",
-        "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule",
-        "outcome",
-        ["answered", "late", "failed", "busy"],
-      ),
-    },
-
-    jobs: {
-      done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "deferred" | "failed"]>(
-        "starling_jobs_total",
-        "Job runs, by outcome",
-        ["job", "outcome"],
-        { most: 90 },
-      ),
-      seconds: declare.histogramFamily<[job: string]>(
-        "starling_jobs_duration_seconds",
-        "Duration of one job run",
-        ["job"],
-        [0.01, 0.1, 1, 10],
-        { most: 20 },
-      ),
-      waiting: declare.gauge("starling_jobs_waiting", "Runnable jobs that wait for a worker"),
-    },
-
+    homes: homesMetrics(declare),
+    lanes: lanesMetrics(declare),
+    outbox: outboxMetrics(declare),
+    bus: busMetrics(declare),
+    shards: shardsMetrics(declare),
+    log: logMetrics(declare),
+    presence: presenceMetrics(declare),
+    processes: processesMetrics(declare),
+    pools: poolsMetrics(declare),
+    automod: automodMetrics(declare),
+    jobs: jobsMetrics(declare),
     /** Releases the event-loop monitor. */
     close: () => loop.disable(),
   }
@@ -213,7 +47,7 @@ type Declare = ReturnType<typeof declareIn>
 /** Plain statements, and the lanes' own connections. */
 const pools = ["read", "lane"] as const
 
-/** What the http room keeps beside each of its routes. */
+/** What HTTP keeps beside each of its routes. */
 export interface RouteMetrics {
   /** `status` 0: the client was gone before the reply. */
   observe(status: number, seconds: number): void
@@ -281,7 +115,6 @@ function gatewayMetrics(declare: Declare) {
         only: frameCodes,
       },
     ),
-    framesSent: declare.counter("starling_gateway_frames_sent_total", "Frames sent to a single socket"),
     publishes: declare.counter(
       "starling_gateway_publishes_total",
       "Calls of publish(), one per event and group of subscribers",
@@ -338,6 +171,194 @@ function gatewayMetrics(declare: Declare) {
       "Duration of one slice of publishing within a turn of the event loop",
       [0.000_1, 0.000_5, 0.002, 0.005, 0.02, 0.1],
     ),
+  }
+}
+
+function homesMetrics(declare: Declare) {
+  return {
+    loaded: declare.gauge("starling_homes_loaded", "Homes in memory"),
+    activations: declare.counter("starling_homes_activations_total", "Homes loaded from PostgreSQL"),
+    sleeps: declare.counter(
+      "starling_homes_sleeps_total",
+      "Homes removed from memory, because idle or after a failed write",
+    ),
+    /** Keep `turns.of(actor, command)` beside the command. */
+    turns: declare.counterFamily<[actor: string, command: string]>(
+      "starling_homes_turns_total",
+      "Turns of commands, by actor and command",
+      ["actor", "command"],
+      { most: 200 },
+    ),
+    refusals: declare.counterFamily<[code: ErrorCode]>(
+      "starling_homes_refusals_total",
+      "Commands refused, by error code",
+      ["code"],
+      { most: 220 },
+    ),
+    mailboxFull: declare.counter("starling_homes_mailbox_full_total", "Commands refused because a bound was reached"),
+  }
+}
+
+function lanesMetrics(declare: Declare) {
+  return {
+    batches: declare.counter("starling_lanes_batches_total", "Successful group commits"),
+    batchTurns: declare.histogram(
+      "starling_lanes_batch_turns",
+      "Turns in one group commit",
+      [1, 2, 5, 10, 20, 50, 100, 200],
+    ),
+    commitSeconds: declare.histogram(
+      "starling_lanes_commit_duration_seconds",
+      "Time from sending a batch to its commit",
+      [0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2],
+    ),
+    refusedWrites: declare.counter(
+      "starling_lanes_refused_writes_total",
+      "Batches refused by the fence, because this worker's generation had ended",
+    ),
+    guiltyTurns: declare.counter("starling_lanes_guilty_turns_total", "Turns that made their batch fail"),
+    unknownOutcomes: declare.counter(
+      "starling_lanes_unknown_outcomes_total",
+      "Batches whose connection was lost during the commit",
+    ),
+  }
+}
+
+function outboxMetrics(declare: Declare) {
+  return {
+    written: declare.counter("starling_outbox_written_rows_total", "Outbox rows committed"),
+    republished: declare.counter("starling_outbox_republished_rows_total", "Outbox rows republished after a take-over"),
+    confirmed: declare.counter("starling_outbox_confirmed_rows_total", "Outbox rows that are completely published"),
+    deleted: declare.counter("starling_outbox_deleted_rows_total", "Outbox rows deleted"),
+    comparisons: declare.counter(
+      "starling_outbox_comparisons_total",
+      "Comparisons of delivery logs with the outbox after a fail-over of Redis",
+    ),
+    unconfirmed: declare.gauge("starling_outbox_unconfirmed_rows", "Outbox rows committed and not yet confirmed"),
+  }
+}
+
+function busMetrics(declare: Declare) {
+  return {
+    asks: declare.counters("starling_bus_asks_total", "Asks to other workers, by outcome", "outcome", [
+      "answered",
+      "refused",
+      "moved",
+      "timed_out",
+      "failed",
+    ]),
+    localAsks: declare.counter("starling_bus_local_asks_total", "Asks answered on the same worker"),
+    askSeconds: declare.histogram(
+      "starling_bus_ask_duration_seconds",
+      "Time from asking another worker to its answer",
+      [0.000_5, 0.001, 0.002_5, 0.01, 0.05, 0.25, 1, 5],
+    ),
+    tells: declare.counter("starling_bus_tells_total", "Tells appended to another worker's inbox"),
+    pending: declare.gauge("starling_bus_pending_asks", "Asks waiting for an answer"),
+  }
+}
+
+function shardsMetrics(declare: Declare) {
+  return {
+    owned: declare.gauge("starling_shards_owned", "Shards this worker owns"),
+    takeOvers: declare.counter(
+      "starling_shards_take_overs_total",
+      "Shards taken over because they had no living owner",
+    ),
+    handOvers: declare.counters(
+      "starling_shards_hand_overs_total",
+      "Shards handed over between living workers",
+      "direction",
+      ["in", "out"],
+    ),
+  }
+}
+
+/** The delivery logs: appends as an owner, reads as a listener. */
+function logMetrics(declare: Declare) {
+  return {
+    appends: declare.counter("starling_log_appends_total", "Calls of the append script"),
+    appendedEvents: declare.counter("starling_log_appended_events_total", "Events appended to delivery logs"),
+    /** Per shard of a call. `stale` is an append under an epoch that is over. */
+    answers: declare.counters(
+      "starling_log_append_answers_total",
+      "Results of the append script, per shard",
+      "answer",
+      ["ok", "dup", "link", "stale", "nolog"],
+    ),
+    readEvents: declare.counter("starling_log_read_events_total", "Events read from this worker's delivery log"),
+    memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of this worker's delivery log in memory"),
+  }
+}
+
+function presenceMetrics(declare: Declare) {
+  return {
+    due: declare.gauge("starling_presence_due_users", "Users whose presence waits to be evaluated"),
+    told: declare.counter("starling_presence_changes_total", "Presence changes sent to other users"),
+    shed: declare.counter("starling_presence_shed_total", "Presence changes dropped because too many waited"),
+  }
+}
+
+function processesMetrics(declare: Declare) {
+  return {
+    stuck: declare.counter(
+      "starling_processes_stuck_total",
+      "Workers killed by their primary because they did not respond",
+    ),
+  }
+}
+
+function poolsMetrics(declare: Declare) {
+  return {
+    queries: declare.counters(
+      "starling_postgres_queries_total",
+      "Queries sent to PostgreSQL, by pool. A batch of a lane counts as one",
+      "pool",
+      pools,
+    ),
+    inFlight: declare.gauges(
+      "starling_postgres_queries_in_flight",
+      "Queries without an answer yet, by pool",
+      "pool",
+      pools,
+    ),
+    errors: declare.counters("starling_postgres_errors_total", "Queries that failed, by pool", "pool", pools),
+    redisErrors: declare.counterFamily<[connection: string]>(
+      "starling_redis_errors_total",
+      "Redis commands and connections that failed, by connection",
+      ["connection"],
+      { most: 10 },
+    ),
+  }
+}
+
+function automodMetrics(declare: Declare) {
+  return {
+    questions: declare.counters(
+      "starling_automod_classifier_questions_total",
+      "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule",
+      "outcome",
+      ["answered", "late", "failed", "busy"],
+    ),
+  }
+}
+
+function jobsMetrics(declare: Declare) {
+  return {
+    done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "deferred" | "failed"]>(
+      "starling_jobs_total",
+      "Job runs, by outcome",
+      ["job", "outcome"],
+      { most: 90 },
+    ),
+    seconds: declare.histogramFamily<[job: string]>(
+      "starling_jobs_duration_seconds",
+      "Duration of one job run",
+      ["job"],
+      [0.01, 0.1, 1, 10],
+      { most: 20 },
+    ),
+    waiting: declare.gauge("starling_jobs_waiting", "Runnable jobs that wait for a worker"),
   }
 }
 

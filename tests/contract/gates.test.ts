@@ -12,7 +12,9 @@ import { describe, expect, test } from "vitest"
 const project = join(import.meta.dirname, "../..")
 const fixtures = join(import.meta.dirname, "../fixtures/gates")
 const rules = ["oxlint.config.mjs", ".oxfmtrc.json", "knip.json", "tsconfig.json"]
-const gateScripts = ["scripts/check.mjs", "scripts/layers.mjs", "scripts/style-rules.mjs", "scripts/knip-count.mjs"]
+const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-written"].map(
+  name => `scripts/${name}.mjs`,
+)
 
 /** Builds a house from the given parts of the project and fixtures, in this order, and runs the named gates in it. */
 async function judge({ gates, parts = [], houses = [], files = {}, spoil }: Trial): Promise<Verdict> {
@@ -58,7 +60,7 @@ interface Verdict {
 
 describe.concurrent("gates", { timeout: 60_000 }, () => {
   test("every gate lets the clean house pass", async () => {
-    const { passed, output } = await judge({ gates: ["types", "lint", "format", "knip"], houses: ["clean"] })
+    const { passed, output } = await judge({ gates: ["types", "lint", "format", "knip", "metrics"], houses: ["clean"] })
     expect(output).not.toContain("FAIL")
     expect(passed).toBe(true)
   })
@@ -67,6 +69,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   test.each<[gate: string, canaries: Record<string, RegExp[]>]>([
     ["types", { "type-error": [/src\/domain\/slow-mode\.ts\(3,.*TS2322/] }],
     ["format", { misformatted: [/src\/domain\/slow-mode\.ts/] }],
+    ["metrics", { "unwritten-metric": [/nobody writes homes\.turnSeconds/, /nobody writes forgotten/] }],
     [
       "knip",
       {
@@ -156,7 +159,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   })
 
   test("every gate refuses to have looked at no files", async () => {
-    const gates = ["types", "lint", "format", "knip"]
+    const gates = ["types", "lint", "format", "knip", "metrics"]
     const { passed, output } = await judge({ gates, houses: ["no-files"] })
     for (const gate of gates) expect(output).toMatch(new RegExp(`^FAIL  ${gate} +0 files`, "m"))
     expect(output.match(/looked at no files/g)).toHaveLength(gates.length)
