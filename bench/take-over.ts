@@ -26,7 +26,7 @@ const [kills, hostKills, runs, channelCount] = [values.kills, values.hosts, valu
   Number,
 ) as [number, number, number, number]
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined }
-const patience = { patience: 60_000 }
+const slowly = { timeoutMs: 60_000 }
 
 interface Run {
   /** Milliseconds, one for each channel and kill. */
@@ -74,7 +74,7 @@ async function send(hosts: () => readonly Processes[]) {
     /** Every channel has acknowledged so many since; then the time to its first. */
     async waits(from: number, messages = 3): Promise<number[]> {
       const later = () => ackedAt.map(times => times.filter(at => at > from))
-      await until("every channel goes on", () => later().every(times => times.length >= messages), patience)
+      await until("every channel goes on", () => later().every(times => times.length >= messages), slowly)
       return later().map(times => times[0]! - from)
     },
     /** @returns how many were acknowledged and are not there */
@@ -111,7 +111,7 @@ async function run(databaseUrl: string): Promise<Run> {
       await until(
         "three workers serve",
         async () => (await first!.metrics()).get('starling_processes{role="web"}') === 3,
-        patience,
+        slowly,
       )
       const victims = await webOf(first!)
       const at = performance.now()

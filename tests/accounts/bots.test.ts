@@ -259,11 +259,11 @@ test("a bot is finished after a failure that passes, and a bot of the same name 
       const { attempts, isWaiting, isMade } = await state()
       return isMade && isWaiting && attempts === 0
     },
-    { patience: 10_000 },
+    { timeoutMs: 10_000 },
   )
   await shared.sql.unsafe("DROP TRIGGER refuse_token ON sessions")
   await until("it is answered", async () => (await operator.requests.answerToCommand(command)) !== undefined, {
-    patience: 10_000,
+    timeoutMs: 10_000,
   })
   const [bot] = await operator.bots.ownedBy(ada.id)
   expect(await operator.requests.answerToCommand(command)).toEqual({ reply: { id: bot!.id } })

@@ -15,8 +15,8 @@ type Rows = Record<string, unknown>[]
 
 const isReady = (place: Worker, person: Person) =>
   until("the export is ready", async () => (await person.on(place).getExport()).status === "ready", {
-    patience: 30_000,
-    every: 50,
+    timeoutMs: 30_000,
+    everyMs: 50,
   })
 
 /** Every part, put together again by table. */
@@ -175,7 +175,7 @@ test("the export that is ready can be fetched until the next one is, and no long
   expect(await getExportPart({ part: "1" })).toMatchObject({ export_id: older, rows: [{ id: "7" }] })
   expect(await refusal(requestExport())).toBe("export_pending")
   await cluster.bootJobWorker()
-  await until("the newer one is ready", async () => (await getExport()).id === id, { patience: 30_000, every: 50 })
+  await until("the newer one is ready", async () => (await getExport()).id === id, { timeoutMs: 30_000, everyMs: 50 })
   expect(await getExport()).toMatchObject({ status: "ready", is_another_pending: false })
   await until("the older one is gone", async () => (await sql`SELECT FROM exports`).length === 1)
   expect(await sql`SELECT FROM export_parts WHERE export_id = ${older}`).toHaveLength(0)

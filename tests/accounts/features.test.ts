@@ -245,6 +245,6 @@ limited(
     // Over before the doors would look again by themselves.
     await boss.setTier({ user_id: ada.id, tier: "alpha", expires_at: now() + 4 })
     expect(await limitOf()).toBe(2 * usual)
-    await until("the tier is over", async () => (await limitOf()) === usual, { patience: 15_000, every: 500 })
+    await until("the tier is over", async () => (await limitOf()) === usual, { timeoutMs: 15_000, everyMs: 500 })
   },
 )

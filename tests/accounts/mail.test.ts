@@ -234,7 +234,7 @@ test("an address that its own server does not know is tried once; one that has t
 test("a mail whose job was lost is found by the sweep, and old ones are forgotten", async ({ shared }) => {
   await withMail(shared)
   // A sweep that could not do it is followed by another after a minute.
-  await until("both have arrived", () => mailbox.to(forgotten).length === 2, { patience: 150_000 })
+  await until("both have arrived", () => mailbox.to(forgotten).length === 2, { timeoutMs: 150_000 })
   await until("it is forgotten", async () => (await shared.sql`SELECT FROM mails WHERE asked_at = 1`).length === 0)
 })
 

@@ -247,6 +247,6 @@ test("a logout of everybody goes through thousands of users in batches, also whe
   // As if its time were over.
   await cluster.sql`UPDATE operator_requests SET taken_until = now() WHERE done_at IS NULL`
   await cluster.boot(1, { topology: attentive })
-  await until("all are gone", async () => (await left()) === 0, { patience: 60_000 })
+  await until("all are gone", async () => (await left()) === 0, { timeoutMs: 60_000 })
   expect(await operator.outcome(request)).toEqual({ ended: expect.any(Number) as number })
 }, 90_000)

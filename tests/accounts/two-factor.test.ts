@@ -8,7 +8,7 @@ const seconds = () => Date.now() / 1000
 /** A code, of so many steps after that of now. */
 const codeOf = (secret: string, steps = 0) => generateSync({ secret, epoch: Math.floor(seconds()) + steps * 30 })
 /** Waits where the step of now is nearly over, so that codes worked out next are what they are meant to be. */
-const calmStep = () => until("a step has time left", () => seconds() % 30 < 25, { every: 100 })
+const calmStep = () => until("a step has time left", () => seconds() % 30 < 25, { everyMs: 100 })
 const wrongCode = (secret: string) => {
   const right = new Set([-1, 0, 1, 2].map(steps => codeOf(secret, steps)))
   return ["000000", "111111", "222222", "333333", "444444"].find(code => !right.has(code))!

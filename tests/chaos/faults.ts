@@ -61,8 +61,8 @@ async function webWorkers(system: System): Promise<Target[]> {
 async function oneWorker({ system, choice }: Scene): Promise<Target> {
   let targets: Target[] = []
   await until("two workers live", async () => (targets = await webWorkers(system)).length > 1, {
-    patience: 15_000,
-    every: 50,
+    timeoutMs: 15_000,
+    everyMs: 50,
   })
   return pick(targets, choice)
 }
@@ -114,7 +114,7 @@ async function pausedInCommit(scene: Scene): Promise<void> {
     })),
   )
   try {
-    await until("a batch is on its way", () => lanes.some(({ held }) => held.bytes > 0), { patience: 5_000 })
+    await until("a batch is on its way", () => lanes.some(({ held }) => held.bytes > 0), { timeoutMs: 5_000 })
     const { host, worker, name } = lanes.find(({ held }) => held.bytes > 0)!.target
     for (const { target, held } of lanes) if (target.worker !== worker) held.release()
     scene.begin(name)
@@ -140,7 +140,7 @@ async function inTurn(scene: Scene): Promise<void> {
     await until(
       `${worker.place} is replaced`,
       async () => !(await host.workers()).some(({ pid }) => pid === worker.pid) && (await serving(host)) === all,
-      { patience: 30_000, every: 100 },
+      { timeoutMs: 30_000, everyMs: 100 },
     )
   }
 }

@@ -172,7 +172,7 @@ export async function startPostgres(
         }
         return answers(url)
       }
-      await until("PostgreSQL answers", isBack, { patience: comeBack, every: 100 })
+      await until("PostgreSQL answers", isBack, { timeoutMs: comeBack, everyMs: 100 })
     },
     exhaust: () => takeConnections(url),
     fillDisk: small ? () => fillDisk(dataDir, url) : undefined,
@@ -244,7 +244,7 @@ async function fillDisk(folder: string, url: string): Promise<() => Promise<void
     return refused(sql`CREATE TEMPORARY TABLE ballast AS SELECT repeat('x', 500) FROM generate_series(1, 100000)`)
   }
   try {
-    await until("PostgreSQL notices that its disk is full", noticed, { patience: 15_000 })
+    await until("PostgreSQL notices that its disk is full", noticed, { timeoutMs: 15_000 })
   } catch (error) {
     await rm(path)
     throw error

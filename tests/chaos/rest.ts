@@ -9,7 +9,7 @@ interface Answer {
 }
 
 /** Longer than what is promised, so that a broken promise is seen as one. */
-const patience = 7_000
+const timeoutMs = 7_000
 
 export interface Call {
   client: string
@@ -81,7 +81,7 @@ export class Rest {
           })
         })
       })
-      const late = setTimeout(() => request.destroy(new Error("too late")), patience)
+      const late = setTimeout(() => request.destroy(new Error("too late")), timeoutMs)
       request.on("error", lost)
       request.end(text)
     })

@@ -77,7 +77,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     const random = randomFrom(seed, "readers")
     readers.push(...readersOf(population, system, { recorder, rest, random: () => random.next() }))
     for (const reader of readers) reader.start()
-    await until("every reader is live", () => readers.every(reader => reader.isLive), { patience: 20_000 })
+    await until("every reader is live", () => readers.every(reader => reader.isLive), { timeoutMs: 20_000 })
     watching.push(
       watchMachine(recorder, ending.signal),
       sampleCounters(system, recorder, ending.signal),
@@ -104,7 +104,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       recorder,
       calm: async () => {
         const since = performance.now()
-        await until("every room accepts messages", () => workload.isWell(since), { patience: 12_000, every: 50 }).catch(
+        await until("every room accepts messages", () => workload.isWell(since), { timeoutMs: 12_000, everyMs: 50 }).catch(
           () => {}, // what lasts that long has to bear the next one, too
         )
       },
@@ -121,7 +121,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       await until(
         `every reader has the last message of ${room.channel}`,
         () => last !== undefined && steady.every(reader => compareIds(reader.newest(room.channel) ?? "0", last) >= 0),
-        { patience: 15_000 },
+        { timeoutMs: 15_000 },
       ).catch(() => {}) // the checkers say what is missing
     }
     for (const reader of readers) await reader.end()
@@ -219,7 +219,7 @@ async function healed(system: System, workers: number, readers: readonly Reader[
         readers.every(reader => reader.isLive || reader.isOver)
       )
     },
-    { patience: healing, every: 200 },
+    { timeoutMs: healing, everyMs: 200 },
   )
 }
 

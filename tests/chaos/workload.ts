@@ -92,8 +92,8 @@ export class Workload {
   }
 
   /** Waits for what is under way; from then on nothing is tried again. */
-  async settle(patience: number): Promise<void> {
-    const late = setTimeout(() => (this.#stopRetries = true), patience)
+  async settle(timeoutMs: number): Promise<void> {
+    const late = setTimeout(() => (this.#stopRetries = true), timeoutMs)
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     clearTimeout(late)
   }

@@ -99,7 +99,7 @@ test(
     all.push(...(await Promise.all([hosts.start(2, 2), hosts.start(3, 1)])))
     const [first, second, third] = all as [Processes, Processes, Processes]
     expect(all.map(({ url }) => new URL(url).hostname)).toEqual(["127.0.0.1", "127.0.0.2", "127.0.0.3"])
-    await until("three hosts share the shards", isShared(cluster, 3), { patience: 30_000 })
+    await until("three hosts share the shards", isShared(cluster, 3), { timeoutMs: 30_000 })
 
     // P2, P4, P5: what is sent on one is on every other at once, and a session goes on elsewhere.
     const {
@@ -141,7 +141,7 @@ test(
     const killedAt = performance.now()
     places = [first, third]
     await cutPower(second)
-    await until("its shards are taken", isShared(cluster, 2), { patience: 20_000 })
+    await until("its shards are taken", isShared(cluster, 2), { timeoutMs: 20_000 })
     await sending.goesOn(10)
     // Nobody on its machine is left to declare the deaths: the others wait for signs of life in vain.
     expect(sending.longestGap(killedAt)).toBeLessThan(bound(10_000))
@@ -152,7 +152,7 @@ test(
     places = [first]
     third.kill(third.pid, "SIGTERM")
     expect(await third.ended).toBe(0)
-    await until("one host serves all", isShared(cluster, 1), { patience: 20_000 })
+    await until("one host serves all", isShared(cluster, 1), { timeoutMs: 20_000 })
     await sending.goesOn(10)
     await sending.end()
     expect(sending.longestGap(leftAt)).toBeLessThan(bound(5_000))

@@ -32,7 +32,7 @@ test(
       else if (round % 3 === 1) setImmediate(() => link.reset())
       else setTimeout(() => link.reset(), 1)
       await asked
-      await until("it answers", areAnswered, { patience: 3_000 })
+      await until("it answers", areAnswered, { timeoutMs: 3_000 })
     }
   },
 )

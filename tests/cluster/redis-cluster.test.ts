@@ -290,7 +290,7 @@ test(
       const whole = inboxes.filter(inbox => !told.has(inbox))
       await check(cluster, list, sending.acked, whole)
 
-      await until("every listener is live", () => inboxes.every(inbox => inbox.state === "live"), { patience: 60_000 })
+      await until("every listener is live", () => inboxes.every(inbox => inbox.state === "live"), { timeoutMs: 60_000 })
       for (const inbox of inboxes) inbox.rest()
       const { id } = await ada.on(processes).createMessage({ channel_id: lobby!.channel, content: "heard again" })
       for (const inbox of inboxes)

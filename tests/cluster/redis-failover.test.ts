@@ -104,7 +104,7 @@ async function recovered(workers: readonly Worker[]): Promise<void> {
     async () => {
       return (await compared(workers)) && (await Promise.all(workers.map(serves))).every(Boolean)
     },
-    { patience: 60_000 },
+    { timeoutMs: 60_000 },
   )
 }
 

@@ -105,7 +105,7 @@ test("a worker that stops is known to be dead at once, also to one that has only
   const [next] = await cluster.boot(1, { topology: seldom, unbalanced: true })
   await old!.stop()
   // Long before its lease is over.
-  await until("it is told", () => next!.node.membership.isDead(old!.id), { patience: 20_000 })
+  await until("it is told", () => next!.node.membership.isDead(old!.id), { timeoutMs: 20_000 })
   await cluster.balanced()
 })
 

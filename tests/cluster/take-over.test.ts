@@ -10,7 +10,7 @@ import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
 /** Processes start and end here; on a busy machine that takes its time. */
-const slowly = { patience: 60_000 }
+const slowly = { timeoutMs: 60_000 }
 
 const series = (metrics: ReadonlyMap<string, number>, name: string) =>
   [...metrics].filter(([key]) => key.startsWith(name)).reduce((sum, [, value]) => sum + value, 0)
@@ -163,7 +163,7 @@ test(
       (await cluster.sql<{ n: number }[]>`SELECT count(*)::int AS n FROM shards WHERE owner = ${id}`)[0]!.n
     const leaving = (await ownersOf(cluster)).find(owner => owner.slot === slot)!
     processes.kill(leaver!.pid, "SIGTERM")
-    await until("it has given some away", async () => (await ownedBy(leaving.id)) < leaving.owned, { every: 1 })
+    await until("it has given some away", async () => (await ownedBy(leaving.id)) < leaving.owned, { everyMs: 1 })
     processes.kill(leaver!.pid, "SIGKILL")
     await until("it is over", async () => (await deadOf(cluster)).includes(leaving.id), slowly)
     await allOwn(cluster, 3)
@@ -177,7 +177,7 @@ test(
       "a successor owns something",
       async () => (await ownersOf(cluster)).some(({ id }) => !known.includes(id)),
       {
-        every: 1,
+        everyMs: 1,
       },
     )
     const successor = (await webOf(processes)).find(({ pid }) => !before.some(one => one.pid === pid))!
@@ -188,7 +188,7 @@ test(
       "the restart has ended",
       () => /replaced/.test(processes.stdout()) || /not every/.test(processes.stderr()),
       {
-        patience: 150_000,
+        timeoutMs: 150_000,
       },
     )
     await allOwn(cluster, 3)

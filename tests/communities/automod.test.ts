@@ -640,7 +640,7 @@ test("what was noted long ago is forgotten, and so is all but the newest of a se
       await refusal(say("badword"))
       return (await count()) <= limits.automod.violationsKept + 64
     },
-    { patience: 30_000 },
+    { timeoutMs: 30_000 },
   )
   expect((await violations())[0]!.matched_content).toBe("badword")
 })

@@ -427,7 +427,7 @@ test("the end of a channel is told to those who could view it, live, and nothing
     return counts
   }
   await until("nothing names the channels any more", async () => (await left()).length === 0, {
-    patience: 20_000,
+    timeoutMs: 20_000,
   }).catch(async () => expect(await left()).toEqual([]))
   const [choice] = await cluster.sql`SELECT level FROM notification_settings WHERE user_id = ${lin.id}`
   expect(choice).toEqual({ level: "mentions" })

@@ -353,7 +353,7 @@ test("EMOJI2: what an emoji leaves goes: its file with it, a server's with the s
   await cluster.bootJobWorker()
   await until("the emoji's file is gone", async () => (await filesOf(cluster, server_id)).length <= 3)
   await until("the orphan is swept", async () => !(await filesOf(cluster, server_id)).includes(orphans[0]), {
-    patience: 15_000,
+    timeoutMs: 15_000,
   })
   expect(await filesOf(cluster, server_id)).toHaveLength(2)
   expect(await filesOf(cluster, server_id)).toContain(orphans[1])

@@ -208,8 +208,8 @@ test("a ban may take with it what the banned wrote in the last days, in every ch
   expect(left.map(({ id }) => id).filter(id => id !== lost)).toEqual([others.id, old])
   expect(await owner.listMessages({ channel_id: second.id })).toEqual([])
   const isDone = async () => (await cluster.sql`SELECT FROM message_deletions`).length === 0
-  await until("nothing is left to be done", isDone, { patience: 20_000 })
+  await until("nothing is left to be done", isDone, { timeoutMs: 20_000 })
   const strays = () => cluster.sql`SELECT FROM messages WHERE id = ${stray}`
-  await until("messages of no channel are gone", async () => (await strays()).length === 0, { patience: 20_000 })
+  await until("messages of no channel are gone", async () => (await strays()).length === 0, { timeoutMs: 20_000 })
   expect(await cluster.sql`SELECT FROM messages WHERE id = ${lost} AND NOT deleted`).toHaveLength(0)
 })

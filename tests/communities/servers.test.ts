@@ -353,7 +353,7 @@ test("P15: nothing is left of a deleted server, in any table or in Redis; what o
   expect((await operator(["search", "rebuild"], { DATABASE_URL: cluster.databaseUrl })).code).toBe(0)
   await cluster.bootJobWorker()
   const left = async () => [...(await rowsAbout(cluster, server_id, channels))].filter(([, count]) => count > 0)
-  await until("the job has run", async () => (await left()).length === 0, { patience: 20_000 })
+  await until("the job has run", async () => (await left()).length === 0, { timeoutMs: 20_000 })
   // Once more changes nothing.
   const storage = {
     servers: serversStorage(cluster.sql),
@@ -367,8 +367,8 @@ test("P15: nothing is left of a deleted server, in any table or in Redis; what o
   await purgeServer({ storage, now: Date.now, signal } as unknown as JobTools, { server_id, channel_ids: channels })
   expect(await rowsAbout(cluster, barred, [])).toEqual(others)
   const keys = () => keysAbout(cluster, [server_id, ...channels])
-  await until("no worker listens to it", async () => (await keys()).length === 0, { patience: 20_000 })
+  await until("no worker listens to it", async () => (await keys()).length === 0, { timeoutMs: 20_000 })
   const strays = async () => [...(await rowsAbout(cluster, forgotten, [])).values()].some(count => count > 0)
-  await until("the sweep has found the forgotten one", async () => !(await strays()), { patience: 20_000 })
+  await until("the sweep has found the forgotten one", async () => !(await strays()), { timeoutMs: 20_000 })
   expect(await rowsAbout(cluster, barred, [])).toEqual(others)
 })

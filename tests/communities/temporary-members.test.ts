@@ -13,7 +13,7 @@ const isMember = async ({ sql }: Cluster, server_id: string, { id }: Person): Pr
   (await sql`SELECT FROM members WHERE server_id = ${server_id} AND user_id = ${id}`).length === 1
 
 const hasGone = (cluster: Cluster, server_id: string, person: Person) =>
-  until(`${person.username} has gone`, async () => !(await isMember(cluster, server_id, person)), { patience: 20_000 })
+  until(`${person.username} has gone`, async () => !(await isMember(cluster, server_id, person)), { timeoutMs: 20_000 })
 
 /** Ada's server, a way in for as long as one is there, and somebody who has come that way. */
 async function visited(cluster: Cluster, place: Worker) {

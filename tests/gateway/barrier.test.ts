@@ -180,7 +180,7 @@ class Posts {
     return [...this.#sides.values()].filter(one => one === side).length
   }
   some(side: Side, count = 5): Promise<void> {
-    return until(`some posts ${side}`, () => this.count(side) >= count, { patience: 60_000 })
+    return until(`some posts ${side}`, () => this.count(side) >= count, { timeoutMs: 60_000 })
   }
   /** Some posts before, then the act, then some posts after. */
   async around(act: () => Promise<unknown>): Promise<void> {
@@ -360,7 +360,7 @@ slowTest("P12, P13: each of them stops what a session gets that reads slowly", p
   // Four bytes a letter, and no word that a search would find.
   const flood = Array.from({ length: 4 }, () => new Posts(torrent, () => [east, west], "𝄞".repeat(3_900)))
   const haveFallen = async () => (await fallen(east)) >= before + readers.length
-  await until("they have fallen behind", haveFallen, { patience: 120_000, every: 50 })
+  await until("they have fallen behind", haveFallen, { timeoutMs: 120_000, everyMs: 50 })
   await Promise.all(flood.map(posts => posts.end()))
   const early = flood.flatMap(one => one.of("before"))
   for (const { revocation, one, inbox, events } of readers) {
@@ -475,7 +475,7 @@ test(
           () => true,
           () => false,
         )
-      await until("he is back", reconnected, { patience: 60_000, every: 200 })
+      await until("he is back", reconnected, { timeoutMs: 60_000, everyMs: 200 })
       const mark = await one.lin.on(program).createMessage({ channel_id: marked.id, content: "mark", nonce: "mark" })
       await inbox.next("MESSAGE_CREATE", { where: ({ id }) => id === mark.id, timeoutMs: 30_000 })
       checkEnd(events, one, posts, revocation, false)

@@ -38,7 +38,7 @@ function gateway(args: readonly string[], env: Record<string, string> = {}) {
     lines: () => stdout.split("\n").filter(Boolean),
     shows: (what: string | RegExp) =>
       until(`it shows ${what}`, () => (typeof what === "string" ? stdout.includes(what) : what.test(stdout)), {
-        patience: 30_000,
+        timeoutMs: 30_000,
       }),
     interrupt: () => child.kill("SIGINT"),
   }

@@ -111,12 +111,12 @@ test("the guide's client hears every message once and in order, through a cut, a
   for (let i = 0; i < 20; i++) await post(`after a death ${i}`)
   front.lead(last)
   front.cut()
-  await until("all are heard", () => heard.length >= posted.length, { patience: 30_000 })
+  await until("all are heard", () => heard.length >= posted.length, { timeoutMs: 30_000 })
 
   front.lead(east)
   const drained = last!.drain()
   await until("it has resumed elsewhere", () => states.filter(state => state === "RESUMED").length >= 3, {
-    patience: 30_000,
+    timeoutMs: 30_000,
   })
   await drained
   const sent = await ada.on(east!).createMessage({ channel_id: channel.id, content: "after a drain", nonce: "n" })
@@ -160,7 +160,7 @@ test("the guide's client identifies anew when its session is gone, and ends on w
     return /state="detached"\} 0/.test(metric)
   })
   front.lead(east)
-  await until("READY again", () => readies() === 2, { patience: 30_000 })
+  await until("READY again", () => readies() === 2, { timeoutMs: 30_000 })
   client.close()
 
   for (const [token, mask, code] of [

@@ -279,7 +279,7 @@ test("a hundred thousand members come once each, in order, while everybody else 
   const talking = talk()
   // The first time code is compiled, plans are made, and the rows are read from disk.
   asking.say(ask({ guild_id: big.server_id, limit: 2_000 }))
-  await until("warm", () => isComplete(asking), { patience: 30_000 })
+  await until("warm", () => isComplete(asking), { timeoutMs: 30_000 })
   asking.frames.length = 0
   const readers = [asking, again]
   const begun = readers.map(raw => raw.messages.length)
@@ -292,7 +292,7 @@ test("a hundred thousand members come once each, in order, while everybody else 
     await until(
       "both lists are there",
       () => readers.every((raw, i) => raw.messages.slice(begun[i]).filter(isLong).length === 100),
-      { patience: 60_000, every: 50 },
+      { timeoutMs: 60_000, everyMs: 50 },
     )
   })
   const before = sent
@@ -346,7 +346,7 @@ test("LIST1: one connection has one list under way and three that wait; sockets 
   await until("all have come", async () => (await framesIn()) === seen + 21)
   flooding.unpause()
   const nonces = () => [...new Set(chunksOf(flooding).map(({ d }) => d.nonce))]
-  await until("those that waited are answered", () => nonces().includes("short 2"), { patience: 60_000 })
+  await until("those that waited are answered", () => nonces().includes("short 2"), { timeoutMs: 60_000 })
   flooding.say(ask({ guild_id: big.server_id, nonce: "after", user_ids: [lin.id] }))
   await until("there is room again", () => nonces().includes("after"))
   expect(nonces()).toEqual(["long", "short 0", "short 1", "short 2", "after"])

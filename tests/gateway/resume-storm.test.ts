@@ -159,7 +159,7 @@ test(
       for (let i = 0; i < guests.length; i += 250) {
         const wave = guests.slice(i, i + 250)
         for (const guest of wave) guest.connect()
-        await until("a wave has READY", () => wave.every(({ live }) => live), { patience: 120_000 })
+        await until("a wave has READY", () => wave.every(({ live }) => live), { timeoutMs: 120_000 })
       }
 
       const over = new AbortController()
@@ -207,7 +207,7 @@ test(
       await until("the storm has begun", () => guests.some(({ live }) => !live))
       const victims = guests.filter(({ live }) => !live).length
       await until("half of them are back", () => guests.filter(({ live }) => !live).length < victims / 2, {
-        patience: 120_000,
+        timeoutMs: 120_000,
       })
       starling.kill(web[1]!.pid, "SIGTERM")
       await until(
@@ -215,9 +215,9 @@ test(
         async () => {
           return !(await starling.workers()).some(({ pid }) => pid === web[1]!.pid)
         },
-        { patience: 120_000, every: 100 },
+        { timeoutMs: 120_000, everyMs: 100 },
       )
-      await until("all are back", isAllLive, { patience: 120_000, every: 20 })
+      await until("all are back", isAllLive, { timeoutMs: 120_000, everyMs: 20 })
       const seconds = (performance.now() - startedAt) / 1_000
       const statements = (await transactions()) - statementsBefore
       clearInterval(watching)
@@ -235,7 +235,7 @@ test(
         expect(acked[room]!, "P1, P3").toEqual(history.get(room))
       }
       const isWhole = (guest: Guest, i: number) => guest.heard.at(-1) === history.get(i % rooms)!.at(-1)
-      await until("everybody has the last of it", () => guests.every(isWhole), { patience: 120_000, every: 20 })
+      await until("everybody has the last of it", () => guests.every(isWhole), { timeoutMs: 120_000, everyMs: 20 })
       const broken = guests.flatMap(({ heard }, i) => {
         // Whoever came later than the first messages has all from then on.
         const all = history.get(i % rooms)!

@@ -318,8 +318,8 @@ test("P5: what lies only in the log between is read too", { timeout: 60_000 }, a
   const { sessionId, seq } = inbox
   await inbox.reconnect(b!.url)
   await until("the first worker has let go", async () => !(await c!.node.router.workersOf(server.id)).includes(a!.id), {
-    patience: 30_000,
-    every: 100,
+    timeoutMs: 30_000,
+    everyMs: 100,
   })
   await post("late")
   await inbox.next("MESSAGE_CREATE")

@@ -37,7 +37,7 @@ async function seeded(cluster: Cluster, stuckAfter: number) {
         )
         return isSo()
       },
-      { patience: 25_000 },
+      { timeoutMs: 25_000 },
     )
   }
   const history = async () =>
@@ -67,7 +67,7 @@ test(
     const all = await history()
     let heard = quick.rest()
     await until("the quick one has it all", () => (heard = [...heard, ...quick.rest()]).length >= all.length, {
-      patience: bound(3_000),
+      timeoutMs: bound(3_000),
     })
     expect(ids(heard)).toEqual(all)
     const sentAt = performance.now()

@@ -86,7 +86,7 @@ export class World {
       SELECT id FROM messages WHERE server_id = ${server} AND author_id = ${author} AND NOT deleted`
     const ids = rows.map(({ id }) => id)
     const left = () => sql`SELECT FROM messages WHERE id = ANY(${ids}::bigint[]) AND NOT deleted LIMIT 1`
-    await until("the job has deleted them", async () => (await left()).length === 0, { patience: 30_000, every: 20 })
+    await until("the job has deleted them", async () => (await left()).length === 0, { timeoutMs: 30_000, everyMs: 20 })
   }
   /** Mostly the owner, who may; else anybody, who may or may not. */
   actor({ owner, members }: Home): Starling {

@@ -186,7 +186,7 @@ export class ModelClient {
 
   /** It has read whatever it had to. */
   async caughtUp(): Promise<void> {
-    await until("a client has read what it had to", () => this.#reading === undefined, { patience: 60_000 })
+    await until("a client has read what it had to", () => this.#reading === undefined, { timeoutMs: 60_000 })
     if (this.#failure !== undefined) throw new Error("a client could not read", { cause: this.#failure })
   }
 

@@ -1297,7 +1297,7 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
   try {
     await fault.begin(world)
     outcomes.push(...(await askAll(world, scene, early)))
-    if (!fault.serves) await until("not ready", async () => (await statusOf(world, "/readyz")) === 503, { every: 50 })
+    if (!fault.serves) await until("not ready", async () => (await statusOf(world, "/readyz")) === 503, { everyMs: 50 })
     expect(await statusOf(world, "/livez")).toBe(200)
     const identifiedAt = performance.now()
     const latecomer = lin.gateway(program)

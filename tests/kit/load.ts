@@ -90,10 +90,10 @@ export function load(ada: Person, list: readonly Room[], place: (n: number, room
     acked,
     refusals: () => refusals,
     /** Every room has been posted to since. */
-    async goesOn(messages = 5, patience = 60_000): Promise<void> {
+    async goesOn(messages = 5, timeoutMs = 60_000): Promise<void> {
       const before = ackedAt.map(times => times.length)
       const isSo = () => ackedAt.every((times, room) => times.length >= before[room]! + messages)
-      await until("every room goes on", isSo, { patience })
+      await until("every room goes on", isSo, { timeoutMs })
     },
     /** Per room the milliseconds from a moment to the next success. */
     firstAfter: (from: number): number[] => ackedAt.map(times => (times.find(at => at > from) ?? Infinity) - from),
@@ -140,7 +140,7 @@ export async function check(
       await Promise.all([...inboxes, ...late].map(inbox => inbox.heartbeatNow().catch(() => {})))
       return [...inboxes, ...late].every(inbox => inbox.state === "live")
     },
-    { patience: 60_000 },
+    { timeoutMs: 60_000 },
   )
   for (const [i, inbox] of [...inboxes, ...late].entries()) {
     const heard = inbox.rest().flatMap(event => (event.name === "MESSAGE_CREATE" ? [event.data] : []))

@@ -32,7 +32,7 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     async command(user: string, command: string, input: object = {}) {
       const request = await operatorRequests.command(user, command, input)
       const answer = () => operatorRequests.answerToCommand(request)
-      await until("the command is answered", async () => (await answer()) !== undefined, { patience: 10_000 })
+      await until("the command is answered", async () => (await answer()) !== undefined, { timeoutMs: 10_000 })
       return answer()
     },
     /** Waits for the worker that carries it out. */

@@ -55,8 +55,8 @@ export class Listener extends GatewayClient {
   }
 
   /** How the last connection ended; waits for it where it has not yet. */
-  async ended(patience = 5_000): Promise<GatewayClose> {
-    await until("the connection has ended", () => this.#end !== undefined, { patience })
+  async ended(timeoutMs = 5_000): Promise<GatewayClose> {
+    await until("the connection has ended", () => this.#end !== undefined, { timeoutMs })
     return this.#end!
   }
 

@@ -103,7 +103,7 @@ export async function startProcesses(env: Record<string, string>, program = main
   }
 
   try {
-    await until("the program is ready", () => !isRunning || stdout.includes("Ctrl-C ends it"), { patience: 90_000 })
+    await until("the program is ready", () => !isRunning || stdout.includes("Ctrl-C ends it"), { timeoutMs: 90_000 })
     if (!isRunning) throw new Error(`the program ended: ${stderr}`)
   } catch (error) {
     await stop()

@@ -90,8 +90,8 @@ export class Raw {
 
   async hear(is: (frame: ServerFrame) => boolean): Promise<ServerFrame> {
     await until("the frame comes", () => this.frames.some(is) || this.closing !== undefined, {
-      patience: 20_000,
-      every: 1,
+      timeoutMs: 20_000,
+      everyMs: 1,
     })
     const frame = this.frames.find(is)
     if (!frame) throw new Error(`closed with ${this.closing!.code} ${this.closing!.reason} before the frame came`)

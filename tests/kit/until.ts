@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** Looks until it is so; fails when that takes longer than `patience` milliseconds. */
+/** Looks until it is so; fails when that takes longer than `timeoutMs`. */
 export async function until(
   what: string,
   isSo: () => Promise<boolean> | boolean,
-  { patience = 60_000, every = 15 }: { patience?: number; every?: number } = {},
+  { timeoutMs = 60_000, everyMs = 15 }: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<void> {
-  for (const end = performance.now() + patience; !(await isSo()); await sleep(every))
-    if (performance.now() > end) throw new Error(`not within ${patience} ms: ${what}`)
+  for (const end = performance.now() + timeoutMs; !(await isSo()); await sleep(everyMs))
+    if (performance.now() > end) throw new Error(`not within ${timeoutMs} ms: ${what}`)
 }

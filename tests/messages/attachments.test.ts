@@ -506,7 +506,7 @@ test("FILE2: what no message shows goes after a day, what a message shows with t
   await rest.deleteServer({ server_id: elsewhere })
   await until("or with its server", async () => !(await isThere("withServer")))
   await cluster.sql`UPDATE uploads SET keep_until = keep_until - 86401 WHERE file = ${files.unsent}`
-  await until("what was never sent is swept", async () => !(await isThere("unsent")), { patience: 15_000 })
+  await until("what was never sent is swept", async () => !(await isThere("unsent")), { timeoutMs: 15_000 })
   expect((await uploadsOf(cluster)).toSorted()).toEqual([files.fresh, files.his].toSorted())
   expect(await cluster.sql`SELECT file FROM uploads ORDER BY file`).toEqual(
     [files.fresh, files.his].toSorted().map(file => ({ file })),

@@ -45,7 +45,7 @@ async function titlesOf(shared: SharedCluster, message_id: string, count: number
       SELECT user_id, title FROM notifications WHERE message_id = ${message_id}`
     return Object.fromEntries(rows.map(({ user_id, title }) => [user_id, title]))
   }
-  await until("they are told", async () => Object.keys(await titles()).length >= count, { every: 10 })
+  await until("they are told", async () => Object.keys(await titles()).length >= count, { everyMs: 10 })
   return titles()
 }
 
@@ -75,7 +75,7 @@ test("P15: mentions whose job was lost are notified all the same, and what is le
   expect((await left()).map(row => row["message_id"] as string).toSorted()).toEqual(["1", lost, sent.id].toSorted())
   await working(shared)
   expect((await inbox.next("NOTIFICATION_CREATE", { timeoutMs: 20_000 })).link).toContain(lost)
-  await until("nothing is left to be done", async () => (await left()).length === 0, { patience: 20_000 })
+  await until("nothing is left to be done", async () => (await left()).length === 0, { timeoutMs: 20_000 })
   expect([await toldOf(shared, lost), await toldOf(shared, sent.id)]).toEqual([[lin.id], [mo.id]])
 })
 

@@ -517,9 +517,9 @@ test(
     await queue.add(job.at(call, { key: `poll:${poll_id}`, runAtMs: ends * 1000 - 700 }))
     await queue.close()
     redis.disconnect()
-    await until("its job has ended it", () => isEnded(soon), { patience: 10_000 })
+    await until("its job has ended it", () => isEnded(soon), { timeoutMs: 10_000 })
     expect(Date.now()).toBeGreaterThanOrEqual(ends * 1000)
-    await until("the sweep has ended the other", () => isEnded(over), { patience: 20_000 })
+    await until("the sweep has ended the other", () => isEnded(over), { timeoutMs: 20_000 })
     await until(
       "nothing is left of those that are gone",
       async () => {
@@ -527,7 +527,7 @@ test(
         const polls = await shared.sql`SELECT FROM polls WHERE id = ANY(${[gone, sent.poll!.id]}::bigint[])`
         return votes.length + polls.length === 0
       },
-      { patience: 20_000 },
+      { timeoutMs: 20_000 },
     )
     expect(await rest.getPoll({ poll_id: over.poll_id })).toMatchObject({ is_ended: true, ended_at: now - 300 })
     expect(await rest.getPoll({ poll_id })).toMatchObject({ is_ended: true, ended_at: ends })

@@ -86,7 +86,7 @@ test(
         // The newest row of a shard stays, and a stream is trimmed by whole nodes.
         return outbox <= shards && entries <= before.entries + 1_000
       },
-      { patience: 20_000 },
+      { timeoutMs: 20_000 },
     )
     await new Promise(resolve => setTimeout(resolve, 2_500))
     const after = await heapBytes()

@@ -27,9 +27,9 @@ const finish = async (steps: Undo) => {
 }
 afterEach(() => finish(undo))
 
-async function until(what: string, isSo: () => Promise<boolean> | boolean, patience = 60_000): Promise<void> {
-  for (const end = Date.now() + patience; !(await isSo()); await sleep(25))
-    if (Date.now() > end) throw new Error(`not within ${patience} ms: ${what}`)
+async function until(what: string, isSo: () => Promise<boolean> | boolean, timeoutMs = 60_000): Promise<void> {
+  for (const end = Date.now() + timeoutMs; !(await isSo()); await sleep(25))
+    if (Date.now() > end) throw new Error(`not within ${timeoutMs} ms: ${what}`)
 }
 
 async function folder(undo: Undo): Promise<string> {

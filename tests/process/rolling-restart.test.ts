@@ -6,7 +6,7 @@ import type { Processes } from "../kit/processes.ts"
 import { until } from "../kit/until.ts"
 
 /** Processes start and end here; on a busy machine that takes its time. */
-const slowly = { patience: 60_000, every: 50 }
+const slowly = { timeoutMs: 60_000, everyMs: 50 }
 
 /** One request a connection, never tried again, as the simplest of clients would. @returns how each one went */
 function simpleClients(at: Processes, count: number) {
@@ -82,7 +82,7 @@ test(
         counts.add((await processes.workers()).filter(({ place }) => place.startsWith("web")).length)
         return replaced() || processes.stderr().slice(saidBefore).includes("not every process was replaced")
       },
-      { patience: 150_000, every: 200 },
+      { timeoutMs: 150_000, everyMs: 200 },
     )
     expect(replaced(), processes.stderr()).toBe(true)
     const took = performance.now() - startedAt

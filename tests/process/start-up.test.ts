@@ -19,7 +19,7 @@ import { ownPostgres, ownRedis, type OwnPostgres, type OwnRedis } from "../kit/s
 
 const main = fileURLToPath(new URL("../../dist/src/main.js", import.meta.url))
 /** Far above what a refusal takes: a program that does not refuse goes on for ever. */
-const patience = 25_000
+const timeoutMs = 25_000
 
 let server: OwnPostgres
 let redis: OwnRedis
@@ -72,7 +72,7 @@ async function start(
   let out = ""
   child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text))
   child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text))
-  const late = setTimeout(() => child.kill("SIGTERM"), patience)
+  const late = setTimeout(() => child.kill("SIGTERM"), timeoutMs)
   const [code] = (await once(child, "close")) as [number | null]
   clearTimeout(late)
   return { code, said, out }
@@ -328,7 +328,7 @@ test("a process whose primary has not migrated: it says so and ends", options, a
     const child = fork(main, [role, "0"], { env: { NODE_UNIQUE_ID: "1" }, stdio: ["ignore", "pipe", "pipe", "ipc"] })
     let said = ""
     child.stderr!.setEncoding("utf8").on("data", (text: string) => (said += text))
-    const late = setTimeout(() => child.kill("SIGKILL"), patience)
+    const late = setTimeout(() => child.kill("SIGKILL"), timeoutMs)
     await once(child, "message")
     const order: StartOrder = {
       type: "start",

@@ -9,7 +9,7 @@ import { until } from "../kit/until.ts"
 
 const { stuckAfter } = clusterConfig.processes
 /** From "stuck" to a successor, on a busy machine. */
-const patience = 3 * stuckAfter
+const timeoutMs = 3 * stuckAfter
 
 test(
   "the primary replaces a worker in an endless loop, and one that stands still",
@@ -35,8 +35,8 @@ test(
       "both are replaced",
       async () => (await isReplaced("web 0", paused)) && (await isReplaced("web 1", looping)),
       {
-        patience,
-        every: 100,
+        timeoutMs,
+        everyMs: 100,
       },
     )
     expect(await at("web 2")).toBe(well)
@@ -69,7 +69,7 @@ test("a machine that stood still for long has no stuck worker", { timeout: 120_0
         person => people.push(person) === 2,
         () => false,
       ),
-    { every: 200, patience: 30_000 },
+    { everyMs: 200, timeoutMs: 30_000 },
   )
   const [ada, lin] = people as [Person, Person]
   await until("every worker does", () =>

@@ -11,7 +11,7 @@ import { startProcesses, type Processes } from "../kit/processes.ts"
 import { until } from "../kit/until.ts"
 
 /** Processes start and end here; on a busy machine that takes its time. */
-const slowly = { patience: 60_000 }
+const slowly = { timeoutMs: 60_000 }
 
 const mixed = (processes: Processes): Processes => ({ ...processes, isMixed: true })
 

@@ -78,7 +78,7 @@ class Wire {
     return this.received.toString("latin1")
   }
   hears(text: string): Promise<void> {
-    return until(`${text} comes`, () => this.text.includes(text), { patience: 5_000 })
+    return until(`${text} comes`, () => this.text.includes(text), { timeoutMs: 5_000 })
   }
   close(): void {
     this.socket.destroy()
@@ -208,7 +208,7 @@ test("1,000 upgrades that never come to an end hold up nobody, and are ended by 
     for (const wire of wires.slice(0, 50)) if (!wire.isEnded) wire.write("x")
   }, 1_000)
   try {
-    await until("all are ended", () => wires.every(wire => wire.isEnded), { patience: 60_000, every: 200 })
+    await until("all are ended", () => wires.every(wire => wire.isEnded), { timeoutMs: 60_000, everyMs: 200 })
   } finally {
     clearInterval(dribbling)
     for (const wire of wires) wire.close()
@@ -249,7 +249,7 @@ describe("who never reads is cut before much is kept for him", () => {
         await new Promise(resolve => wire.socket.write(beats, resolve))
         return false
       },
-      { patience: 40_000, every: 1 },
+      { timeoutMs: 40_000, everyMs: 1 },
     )
     await expectServed(worker!, ada)
     wire.close()
@@ -318,7 +318,7 @@ describe("with heartbeats due every 500 ms", () => {
           sixth.close()
           return outcome === "ready"
         },
-        { patience: 30_000, every: 1_100 },
+        { timeoutMs: 30_000, everyMs: 1_100 },
       )
       await until("none is left", () => worker!.gateway.connections === 0)
       for (const raw of cut) raw.close()
@@ -352,7 +352,7 @@ describe("with limits", () => {
     const resume = { op: 6, d: { token: ada.token, session_id: "0".repeat(32), seq: 1 } }
     for (let i = 1; i <= 120; i++) {
       stranger.say(resume)
-      await until("op 9", () => stranger.frames.filter(({ op }) => op === 9).length === i, { every: 1 })
+      await until("op 9", () => stranger.frames.filter(({ op }) => op === 9).length === i, { everyMs: 1 })
     }
     stranger.say(resume)
     expect(await stranger.ended).toEqual(closedWith("rate_limited"))

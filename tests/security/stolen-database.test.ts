@@ -72,7 +72,7 @@ test("neither the database nor Redis holds a password, a token, a code or a link
     secrets[`backup code ${i}`] = code
     secrets[`backup code ${i} without its dash`] = code.replace("-", "")
   }
-  await until("a step has time left", () => (Date.now() / 1000) % 30 < 25, { every: 100 })
+  await until("a step has time left", () => (Date.now() / 1000) % 30 < 25, { everyMs: 100 })
   await rest.confirmTwoFactor({ code: generateSync({ secret: second.secret }) })
   const login = await clientAt(shared.west).login({ username: ada.username, password: ada.password })
   secrets["challenge"] = secretOf(login.challenge_token!)

@@ -237,7 +237,7 @@ describe("a worker that leaves", () => {
     const heard = (raw: Raw) =>
       raw.frames.flatMap(({ t, d }) => (t === "MESSAGE_CREATE" ? [(d as { id: string }).id] : []))
     await until("everybody has heard the last", () => after.every(raw => heard(raw).at(-1) === last), {
-      patience: 60_000,
+      timeoutMs: 60_000,
     })
     for (const [i, raw] of after.entries()) {
       expect(raw.frames.some(({ op }) => op === 9)).toBe(false)

@@ -651,7 +651,7 @@ test("what becomes of a message in a DM is told under its author's name by now, 
     await hers.removeReaction(reaction)
     return page.every(({ author_username }) => author_username === username)
   }
-  await until("the DM knows his name", isKnown, { patience: 5_000 })
+  await until("the DM knows his name", isKnown, { timeoutMs: 5_000 })
 })
 
 test("messages of DMs are not taken for those of channels that are gone", async ({ shared }) => {

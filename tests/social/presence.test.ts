@@ -397,7 +397,7 @@ test("PRES1, P14: nobody stays a ghost whose home's owner died with him, or righ
     await cluster.balanced()
   }
   await until("all are gone", () => people.every(({ id }) => (heard.get(id) ?? "offline") === "offline"), {
-    patience: 60_000,
+    timeoutMs: 60_000,
   })
   for (const person of people) await sees(watcher, east, person, "offline")
   await quiet(cluster)
@@ -560,22 +560,22 @@ test("five thousand who come and go together are not looked at in one portion af
   const byShard = new Map<number, string[]>()
   for (const user of many) byShard.set(shardOf(user), [...(byShard.get(shardOf(user)) ?? []), user])
   const { router, presences } = west.node
-  const patience = { patience: 60_000 }
+  const slowly = { timeoutMs: 60_000 }
   await Promise.all([...byShard].map(([shard, users]) => router.register(shard, users)))
-  await until("all of the server are online", () => heard.size >= 999, patience)
-  await until("all are", async () => (await presences.of(many)).size === many.length, patience)
+  await until("all of the server are online", () => heard.size >= 999, slowly)
+  await until("all are", async () => (await presences.of(many)).size === many.length, slowly)
   await until(
     "nobody is to be looked at",
     async () => {
       const due = await Promise.all([east, west].map(worker => gauge(worker, "starling_presence_due_users")))
       return due.every(users => users === 0)
     },
-    patience,
+    slowly,
   )
   await Promise.all([...byShard].map(([shard, users]) => router.releaseSurely(shard, users)))
   const areGone = () => many.slice(0, 999).every(user => heard.get(user) === "offline")
-  await until("all of the server have gone", areGone, patience)
-  await until("all have", async () => (await presences.of(many)).size === 0, patience)
+  await until("all of the server have gone", areGone, slowly)
+  await until("all have", async () => (await presences.of(many)).size === 0, slowly)
 })
 
 test("what goes to many servers goes in slices, and to each session once", async ({ cluster }) => {

@@ -716,7 +716,7 @@ describe("a worker ends in between", () => {
                 throw error
               },
             ),
-          { patience: 20_000 },
+          { timeoutMs: 20_000 },
         )
         sides = modelled(sides, command).sides
         expect(await sidesOf(people, owner)).toEqual(sides)
@@ -788,12 +788,12 @@ describe("a worker ends in between", () => {
       const doers = Array.from({ length: 4 }, (_, i) => doer(randomFrom(seed + i, "doer")))
       for (let kill = 0; kill < 2; kill++) {
         const before = changes
-        await until("things change", () => changes >= before + 40, { patience: 30_000 })
+        await until("things change", () => changes >= before + 40, { timeoutMs: 30_000 })
         await random.pick(cluster.workers.filter(worker => worker !== stays)).stop()
         await cluster.boot(1, { unbalanced: true })
       }
       const before = changes
-      await until("things change", () => changes >= before + 40, { patience: 30_000 })
+      await until("things change", () => changes >= before + 40, { timeoutMs: 30_000 })
       isOver.abort()
       await Promise.all(doers)
       await cluster.balanced()

@@ -96,7 +96,7 @@ test("two browsers on different workers exchange offer, answer and candidates, a
     expect(await lins!.voice("heard")).toEqual(["can you hear me?"])
     expect(await adas!.voice("heard")).toEqual(["echo: can you hear me?"])
     for (const { voice } of [adas!, lins!])
-      await until("sound", async () => (await voice("audioPackets")) > 10, { patience: 30_000 })
+      await until("sound", async () => (await voice("audioPackets")) > 10, { timeoutMs: 30_000 })
 
     const speaking = lins!.voice("nextSpeaking")
     await adas!.voice("speak", true)

@@ -886,7 +886,7 @@ test("a call that should be over ends also when its job was lost", async ({ clus
   await before!.stop()
   await cluster.boot(1)
   await cluster.bootJobWorker()
-  await until("the call has ended", async () => (await rowsOf(cluster, server_id)).length === 0, { patience: 25_000 })
+  await until("the call has ended", async () => (await rowsOf(cluster, server_id)).length === 0, { timeoutMs: 25_000 })
   await until("his home knows", async () => (await callOf(cluster, lin)) === undefined)
 })
 
@@ -1130,7 +1130,7 @@ test("whatever happens at once, in the end a user is in one call at most, and ev
     return true
   }
   // What was asked last may still be on its way when the others have settled.
-  const inTime = { patience: 40_000, every: 50 }
+  const inTime = { timeoutMs: 40_000, everyMs: 50 }
   await until(
     "every call is somebody's, and everybody has heard of it",
     async () => (await isSo()) && isHeard(),
