@@ -104,7 +104,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       recorder,
       calm: async () => {
         const since = performance.now()
-        await until("every room accepts messages", () => workload.isWell(since), { timeoutMs: 12_000, everyMs: 50 }).catch(
+        await until("every room accepts messages", () => workload.isWell(since), {
+          timeoutMs: 12_000,
+          everyMs: 50,
+        }).catch(
           () => {}, // what lasts that long has to bear the next one, too
         )
       },
