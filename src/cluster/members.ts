@@ -14,27 +14,41 @@ export interface Member {
   readonly slot: number
 }
 
+/** The members as PostgreSQL records them. */
+export interface MemberStore {
+  /** Members recorded as living, so that one that never shows itself is noticed too. */
+  living(): Promise<readonly Member[]>
+  /**
+   * Declares a member dead, finally, unless it has come back since it had `lives`.
+   * @returns how many lives it has, if it is not dead
+   */
+  declareDead(id: string, lives: number): Promise<number | undefined>
+  /** This worker was silent for too long: increments its lives, unless it was declared dead. */
+  revive(): Promise<number | undefined>
+}
+
+/** What workers tell each other about the ids that they have made. */
+export interface WatermarkExchange {
+  /** This worker's report. It reports nothing before it has read the reports of the others. */
+  report(): WatermarkReport
+  /** The reports that stood there when this worker joined. */
+  onFirstReports(reports: readonly WatermarkReport[]): void
+}
+
 export interface MembershipOptions {
   readonly redis: Redis
   readonly keys: RedisKeys
   readonly self: Member
   readonly timing: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
   readonly clock: Clock
-  /** Members that PostgreSQL knows as living, so that one that never shows itself is noticed too. */
-  readonly living: () => Promise<readonly Member[]>
-  /** Declares a member dead in PostgreSQL, finally, unless it has come back since it had `lives`. @returns how many it has, if it is not dead */
-  readonly declareDead: (id: string, lives: number) => Promise<number | undefined>
-  /** This worker was silent for too long: counts its lives up in PostgreSQL, unless it was declared dead. */
-  readonly revive: () => Promise<number | undefined>
+  readonly store: MemberStore
   readonly onChange: (members: readonly Member[]) => void
   readonly onDeath: (id: string) => void
   /** The worker must end: it was declared dead, or Redis lost what it knew. */
   readonly onOver: (why: string) => void
   readonly trouble: (error: unknown) => void
-  /** What this worker says of the ids that it watermark; nothing before it has seen what the others say. */
-  readonly watermark?: (() => WatermarkReport) | undefined
-  /** What the others said when this worker came. */
-  readonly onFirstReports?: ((reports: readonly WatermarkReport[]) => void) | undefined
+  /** Of a web worker. */
+  readonly watermark?: WatermarkExchange | undefined
 }
 
 interface Seen {
@@ -83,7 +97,7 @@ export class Membership {
   /** Shows itself and sees the others once before it returns. */
   async start(): Promise<void> {
     // One that died meanwhile may have been heard of before it was read.
-    for (const member of await this.#options.living())
+    for (const member of await this.#options.store.living())
       if (member.id !== this.#options.self.id && !this.#dead.has(member.id)) this.#see(member, "")
     await this.#renew()
     this.#timer = this.#options.clock.every(this.#options.timing.renewEvery, () => {
@@ -176,7 +190,7 @@ export class Membership {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
     // Others' come first: what they have said of shards that this one may get is kept to.
-    const report = this.#reports ? this.#options.watermark?.() : undefined
+    const report = this.#reports ? this.#options.watermark?.report() : undefined
     const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, report])
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
@@ -195,7 +209,7 @@ export class Membership {
     if (!isSame) return this.#options.onOver("Redis lost what it knew")
     if (!this.serving && this.#renewedAt !== -Infinity) {
       // ALIVE4
-      const lives = await this.#options.revive()
+      const lives = await this.#options.store.revive()
       if (this.#stopped) return
       if (lives === undefined) return this.#options.onOver("declared dead")
       this.#lives = lives
@@ -230,7 +244,7 @@ export class Membership {
   }
 
   #takeReports(everybody: Readonly<Record<string, string>>): void {
-    const { self, timing, watermark, onFirstReports } = this.#options
+    const { self, timing, watermark } = this.#options
     if (!watermark) return
     const isFirst = this.#reports === undefined
     const reports: (WatermarkReport | null)[] = []
@@ -243,7 +257,7 @@ export class Membership {
       reports.push(isOld ? null : ((report ?? null) as WatermarkReport | null))
     }
     this.#reports = reports
-    if (isFirst) onFirstReports?.(reports.filter(report => report !== null))
+    if (isFirst) watermark.onFirstReports(reports.filter(report => report !== null))
   }
 
   /** Beside the rounds: however slow the declaration is, this worker goes on showing itself. */
@@ -251,7 +265,7 @@ export class Membership {
     if (this.#declaring.has(id)) return
     this.#declaring.add(id)
     const seen = this.#seen.get(id)!
-    this.#options
+    this.#options.store
       .declareDead(id, seen.lives)
       .then(async lives => {
         if (lives !== undefined) {

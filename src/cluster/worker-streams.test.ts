@@ -31,11 +31,13 @@ async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: 
     redis,
     keys,
     worker: "w",
-    readCount: 500,
-    keep: options.keep ?? 60_000,
-    maxBytes: options.maxBytes ?? 2 ** 30,
-    memoryBytes: options.memoryBytes ?? 2 ** 30,
-    markEvery: 5,
+    bounds: {
+      readCount: 500,
+      keep: options.keep ?? 60_000,
+      maxBytes: options.maxBytes ?? 2 ** 30,
+      memoryBytes: options.memoryBytes ?? 2 ** 30,
+      markEvery: 5,
+    },
     clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
     reserved: () => 0,
     noteLog: async () => true,

@@ -12,11 +12,16 @@ export interface WorkerStreamsOptions {
   readonly redis: Redis
   readonly keys: RedisKeys
   readonly worker: string
-  readonly readCount: number
-  readonly keep: number
-  readonly maxBytes: number
-  readonly memoryBytes: number
-  readonly markEvery: number
+  readonly bounds: {
+    /** Entries of one read. */
+    readonly readCount: number
+    /** What was read is kept in Redis this long, and up to so many bytes. */
+    readonly keep: number
+    readonly maxBytes: number
+    /** The newest part of the log that is kept in memory. */
+    readonly memoryBytes: number
+    readonly markEvery: number
+  }
   readonly clock: Clock
   /** No position up to this one may be given out again. */
   readonly reserved: () => number
@@ -87,7 +92,7 @@ export class WorkerStreams {
     this.#oldest = logPosition
     this.#recentFrom = logPosition
     this.#loop = this.#read()
-    this.#timer = this.#options.clock.every(this.#options.markEvery, () => this.#mark())
+    this.#timer = this.#options.clock.every(this.#options.bounds.markEvery, () => this.#mark())
   }
 
   async stop(): Promise<void> {
@@ -105,7 +110,7 @@ export class WorkerStreams {
   }
 
   async #read(): Promise<void> {
-    const { blocking, keys, worker, readCount, trouble } = this.#options
+    const { blocking, keys, worker, bounds, trouble } = this.#options
     while (!this.#stopped) {
       try {
         const at = replicationOf(blocking, worker)
@@ -118,7 +123,7 @@ export class WorkerStreams {
         // The connection's command time-out is the watchdog: a read that does not come back is given up there.
         const reply = await blocking.xread(
           "COUNT",
-          readCount,
+          bounds.readCount,
           "BLOCK",
           2_000,
           "STREAMS",
@@ -194,7 +199,7 @@ export class WorkerStreams {
 
   #takeItems(entries: [id: string, fields: string[]][]): void {
     const items = entries.flatMap(([id, fields]) => itemsOf(id, fields))
-    const { memoryBytes } = this.#options
+    const { memoryBytes } = this.#options.bounds
     for (const item of items) {
       const { header } = item
       if (header[0] === "e" || header[0] === "c" || header[0] === "g") this.#rows.set(header[1], header[2])
@@ -212,13 +217,13 @@ export class WorkerStreams {
   }
 
   #mark(): void {
-    const { clock, keep, maxBytes, redis, keys, worker, trouble } = this.#options
+    const { clock, bounds, redis, keys, worker, trouble } = this.#options
     const now = clock.monotonic()
     this.#marks.push({ at: now, position: this.#position, bytes: this.#readBytes })
     let cut: { position: number } | undefined
     while (
       this.#marks.length > 1 &&
-      (now - this.#marks[0]!.at > keep || this.#readBytes - this.#marks[0]!.bytes > maxBytes)
+      (now - this.#marks[0]!.at > bounds.keep || this.#readBytes - this.#marks[0]!.bytes > bounds.maxBytes)
     )
       cut = this.#marks.shift()!
     redis.xtrim(keys.inbox(worker, this.#at), "MINID", "~", this.#inboxId).catch(trouble)

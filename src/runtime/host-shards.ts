@@ -1,6 +1,4 @@
 import { NotHandled } from "../cluster/bus.ts"
-import { gapPart } from "../cluster/delivery-log.ts"
-import type { ShardOwner } from "../cluster/directory.ts"
 import { Interests, type Interest } from "../cluster/interests.ts"
 import type { JobQueue } from "../cluster/job-queue.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
@@ -63,22 +61,26 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
     metrics,
   })
   const host = new Host({
-    actors: options.actors,
+    application: {
+      actors: options.actors,
+      storage,
+      extensions: options.extensions ?? {},
+      signedPath: options.signedPath,
+    },
     homes,
     shards,
-    storage,
     queue,
     outbox,
     watermark,
-    appendEphemeral: (worker, fields) => {
-      cluster.logs.appendEphemeral(worker, fields).catch(trouble("log"))
+    ephemeral: {
+      append(worker, fields) {
+        cluster.logs.appendEphemeral(worker, fields).catch(trouble("log"))
+      },
+      tell(tell) {
+        router.tellOnce(tell).catch((error: unknown) => log.debug({ err: error, command: tell.command }, "not told"))
+      },
     },
-    tellOnce: tell => {
-      router.tellOnce(tell).catch((error: unknown) => log.debug({ err: error, command: tell.command }, "not told"))
-    },
-    extensions: options.extensions ?? {},
-    signedPath: options.signedPath,
-    serving: () => view.serving,
+    view,
     bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
     clock,
     log,
@@ -141,25 +143,20 @@ async function dropLogs({ logs }: ClusterInside, workers: readonly string[]): Pr
 function openOutbox(cluster: ClusterInside, options: ShardHostOptions, interests: Interests): Outbox {
   const { logs, view, dead, shards, router } = cluster
   const { storage, topology, clock, log, metrics } = cluster.options
-  const { placement } = storage
   return new Outbox({
     logs,
-    saveInterests: (shard, list) => interests.add(shard, list),
-    removeInterests: (shard, list) => interests.remove(shard, list),
-    replaceInterests: (shard, list) => interests.replace(shard, list),
+    interests,
     shards,
     view,
-    isForgotten: worker => dead.isForgotten(worker),
-    learnDeath: async worker => {
-      if (!view.isLiving(worker) && (await placement.isDead(worker))) dead.note(worker)
+    dead,
+    store: storage.placement,
+    targets: {
+      tell: tell => router.tell(tell),
+      addJob: job => options.jobs.add(job),
+      revoke: options.revoke,
+      renew: options.renew,
     },
-    tell: tell => router.tell(tell),
-    addJob: job => options.jobs.add(job),
     subscribers: options.subscribers ?? [],
-    revoke: options.revoke,
-    renew: options.renew,
-    readRows: numbers => placement.outbox(numbers),
-    sweep: rows => placement.sweep(rows),
     timing: { keep: topology.actors.outboxKeep, sweepEvery: topology.actors.outboxSweepEvery },
     clock,
     log,
@@ -172,42 +169,37 @@ function openBalancer(
   options: ShardHostOptions,
   { host, outbox, interests }: { readonly host: Host; readonly outbox: Outbox; readonly interests: Interests },
 ): ShardBalancer {
-  const { bus, logs, membership, view, dead, router, directory } = cluster
+  const { bus, logs, membership, view, router } = cluster
   const { self, keys, storage, topology, clock, log, metrics } = cluster.options
   const notifyOthers = (kind: string, body: unknown) => {
     for (const { id } of view.members()) if (id !== self.id) bus.notify(id, kind, body)
   }
   return new ShardBalancer({
-    view,
-    dead,
+    cluster,
     host,
     outbox,
-    directory,
+    logs,
+    interests,
     store: storage.placement,
-    loadInterests: shards => interests.load(shards),
-    replaceInterests: (shard, list) => interests.replace(shard, list),
-    askInterests: interestAsker(cluster, options.homeSubscriptions ?? (() => [])),
-    observers: options.observers ?? [],
-    logPositions: worker => logs.positions(worker),
     doubtfulLogs: async () => {
       const died = await storage.placement.diedLately()
       const later = died.filter(worker => keys.isLater(logs.at(worker)))
       const exist = await Promise.all(later.map(worker => logs.exists(worker)))
       return later.filter((_, i) => exist[i])
     },
-    declareGap: async (worker, gap) => {
-      await logs.append(worker, [gapPart(gap)])
+    peers: {
+      askInterests: interestAsker(cluster, options.homeSubscriptions ?? (() => [])),
+      announce: rows => notifyOthers("owners", rows),
+      async announceLeaving() {
+        // Those who come from here on see it; those who came before are known from here on.
+        await membership.announceLeaving()
+        // The inbox keeps order: a worker that hears of a shard from here has heard of the leaving before.
+        notifyOthers("leaving", self.id)
+      },
+      // Any home of the shard will do, even one that does not exist.
+      served: (shard, timeoutMs) => router.workersOf(idOf(shard, { ms: epochMs, sequence: 0 }), timeoutMs),
     },
-    dropLog: worker => logs.drop(worker),
-    announce: (rows: readonly ShardOwner[]) => notifyOthers("owners", rows),
-    announceLeaving: async () => {
-      // Those who come from here on see it; those who came before are known from here on.
-      await membership.announceLeaving()
-      // The inbox keeps order: a worker that hears of a shard from here has heard of the leaving before.
-      notifyOthers("leaving", self.id)
-    },
-    // Any home of the shard will do, also one that there is not.
-    served: (shard, timeout) => router.workersOf(idOf(shard, { ms: epochMs, sequence: 0 }), timeout),
+    observers: options.observers ?? [],
     timing: topology.handover,
     clock,
     log,

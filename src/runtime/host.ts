@@ -10,6 +10,7 @@ import type { Storage } from "../storage/storage.ts"
 import type { Write } from "../storage/core/write.ts"
 import { markTell } from "../storage/core/tells.ts"
 import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
+import type { ClusterView } from "./cluster-view.ts"
 import { HomeReloaded, Home, type Homes } from "./home.ts"
 import type { CommitQueue } from "./commit-queue.ts"
 import type { IdWatermark } from "./id-watermark.ts"
@@ -39,25 +40,34 @@ export interface CommandEnvelope {
   readonly suspect?: boolean
 }
 
-export interface HostOptions {
+/** What the application hands to the runtime. */
+export interface HostedApplication {
   readonly actors: readonly HostedActor[]
   readonly storage: Storage
+  /** By the names that turns call them. */
+  readonly extensions: Readonly<Record<string, EffectExtension>>
+  /** Where a file of a message may be read by those who are told, for a day from `now`. */
+  readonly signedPath: (file: string, now: number) => string
+}
+
+/** What is sent at most once. */
+interface EphemeralTargets {
+  /** To a worker that is interested now. */
+  append(worker: string, fields: readonly string[]): void
+  /** To another home: nobody waits for the outcome. */
+  tell(tell: Tell): void
+}
+
+export interface HostOptions {
+  readonly application: HostedApplication
   readonly homes: Homes
   /** The shards of this worker, by number. */
   readonly shards: Map<number, Shard>
   readonly queue: CommitQueue
   readonly outbox: Outbox
   readonly watermark: IdWatermark
-  /** At most once, to a worker that is interested now. */
-  readonly appendEphemeral: (worker: string, fields: readonly string[]) => void
-  /** The same to another home: what comes of it nobody waits for. */
-  readonly tellOnce: (tell: Tell) => void
-  /** By the names that turns call them. */
-  readonly extensions: Readonly<Record<string, EffectExtension>>
-  /** Where a file of a message may be read by those who are told, for a day from `now`. */
-  readonly signedPath: (file: string, now: number) => string
-  /** Whether this worker's last renewal is young enough to decide anything. */
-  readonly serving: () => boolean
+  readonly ephemeral: EphemeralTargets
+  readonly view: Pick<ClusterView, "serving">
   readonly bounds: {
     readonly mailbox: number
     readonly homes: number
@@ -92,7 +102,7 @@ export class Host {
     this.#options = options
     this.#shards = options.shards
     this.#homes = options.homes
-    this.#actors = new Map((options.actors as readonly AnyActor[]).map(actor => [actor.kind, actor]))
+    this.#actors = new Map((options.application.actors as readonly AnyActor[]).map(actor => [actor.kind, actor]))
     this.#sweeper = options.clock.every(1_000, () => this.#sweep())
     options.metrics.homes.loaded.from(() => this.#homes.size)
     options.metrics.shards.owned.from(() => this.#shards.size)
@@ -126,7 +136,7 @@ export class Host {
     const { clock, bounds } = this.#options
     let suspect = false
     for (;;) {
-      if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
+      if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
       const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
       if (!shard || shard.closing) throw new ShardMoved()
       if (this.#inFlight >= bounds.inFlight) throw unavailable("worker is full")
@@ -214,7 +224,7 @@ export class Host {
     envelope: CommandEnvelope,
     id: Snowflake,
   ): Promise<unknown> {
-    const { storage, clock, watermark } = this.#options
+    const { application, clock, watermark } = this.#options
     let hasRoom = false
     for (;;) {
       if (home.dropped) throw new HomeReloaded()
@@ -236,13 +246,13 @@ export class Host {
         home: home.state,
         suspect: envelope.suspect ?? false,
       })
-      const loads = needs && home.loadMissing(needs, storage, clock.now())
+      const loads = needs && home.loadMissing(needs, application.storage, clock.now())
       if (loads) {
         await loads
         continue
       }
       if (home.shard.closing) throw new ShardMoved() // HOST3
-      if (!this.#options.serving()) throw unavailable("worker is not serving") // HOST3
+      if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
       const now = clock.now()
       let effects: Effects<unknown, unknown>
       try {
@@ -252,7 +262,7 @@ export class Host {
             home: home.state,
             now,
             newId: () => home.shard.newId(watermark.moment(now)),
-            linkTo: file => this.#options.signedPath(file, now),
+            linkTo: file => application.signedPath(file, now),
           },
           envelope.input,
         )
@@ -305,7 +315,7 @@ export class Host {
     }
     const extend = () => {
       for (const { extension, value } of effects.after ?? [])
-        this.#options.extensions[extension]!.committed(home.id, value as never)
+        this.#options.application.extensions[extension]!.committed(home.id, value as never)
     }
     effects.apply?.(home.state)
     home.applied()
@@ -354,7 +364,7 @@ export class Host {
     worker: string,
     homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
   ): Promise<[shard: number, number: number][]> {
-    if (!this.#options.serving()) throw unavailable("worker is not serving")
+    if (!this.#options.view.serving) throw unavailable("worker is not serving")
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)
       if (!shard || shard.closing) throw new ShardMoved()
@@ -391,7 +401,7 @@ export class Host {
 
   #sendEphemeral(home: Home, publish: readonly Publication[]): void {
     for (const publication of publish) {
-      if (publication.kind === "tell" && publication.isEphemeral) this.#options.tellOnce(publication)
+      if (publication.kind === "tell" && publication.isEphemeral) this.#options.ephemeral.tell(publication)
       if (isStored(publication) || publication.kind !== "event") continue
       const header: LogHeader = [
         "x",
@@ -404,12 +414,12 @@ export class Host {
       ]
       const fields = [JSON.stringify(header), JSON.stringify(publication.data)]
       for (const worker of home.shard.interests.get(home.id)?.keys() ?? [])
-        this.#options.appendEphemeral(worker, fields)
+        this.#options.ephemeral.append(worker, fields)
     }
   }
 
   async #homeIdOf(actor: AnyActor, id: Snowflake): Promise<Snowflake | undefined> {
-    const homeId = await actor.homeOf!(id, this.#options.storage)
+    const homeId = await actor.homeOf!(id, this.#options.application.storage)
     if (homeId === undefined) return undefined
     if (this.#homeIds.size >= 4 * this.#options.bounds.homes) this.#homeIds.clear()
     this.#homeIds.set(id, homeId)
@@ -426,11 +436,11 @@ export class Host {
   }
 
   async #wake(shard: Shard, kind: HomeKind<unknown>, id: Snowflake): Promise<Home | undefined> {
-    const { bounds, clock, metrics, storage } = this.#options
+    const { application, bounds, clock, metrics } = this.#options
     if (this.#homes.size >= bounds.homes) this.#sleep(0)
     if (this.#homes.size >= bounds.homes) throw unavailable("too many homes")
     while (this.#options.queue.unsettled) await this.#options.queue.unsettled
-    const state = await kind.load(id, storage)
+    const state = await kind.load(id, application.storage)
     if (state === undefined) return undefined
     if (this.#options.queue.unsettled) throw new HomeReloaded()
     if (this.#shards.get(shard.number) !== shard) throw new ShardMoved()

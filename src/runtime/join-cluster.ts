@@ -249,7 +249,7 @@ function openStreams(
     redis: connections.bus,
     keys,
     worker: self.id,
-    ...topology.log,
+    bounds: topology.log,
     clock,
     reserved: () => logs.reserved(self.id),
     noteLog: at => storage.placement.noteLog(self.id, at),
@@ -273,23 +273,30 @@ function openMembership(
     self,
     timing: topology.membership,
     clock,
-    living: () => storage.placement.living() as Promise<Member[]>,
-    declareDead: async (id, lives) => {
-      const left = await storage.placement.declareSilent(id, lives)
-      if (left !== undefined) return left
-      log.warn({ member: id }, "member declared dead")
-      // Itself, too, if it can hear at all.
-      for (const member of membership.members()) if (member.id !== self.id) bus.notify(member.id, "death", id)
-      return undefined
+    store: {
+      living: () => storage.placement.living() as Promise<Member[]>,
+      async declareDead(id, lives) {
+        const left = await storage.placement.declareSilent(id, lives)
+        if (left !== undefined) return left
+        log.warn({ member: id }, "member declared dead")
+        // The dead member, too, if it can still be reached.
+        for (const member of membership.members()) if (member.id !== self.id) bus.notify(member.id, "death", id)
+        return undefined
+      },
+      revive: () => storage.placement.revive(self.id),
     },
-    revive: () => storage.placement.revive(self.id),
     onChange: () => signals.emit("membersChanged"),
     onDeath: worker => signals.emit("death", worker),
     onOver: why => signals.emit("over", why),
-    watermark: self.role === "web" ? () => watermark.report(shards.values()) : undefined,
-    onFirstReports: reports => {
-      if (reports.length > 0) watermark.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
-    },
+    watermark:
+      self.role === "web"
+        ? {
+            report: () => watermark.report(shards.values()),
+            onFirstReports(reports) {
+              if (reports.length > 0) watermark.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
+            },
+          }
+        : undefined,
     trouble,
   })
   return membership

@@ -1,14 +1,13 @@
 import type { JobRequest } from "../contract/core/registry.ts"
 import { Failure, unavailable } from "../contract/core/errors.ts"
 import { gapPart, type AppendAnswer, type LogPart } from "../cluster/delivery-log.ts"
-import type { Interest } from "../cluster/interests.ts"
-import type { OwnedShard } from "../cluster/shard-hash.ts"
+import type { Interests } from "../cluster/interests.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { OutboxRow } from "../storage/core/lanes.ts"
-import type { ClusterView } from "./cluster-view.ts"
+import type { ClusterView, DeadWorkers } from "./cluster-view.ts"
 import type { Publisher } from "./commit-queue.ts"
 import type { RowSubscriber } from "./plugs.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
@@ -35,32 +34,35 @@ export interface SentTell {
   readonly again: boolean
 }
 
+/** The outbox as PostgreSQL keeps it. */
+interface OutboxStore {
+  /** Rows that memory no longer holds. */
+  outbox(shards: readonly number[]): Promise<OutboxRow[]>
+  sweep(rows: readonly { shard: number; number: number }[]): Promise<void>
+  /** Whether a worker was declared dead. */
+  isDead(worker: string): Promise<boolean>
+}
+
+/** Where items go that do not go to a delivery log. */
+interface OutboxTargets {
+  /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
+  tell(tell: SentTell): Promise<void>
+  addJob(job: JobRequest): Promise<void>
+  revoke(sessions: readonly string[]): Promise<void>
+  /** Makes every worker look at these sessions again. */
+  renew(sessions: readonly string[]): Promise<void>
+}
+
 export interface OutboxOptions {
   readonly logs: LogAppends
-  readonly saveInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
-  readonly removeInterests: (
-    shard: OwnedShard,
-    interests: readonly Pick<Interest, "home" | "worker">[],
-  ) => Promise<void>
-  /** All of a shard's interests, whatever was saved before. */
-  readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
+  readonly interests: Pick<Interests, "add" | "remove" | "replace">
   /** Those of this worker, by number. */
   readonly shards: ReadonlyMap<number, Shard>
-  readonly view: Pick<ClusterView, "isDead" | "wellForMs">
-  /** Whether a worker is known to be dead and its log not wanted by anybody. */
-  readonly isForgotten: (worker: string) => boolean
-  /** Has PostgreSQL say whether a worker that nobody sees is dead; then `isDead` knows. */
-  readonly learnDeath: (worker: string) => Promise<void>
-  /** Delivers a tell to the owner of its home; resolves when the owner has it in a commit of its own. */
-  readonly tell: (tell: SentTell) => Promise<void>
-  readonly addJob: (job: JobRequest) => Promise<void>
+  readonly view: Pick<ClusterView, "isDead" | "isLiving" | "wellForMs">
+  readonly dead: Pick<DeadWorkers, "isForgotten" | "note">
+  readonly store: OutboxStore
+  readonly targets: OutboxTargets
   readonly subscribers: readonly RowSubscriber[]
-  readonly revoke: (sessions: readonly string[]) => Promise<void>
-  /** Makes every worker look at these sessions anew. */
-  readonly renew: (sessions: readonly string[]) => Promise<void>
-  /** Rows that memory no longer holds. */
-  readonly readRows: (shards: readonly number[]) => Promise<OutboxRow[]>
-  readonly sweep: (rows: readonly { shard: number; number: number }[]) => Promise<void>
   readonly timing: { readonly keep: number; readonly sweepEvery: number }
   readonly clock: Clock
   readonly log: Log
@@ -194,12 +196,12 @@ export class Outbox implements Publisher {
 
   /** OUT4. What is lost once more meanwhile is found by the next comparison. */
   async #sendAgain(): Promise<void> {
-    const { shards, replaceInterests, addJob, revoke, view, metrics, log } = this.#options
+    const { shards, interests, targets, view, metrics, log } = this.#options
     const owned = [...shards.values()]
     await this.#forMany(owned, shard => {
       shard.takeUnsaved()
       shard.takeRemoved()
-      return replaceInterests(shard, shard.allInterests())
+      return interests.replace(shard, shard.allInterests())
     })
     const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
     await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
@@ -207,10 +209,10 @@ export class Outbox implements Publisher {
     const recent = this.#confirmed.map(({ row }) => row)
     // What was cached before the fail-over is not asked for after it, so nothing is to be renewed.
     const revoked = recent.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
-    if (revoked.length > 0) await this.#untilDone("revocation", () => revoke(revoked))
+    if (revoked.length > 0) await this.#untilDone("revocation", () => targets.revoke(revoked))
     for (const row of recent)
       for (const item of row.items)
-        if (item[0] === "j") await this.#untilDone("adding a job", () => addJob(jobOf(item)))
+        if (item[0] === "j") await this.#untilDone("adding a job", () => targets.addJob(jobOf(item)))
     const now = view.wellForMs
     for (const entry of this.#confirmed) entry.wellAt = now
     metrics.outbox.comparisons.inc()
@@ -227,7 +229,7 @@ export class Outbox implements Publisher {
     const behind = shards.filter(shard => (shard.sent.get(worker) ?? 0) > (positions.get(shard.number) ?? 0))
     if (behind.length === 0) return
     const rows = await this.#untilDone("reading the outbox", () =>
-      this.#options.readRows(behind.map(({ number }) => number)),
+      this.#options.store.outbox(behind.map(({ number }) => number)),
     )
     const parts = behind.flatMap(shard =>
       this.#missing(worker, shard, positions.get(shard.number) ?? 0, shard.sent.get(worker)!, rows),
@@ -241,12 +243,19 @@ export class Outbox implements Publisher {
     for (;;) {
       const positions = await this.#untilDone("reading positions", () => logs.positions(worker))
       if (positions || view.isDead(worker) || this.#stopped) return positions
-      await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
+      await this.#untilDone("asking for a death", () => this.#learnDeath(worker))
       await clock.sleep(20)
     }
   }
 
+  /** Asks PostgreSQL whether a worker that does not show itself is dead; then `isDead` knows. */
+  async #learnDeath(worker: string): Promise<void> {
+    const { view, dead, store } = this.#options
+    if (!view.isLiving(worker) && (await store.isDead(worker))) dead.note(worker)
+  }
+
   async #flush(rows: readonly Row[]): Promise<void> {
+    const { targets } = this.#options
     const shards = new Set(rows.map(row => row.shard))
     for (const shard of this.#touched) shards.add(shard)
     this.#touched.clear()
@@ -258,8 +267,8 @@ export class Outbox implements Publisher {
     await saved
     await Promise.all([
       ...[...byWorker].map(([worker, parts]) => this.#append(worker, parts)),
-      revoked.length > 0 ? this.#untilDone("revocation", () => this.#options.revoke(revoked)) : undefined, // OUT2
-      renewed.length > 0 ? this.#untilDone("renewal", () => this.#options.renew(renewed)) : undefined,
+      revoked.length > 0 ? this.#untilDone("revocation", () => targets.revoke(revoked)) : undefined, // OUT2
+      renewed.length > 0 ? this.#untilDone("renewal", () => targets.renew(renewed)) : undefined,
     ])
   }
 
@@ -283,13 +292,13 @@ export class Outbox implements Publisher {
   }
 
   async #saveInterests(shards: ReadonlySet<Shard>): Promise<void> {
-    const { saveInterests, removeInterests } = this.#options
+    const { interests } = this.#options
     const unsaved = [...shards]
       .map(shard => ({ shard, removed: shard.takeRemoved(), list: shard.takeUnsaved() }))
       .filter(({ removed, list }) => removed.length + list.length > 0)
     await this.#forMany(unsaved, async ({ shard, removed, list }) => {
-      if (removed.length > 0) await removeInterests(shard, removed)
-      if (list.length > 0) await saveInterests(shard, list)
+      if (removed.length > 0) await interests.remove(shard, removed)
+      if (list.length > 0) await interests.add(shard, list)
     })
   }
 
@@ -339,10 +348,10 @@ export class Outbox implements Publisher {
 
   /** OUT1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
   async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
-    const { logs, metrics, clock, isForgotten, view } = this.#options
+    const { logs, metrics, clock, dead, view } = this.#options
     let left = parts
     for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
-      if (isForgotten(worker)) return
+      if (dead.isForgotten(worker)) return
       // Known before the attempt: one that died may have made its log just before.
       const wasDead = view.isDead(worker)
       let answers: AppendAnswer[]
@@ -375,7 +384,7 @@ export class Outbox implements Publisher {
       }
       if (answers.some(({ is }) => is === "nolog")) {
         // The row's home may have known it before it died; this worker may never have heard of it.
-        if (!wasDead) await this.#untilDone("asking for a death", () => this.#options.learnDeath(worker))
+        if (!wasDead) await this.#untilDone("asking for a death", () => this.#learnDeath(worker))
         await clock.sleep(20)
       }
       for (const [shard, position] of broken) again.unshift(...(await this.#mend(worker, shard, position, again)))
@@ -400,7 +409,7 @@ export class Outbox implements Publisher {
       rechain(position)
       return []
     }
-    const rows = await this.#untilDone("reading the outbox", () => this.#options.readRows([shard.number]))
+    const rows = await this.#untilDone("reading the outbox", () => this.#options.store.outbox([shard.number]))
     const lost = this.#missing(worker, shard, position, first.part.number - 1, rows)
     rechain(lost.at(-1)?.part.number ?? position)
     return lost
@@ -448,7 +457,7 @@ export class Outbox implements Publisher {
       item[0] === "t"
         ? [this.#tell(row, item, i)]
         : item[0] === "j"
-          ? [this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]
+          ? [this.#untilDone("adding a job", () => this.#options.targets.addJob(jobOf(item)))]
           : [],
     )
     for (const subscriber of this.#options.subscribers) {
@@ -468,11 +477,11 @@ export class Outbox implements Publisher {
     [, actor, id, command, input]: Extract<RowItem, readonly ["t", ...unknown[]]>,
     item: number,
   ): Promise<void> {
-    const { tell, metrics, clock, log } = this.#options
+    const { targets, metrics, clock, log } = this.#options
     const send = async () => {
       for (let attempt = 0; !this.#stopped; attempt++) {
         try {
-          await tell({
+          await targets.tell({
             actor,
             id,
             command,
@@ -531,7 +540,7 @@ export class Outbox implements Publisher {
 
   /** OUT3; the newest row of a shard stays: it names the last id. */
   async #sweep(): Promise<void> {
-    const { clock, timing, view, sweep, metrics } = this.#options
+    const { clock, timing, view, store, metrics } = this.#options
     if (this.#isInDoubt) return
     const before = clock.monotonic() - timing.keep
     const wellBefore = view.wellForMs - timing.keep
@@ -545,7 +554,7 @@ export class Outbox implements Publisher {
     }
     this.#confirmed.splice(0, this.#confirmed.length, ...kept)
     if (old.length === 0) return
-    await sweep(old.map(({ shard, number }) => ({ shard: shard.number, number })))
+    await store.sweep(old.map(({ shard, number }) => ({ shard: shard.number, number })))
     const newest = new Map<Shard, number>()
     for (const { shard, number } of old) newest.set(shard, Math.max(newest.get(shard) ?? 0, number))
     for (const [shard, number] of newest) shard.forgetSent(number)

@@ -66,26 +66,30 @@ function scene(count = 4) {
   const directory = new Directory(shards => store.shards(shards), clock)
   const nothingKnown = <T>(shards: readonly number[], value: T) => new Map(shards.map(shard => [shard, value]))
   const balancer = new ShardBalancer({
-    view: { self, candidates: () => places, isLiving: worker => !dead.has(worker) },
-    dead: { note() {}, takeForgotten: () => [] },
+    cluster: {
+      view: { self, candidates: () => places, isLiving: worker => !dead.has(worker) },
+      dead: { note() {}, takeForgotten: () => [] },
+      directory,
+    },
     host: host as unknown as Host,
     outbox: { republish() {} } as unknown as Outbox,
-    directory,
-    store,
-    loadInterests: async shards => nothingKnown(shards, { list: [], isComplete: true }),
-    replaceInterests: async () => {},
-    askInterests: async () => [],
-    observers: [],
-    logPositions: async () => new Map(),
-    doubtfulLogs: async () => [],
-    declareGap: async () => {},
-    dropLog: async () => {},
-    announce: rows => void told.push(...rows),
-    announceLeaving: async () => {
-      await membership.announceLeaving()
-      places = places.filter(({ id }) => id !== self.id)
+    logs: { positions: async () => new Map(), append: async () => [], drop: async () => {} },
+    interests: {
+      load: async shards => nothingKnown(shards, { list: [], isComplete: true }),
+      replace: async () => {},
     },
-    served: async () => {},
+    store,
+    doubtfulLogs: async () => [],
+    peers: {
+      askInterests: async () => [],
+      announce: rows => void told.push(...rows),
+      async announceLeaving() {
+        await membership.announceLeaving()
+        places = places.filter(({ id }) => id !== self.id)
+      },
+      served: async () => {},
+    },
+    observers: [],
     timing: { rebalanceEvery: 500, shardsAtATime: 32 },
     clock,
     log: silentLog,

@@ -1,6 +1,6 @@
+import { gapPart, type DeliveryLogs } from "../cluster/delivery-log.ts"
 import type { Directory, ShardOwner } from "../cluster/directory.ts"
-import type { Interest, RecordedInterests } from "../cluster/interests.ts"
-import type { OwnedShard } from "../cluster/shard-hash.ts"
+import type { Interest, Interests } from "../cluster/interests.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import { wantedPlace } from "../domain/core/placement.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
@@ -14,11 +14,29 @@ import type { InterestObserver } from "./plugs.ts"
 import { readRowBody } from "./row.ts"
 import { Shard } from "./shard.ts"
 
+/** The other members, as the balancer speaks to them. */
+interface BalancerPeers {
+  /** The interests that the living workers report themselves. */
+  askInterests(shards: readonly number[]): Promise<readonly Interest[]>
+  /** Tells every other member who owns these shards now. */
+  announce(rows: readonly ShardOwner[]): void
+  announceLeaving(): Promise<void>
+  /** Resolves when the owner of a shard serves it; rejects when that takes longer. */
+  served(shard: number, timeoutMs: number): Promise<unknown>
+}
+
 export interface ShardBalancerOptions {
-  readonly view: Pick<ClusterView, "self" | "candidates" | "isLiving">
+  /** Who is there, and who owns what. */
+  readonly cluster: {
+    readonly view: Pick<ClusterView, "self" | "candidates" | "isLiving">
+    readonly dead: Pick<DeadWorkers, "note" | "takeForgotten">
+    readonly directory: Directory
+  }
   readonly host: Host
   readonly outbox: Outbox
-  readonly directory: Directory
+  readonly logs: Pick<DeliveryLogs, "positions" | "append" | "drop">
+  /** What Redis knows of some shards, and whether that is everything. */
+  readonly interests: Pick<Interests, "load" | "replace">
   readonly store: {
     readonly shards: (only?: readonly number[]) => Promise<readonly ShardOwner[]>
     readonly take: (seen: readonly ShardOwner[], taker: string) => Promise<readonly ShardOwner[]>
@@ -29,24 +47,13 @@ export interface ShardBalancerOptions {
     ) => Promise<readonly ShardOwner[]>
     readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
   }
-  /** What Redis knows of some shards, and whether that is everything. */
-  readonly loadInterests: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedInterests>>
-  readonly replaceInterests: (shard: OwnedShard, interests: readonly Interest[]) => Promise<void>
-  /** What the living workers say themselves. */
-  readonly askInterests: (shards: readonly number[]) => Promise<readonly Interest[]>
-  readonly observers: readonly InterestObserver[]
-  readonly logPositions: (worker: string) => Promise<ReadonlyMap<number, number> | undefined>
-  /** Dead workers with a log that nobody can say all of: who took what was known to a Redis that is no longer there. */
+  /**
+   * Dead workers whose logs may lack something unknown: only a Redis that no longer exists knew which homes each of them
+   * took.
+   */
   readonly doubtfulLogs: () => Promise<readonly string[]>
-  /** Tells a log that it lacks everything of a shard up to a row. */
-  readonly declareGap: (worker: string, gap: { shard: number; epoch: number; number: number }) => Promise<void>
-  readonly dropLog: (worker: string) => Promise<void>
-  /** Tells every other member who owns what now. */
-  readonly announce: (rows: readonly ShardOwner[]) => void
-  readonly announceLeaving: () => Promise<void>
-  /** Resolves when the owner of a shard serves it; rejects when that takes too long. */
-  readonly served: (shard: number, timeout: number) => Promise<unknown>
-  readonly dead: Pick<DeadWorkers, "note" | "takeForgotten">
+  readonly peers: BalancerPeers
+  readonly observers: readonly InterestObserver[]
   readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number }
   readonly clock: Clock
   readonly log: Log
@@ -123,13 +130,14 @@ export class ShardBalancer {
 
   /** Gives everything away, to those who should have it without this worker, and until `stop` what it is still given. */
   async leave(): Promise<void> {
-    const { view, host, announceLeaving, clock, log } = this.#options
+    const { host, peers, clock, log } = this.#options
+    const { view } = this.#options.cluster
     this.#leaving = true
     const until = clock.monotonic() + leavePatience
     await this.#round?.catch(() => {})
     for (;;) {
       try {
-        if (!this.#isAnnounced) await announceLeaving()
+        if (!this.#isAnnounced) await peers.announceLeaving()
         this.#isAnnounced = true
         await this.#again()
         if (this.#stopped || host.shards.size === 0 || view.candidates().every(({ id }) => id === view.self.id)) return
@@ -144,14 +152,10 @@ export class ShardBalancer {
 
   /** Somebody's notice: shards are ours now, or another's, or nobody's, because whom they were given to is dead. */
   noteOwners(rows: readonly ShardOwner[]): void {
-    const {
-      directory,
-      view: { self },
-      host,
-      log,
-    } = this.#options
+    const { host, log } = this.#options
+    const { directory, view } = this.#options.cluster
     directory.learn(rows)
-    if (rows.some(row => row.owner === null || (row.owner === self.id && !host.shard(row.shard))))
+    if (rows.some(row => row.owner === null || (row.owner === view.self.id && !host.shard(row.shard))))
       this.#balanceAnew().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
   }
 
@@ -169,20 +173,14 @@ export class ShardBalancer {
   }
 
   async #seek(): Promise<void> {
-    const {
-      directory,
-      store,
-      view: { self },
-      host,
-      clock,
-      log,
-    } = this.#options
+    const { store, host, clock, log } = this.#options
+    const { directory, view } = this.#options.cluster
     while (this.#sought.size > 0 && !this.#stopped) {
       const shards = [...this.#sought].filter(shard => !host.shard(shard))
       this.#sought.clear()
       try {
         if (shards.length > 0) directory.learn(await store.shards(shards))
-        if (shards.some(shard => directory.ownerOf(shard) === self.id && !host.shard(shard))) await this.#balanceAnew()
+        if (shards.some(shard => directory.ownerOf(shard) === view.self.id && !host.shard(shard))) await this.#balanceAnew()
       } catch (error) {
         log.debug({ err: error }, "shards not checked")
       }
@@ -218,10 +216,11 @@ export class ShardBalancer {
   }
 
   async #takeAndGive(): Promise<void> {
-    const { directory, store, host, view, announce, metrics } = this.#options
+    const { store, host, peers, metrics } = this.#options
+    const { directory, view } = this.#options.cluster
     const { self } = view
     const rows = await directory.loadAll()
-    const places = this.#options.view.candidates()
+    const places = view.candidates()
     const wanted = (shard: number) => wantedPlace(shard, places)?.id
     this.#letGo(rows)
 
@@ -234,7 +233,7 @@ export class ShardBalancer {
     const taken = free.length > 0 ? await store.take(free, self.id) : []
     if (given.length + taken.length > 0) {
       await this.#open([...given, ...taken])
-      if (taken.length > 0) announce(taken)
+      if (taken.length > 0) peers.announce(taken)
       directory.learn([...given, ...taken])
       metrics.shards.takeOvers.inc(taken.length)
       metrics.shards.handOvers.in.inc(given.length)
@@ -244,10 +243,8 @@ export class ShardBalancer {
 
   /** Shards that are here though PostgreSQL names another owner: whatever happened, they are not ours. */
   #letGo(rows: readonly ShardOwner[]): void {
-    const {
-      host,
-      view: { self },
-    } = this.#options
+    const { host } = this.#options
+    const { self } = this.#options.cluster.view
     for (const row of rows) {
       const shard = host.shard(row.shard)
       if (shard && row.owner !== self.id && row.epoch > shard.epoch) host.removeShard(shard)
@@ -256,7 +253,8 @@ export class ShardBalancer {
 
   /** BAL2 */
   async #open(owned: readonly ShardOwner[]): Promise<void> {
-    const { store, logPositions, host, outbox, view, dead, observers, clock, log } = this.#options
+    const { store, logs, host, outbox, observers, clock, log } = this.#options
+    const { view, dead } = this.#options.cluster
     const numbers = owned.map(row => row.shard)
     const [rows, { interests, unknown }, opened] = await Promise.all([
       store.outbox(numbers),
@@ -266,11 +264,11 @@ export class ShardBalancer {
     const workers = new Set([...interests.values()].flatMap(list => list.map(interest => interest.worker)))
     const positions = new Map<string, ReadonlyMap<number, number> | undefined>()
     for (const worker of workers) {
-      let at = await logPositions(worker)
+      let at = await logs.positions(worker)
       // After a fail-over of Redis a living worker makes its log anew.
       while (!at && view.isLiving(worker)) {
         await clock.sleep(20)
-        at = await logPositions(worker)
+        at = await logs.positions(worker)
       }
       positions.set(worker, at)
     }
@@ -285,7 +283,7 @@ export class ShardBalancer {
         if (!unknown.has(shard)) continue
         // Also of what is still to come: none of it will be sent there.
         const next = (rowsOf.get(shard)!.at(-1)?.number ?? 0) + 1
-        await this.#options.declareGap(worker, { shard, epoch, number: next })
+        await logs.append(worker, [gapPart({ shard, epoch, number: next })])
       }
     for (const { shard: number, epoch } of owned) {
       const mine = rowsOf.get(number)!
@@ -314,9 +312,9 @@ export class ShardBalancer {
   async #interestsOf(
     owned: readonly ShardOwner[],
   ): Promise<{ interests: ReadonlyMap<number, readonly Interest[]>; unknown: ReadonlySet<number> }> {
-    const { loadInterests, askInterests, replaceInterests } = this.#options
+    const { interests: recorded, peers } = this.#options
     const shards = owned.map(({ shard }) => shard)
-    const known = await loadInterests(shards)
+    const known = await recorded.load(shards)
     const interests = new Map([...known].map(([shard, { list }]) => [shard, list]))
     const unknown = shards.filter(shard => !known.get(shard)!.isComplete)
     if (unknown.length === 0) return { interests, unknown: new Set() }
@@ -324,30 +322,27 @@ export class ShardBalancer {
     const found = new Map(
       unknown.map(shard => [shard, new Map(interests.get(shard)!.map(interest => [keyOf(interest), interest]))]),
     )
-    for (const interest of await askInterests(unknown))
+    for (const interest of await peers.askInterests(unknown))
       found.get(shardOf(interest.home))!.set(keyOf(interest), interest)
     for (const [shard, list] of found) interests.set(shard, [...list.values()])
     await Promise.all(
       owned.flatMap(({ shard, epoch }) =>
-        found.has(shard) ? [replaceInterests({ number: shard, epoch }, interests.get(shard)!)] : [],
+        found.has(shard) ? [recorded.replace({ number: shard, epoch }, interests.get(shard)!)] : [],
       ),
     )
     return { interests, unknown: new Set(unknown) }
   }
 
   async #giveAway(): Promise<void> {
-    const {
-      view: { self },
-      host,
-      timing,
-    } = this.#options
-    const places = this.#options.view.candidates()
+    const { host, timing } = this.#options
+    const { view } = this.#options.cluster
+    const places = view.candidates()
     // With nobody to take them they stay; the next worker to start finds them without a living owner.
     if (places.length === 0) return host.barrier()
     const leaving = new Map<string, number[]>()
     for (const number of host.shards.keys()) {
       const taker = wantedPlace(number, places)!.id
-      if (taker === self.id) continue
+      if (taker === view.self.id) continue
       const list = leaving.get(taker)
       if (list) list.push(number)
       else leaving.set(taker, [number])
@@ -373,13 +368,10 @@ export class ShardBalancer {
 
   /** What a worker gave that does not know yet that this one leaves: it is not open here, so there is nothing to finish. */
   async #passOn(): Promise<void> {
-    const {
-      view: { self },
-      directory,
-      host,
-      store,
-    } = this.#options
-    const places = this.#options.view.candidates().filter(({ id }) => id !== self.id)
+    const { host, store } = this.#options
+    const { directory, view } = this.#options.cluster
+    const { self } = view
+    const places = view.candidates().filter(({ id }) => id !== self.id)
     if (places.length === 0) return
     const all = await directory.loadAll()
     this.#letGo(all)
@@ -392,15 +384,15 @@ export class ShardBalancer {
 
   /** Everybody, and here. */
   #tell(rows: readonly ShardOwner[]): void {
-    const { directory, announce } = this.#options
-    directory.learn(rows)
-    if (rows.length > 0) announce(rows)
+    const { cluster, peers } = this.#options
+    cluster.directory.learn(rows)
+    if (rows.length > 0) peers.announce(rows)
     // The worker that they were given to is dead; this one may be the next that should have them.
     if (rows.some(({ owner }) => owner === null)) this.#look = true
   }
 
   async #isServed(shard: number): Promise<boolean> {
-    return this.#options.served(shard, takerPatience).then(
+    return this.#options.peers.served(shard, takerPatience).then(
       () => true,
       () => false,
     )
@@ -408,13 +400,8 @@ export class ShardBalancer {
 
   /** BAL3: nothing new is taken, what was taken is finished, what was decided is committed and appended; then the taker has them. */
   async #handOver(numbers: readonly number[], taker: string): Promise<void> {
-    const {
-      host,
-      store,
-      view: { self },
-      metrics,
-      log,
-    } = this.#options
+    const { host, store, metrics, log } = this.#options
+    const { self } = this.#options.cluster.view
     const shards = numbers.flatMap(number => host.shard(number) ?? [])
     if (shards.length === 0) return
     // Commands that still load facts find this at their turn and go to the taker; what was decided is ahead of the barrier.
@@ -445,12 +432,8 @@ export class ShardBalancer {
    * @returns those that are this worker's
    */
   async #settle(shards: readonly Shard[]): Promise<readonly ShardOwner[]> {
-    const {
-      store,
-      view: { self },
-      host,
-      clock,
-    } = this.#options
+    const { store, host, clock } = this.#options
+    const { self } = this.#options.cluster.view
     for (let attempt = 0; ; attempt++) {
       try {
         await store.handOver(shards.map(seenOf), self.id, self.id)
@@ -468,10 +451,10 @@ export class ShardBalancer {
 
   /** The interest of a dead worker, and its log, live for the resume window and go together. */
   #forgetTheDead(): void {
-    const { dead, host, outbox, dropLog, log } = this.#options
-    for (const worker of dead.takeForgotten()) {
+    const { cluster, host, outbox, logs, log } = this.#options
+    for (const worker of cluster.dead.takeForgotten()) {
       for (const shard of host.shards.values()) outbox.dropInterest(shard, worker)
-      dropLog(worker).catch((error: unknown) => log.warn({ err: error, of: worker }, "log not dropped"))
+      logs.drop(worker).catch((error: unknown) => log.warn({ err: error, of: worker }, "log not dropped"))
     }
   }
 }

@@ -114,14 +114,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "interest is not written down",
     file: "src/runtime/outbox.ts",
-    find: `if (list.length > 0) await saveInterests(shard, list)`,
-    replace: `if (list.length > 1_000) await saveInterests(shard, list)`,
+    find: `if (list.length > 0) await interests.add(shard, list)`,
+    replace: `if (list.length > 1_000) await interests.add(shard, list)`,
     promises: ["P5", "P14"],
   },
   {
     name: "jobs are confirmed and not added",
     file: "src/runtime/outbox.ts",
-    find: `[this.#untilDone("adding a job", () => this.#options.addJob(jobOf(item)))]`,
+    find: `[this.#untilDone("adding a job", () => this.#options.targets.addJob(jobOf(item)))]`,
     replace: `[jobOf(item) && Promise.resolve()]`,
     promises: ["P15"],
     seed: 8,
