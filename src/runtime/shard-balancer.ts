@@ -180,7 +180,8 @@ export class ShardBalancer {
       this.#sought.clear()
       try {
         if (shards.length > 0) directory.learn(await store.shards(shards))
-        if (shards.some(shard => directory.ownerOf(shard) === view.self.id && !host.shard(shard))) await this.#balanceAnew()
+        if (shards.some(shard => directory.ownerOf(shard) === view.self.id && !host.shard(shard)))
+          await this.#balanceAnew()
       } catch (error) {
         log.debug({ err: error }, "shards not checked")
       }
