@@ -50,9 +50,9 @@ function message(bytes: number, n: number): string {
     pinned: false,
     nonce: `n${n}`,
   }
-  const room = bytes - 60 - JSON.stringify(d).length
+  const left = bytes - 60 - JSON.stringify(d).length
   const random = randomFrom(n, "words")
-  while (d.content.length < room) d.content += `${random.pick(vocabulary)} `
+  while (d.content.length < left) d.content += `${random.pick(vocabulary)} `
   return JSON.stringify(d)
 }
 

@@ -44,7 +44,7 @@ async function send(hosts: () => readonly Processes[]) {
   const on = (url: string) => createClient({ baseUrl: url, token: token! }, routes)
   const channels: string[] = []
   for (let i = 0; i < channelCount; i++) {
-    const server = await on(first.url).createServer({ name: `Room ${i}` })
+    const server = await on(first.url).createServer({ name: `Server ${i}` })
     const [channel] = await on(first.url).listChannels({ server_id: server.id })
     channels.push(channel!.id)
   }

@@ -56,7 +56,7 @@ export interface NotificationCase {
   readonly restingPauseMs: number
 }
 
-interface Deed {
+interface Action {
   readonly name: string
   readonly method: string
   readonly path: string
@@ -198,7 +198,7 @@ class Listening {
 /** An edit that changes nothing is told to nobody; nobody else here edits to the same. */
 let edits = 0
 
-const deeds = ({ id, roles, plainChannel }: Community): Deed[] => {
+const actions = ({ id, roles, plainChannel }: Community): Action[] => {
   edits++
   const role = `/servers/${id}/roles/${roles[0]!}`
   const override = `/channels/${plainChannel}/permissions/${id}`
@@ -234,8 +234,8 @@ async function measureRun(setting: Setting, run: number): Promise<[string, ToldR
   const repeats = run < 0 ? 1 : Math.max(2, Math.min(extent.repeats, Math.ceil(extent.tellings / sessions)))
   const done = new Map<string, Repeat[]>()
   for (let repeat = 0; repeat < repeats; repeat++)
-    for (const deed of deeds(setting.community))
-      done.set(deed.name, [...(done.get(deed.name) ?? []), await measureDeed(setting, deed, repeat === 0)])
+    for (const action of actions(setting.community))
+      done.set(action.name, [...(done.get(action.name) ?? []), await measureAction(setting, action, repeat === 0)])
   return [...done].map(([name, all]) => {
     const cpu = (part: string) => all.reduce((total, one) => total + one.cpu[part]!, 0) / all.length / sessions
     return [
@@ -259,36 +259,36 @@ interface Repeat {
 }
 
 /** @param isWatched whether the workers' pauses are noted, and it is made sure that nobody gets what he may not */
-async function measureDeed(setting: Setting, deed: Deed, isWatched: boolean): Promise<Repeat> {
+async function measureAction(setting: Setting, action: Action, isWatched: boolean): Promise<Repeat> {
   // A connection that nobody uses for a while is closed.
   const owner = await HttpConnection.open(setting.starling.url)
   try {
-    return await measureBy(owner, setting, deed, isWatched)
+    return await measureBy(owner, setting, action, isWatched)
   } catch (error) {
-    throw new Error(`${deed.name}, ${setting.sessions} sessions`, { cause: error })
+    throw new Error(`${action.name}, ${setting.sessions} sessions`, { cause: error })
   } finally {
     owner.close()
   }
 }
 
-async function measureBy(owner: HttpConnection, setting: Setting, deed: Deed, isWatched: boolean): Promise<Repeat> {
+async function measureBy(owner: HttpConnection, setting: Setting, action: Action, isWatched: boolean): Promise<Repeat> {
   const { starling, audience, idle } = setting
-  await audience.watch(deed.event)
+  await audience.watch(action.event)
   if (isWatched) await pauses(setting)
   const before = readCpu(starling.parts)
   const from = performance.now()
   const since = performance.timeOrigin + from
-  await ask(owner, setting, deed)
+  await ask(owner, setting, action)
   const answeredMs = performance.now() - from
   // What is sent after the answer, while most have not been told yet.
-  const isSilent = deed.isHeard === false
+  const isSilent = action.isHeard === false
   if (isSilent) await post(owner, setting)
   const { lastAt, posts } = await audience.watched(isSilent && isWatched ? silenceMs : 0)
   const used: Record<string, number> = cpuSince(starling.parts, before)
   const seconds = (performance.now() - from) / 1_000
   const pauseMs = isWatched ? await pauses(setting) : 0
   if (posts > 0) throw new Error(`${posts} sessions got a message of a channel that was hidden from them`)
-  if (deed.isHeard === true && isWatched) await requireHeard(owner, setting)
+  if (action.isHeard === true && isWatched) await requireHeard(owner, setting)
   const cpu = Object.fromEntries(Object.entries(used).map(([part, value]) => [part, value - idle[part]! * seconds]))
   return { cpu, answeredMs, lastToldMs: lastAt - since, pauseMs }
 }
@@ -304,7 +304,7 @@ async function requireHeard(owner: HttpConnection, setting: Setting): Promise<vo
 async function ask(
   owner: HttpConnection,
   { community }: Setting,
-  { method, path, body }: Pick<Deed, "method" | "path" | "body">,
+  { method, path, body }: Pick<Action, "method" | "path" | "body">,
 ): Promise<void> {
   const reply = await owner.request(method, `/api/v1${path}`, community.people[0]!.token, body)
   if (reply.status !== 200) throw new Error(`${method} ${path}: ${reply.status} ${reply.body.toString()}`)

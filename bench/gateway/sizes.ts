@@ -4,7 +4,7 @@
  * of the same length to as many sockets of the same kinds.
  */
 import type { BareServer } from "../bare/bare-server.ts"
-import type { RoomsOptions } from "../bare/rooms.ts"
+import type { BareGatewayOptions } from "../bare/gateway.ts"
 import type { Harness, Starling } from "../harness.ts"
 import { everyMs, saturation } from "../fan-out.ts"
 import type { FanOutCase, FanOutRun } from "../fan-out.ts"
@@ -73,7 +73,7 @@ class LoadGroups {
   readonly #harness: Harness
   readonly #urls: readonly string[]
   readonly #kinds: readonly Kind[]
-  readonly #rooms: number
+  readonly #servers: number
   readonly #sessionsOfALoadGroup: number
   readonly #list: { loadGroup: LoadGroup; sessions: number; stop: () => Promise<void> }[] = []
   #count = 0
@@ -88,7 +88,7 @@ class LoadGroups {
     this.#sessionsOfALoadGroup = extent.sessionsOfALoadGroup
     this.#urls = urls
     this.#kinds = kinds
-    this.#rooms = servers
+    this.#servers = servers
   }
 
   get first(): LoadGroup {
@@ -111,7 +111,7 @@ class LoadGroups {
         addresses: [`127.0.0.${40 + at}`, `127.0.0.${60 + at}`],
         atOnce: 64,
         kinds: [...this.#kinds],
-        rooms: this.#rooms,
+        servers: this.#servers,
         first: this.#count,
       })
       last.sessions += more
@@ -122,13 +122,13 @@ class LoadGroups {
   /** A post is in flight until every session of all groups of load clients has it. */
   async fanOut(load: { url: string; mirrors: string[]; posters: Poster[]; inFlight: number; seconds: number }) {
     const others = this.#list.slice(1)
-    const elsewhere = Array.from({ length: this.#rooms }, () => ({ loadGroups: 0, sessions: 0 }))
+    const elsewhere = Array.from({ length: this.#servers }, () => ({ loadGroups: 0, sessions: 0 }))
     for (const { loadGroup } of others) {
       const { hearing } = await loadGroup.ask("listen", null)
       loadGroup.onHeard = number => this.first.heardElsewhere(number)
-      for (const [room, sessions] of hearing.entries()) {
-        elsewhere[room]!.loadGroups += sessions > 0 ? 1 : 0
-        elsewhere[room]!.sessions += sessions
+      for (const [server, sessions] of hearing.entries()) {
+        elsewhere[server]!.loadGroups += sessions > 0 ? 1 : 0
+        elsewhere[server]!.sessions += sessions
       }
     }
     const pace = load.inFlight === 1 ? everyMs : 0
@@ -201,7 +201,7 @@ async function measureGrowing(
 
       const [url, ...mirrors] = bare.servers.map(({ port }) => `http://127.0.0.1:${port}`)
       const mirrored = sessions > loadGroupsOfABareServer * extent.sessionsOfALoadGroup ? mirrors : []
-      const barePosters = posters.map(({ token }, i): Poster => ({ path: `/rooms/${i % servers}`, token }))
+      const barePosters = posters.map(({ token }, i): Poster => ({ path: `/servers/${i % servers}`, token }))
       const sides = {
         bare: {
           loadGroups: bare.loadGroups,
@@ -283,10 +283,10 @@ async function startBare(setting: Setting, kinds: readonly Kind[], most: number,
   await clients.stop()
 
   const { json: _, ...binary } = lengths(kinds, bytes)
-  const options: RoomsOptions = { frame, bytes: binary }
+  const options: BareGatewayOptions = { frame, bytes: binary }
   const count = Math.ceil(most / (loadGroupsOfABareServer * extent.sessionsOfALoadGroup))
   const started: BareServer[] = []
-  for (let i = 0; i < count; i++) started.push(await harness.startBare("rooms", [JSON.stringify(options)]))
+  for (let i = 0; i < count; i++) started.push(await harness.startBare("gateway", [JSON.stringify(options)]))
   const urls = started.map(({ port }) => `ws://127.0.0.1:${port}/gateway?`)
   return { loadGroups: new LoadGroups(setting, urls, kinds.map(bareKind)), servers: started }
 }

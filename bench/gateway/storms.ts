@@ -111,7 +111,7 @@ async function cpuOf<T>(parts: Parts, idle: Record<string, number>, work: () => 
 async function benchIdentify(harness: Harness, extent: StormsExtent, say: (what: string) => void) {
   const tokens = harness.population.idlers.tokens.slice(0, extent.identifying)
   const starling = await harness.startStarling()
-  const bare = await harness.startBare("rooms", [JSON.stringify({ ready: await readyBytes(starling, tokens[0]!) })])
+  const bare = await harness.startBare("gateway", [JSON.stringify({ ready: await readyBytes(starling, tokens[0]!) })])
   const storm = async (
     url: string,
     parts: Parts,
@@ -223,7 +223,7 @@ function together(told: readonly Return[]) {
 }
 
 async function cutBare(harness: Harness, tokens: readonly string[]): Promise<ResumeRun> {
-  const bare = await harness.startBare("rooms", [JSON.stringify({ ready: 400 })])
+  const bare = await harness.startBare("gateway", [JSON.stringify({ ready: 400 })])
   const loadGroups = loadGroupsFor(harness, tokens)
   const parts = { node: [bare.pid] }
   try {

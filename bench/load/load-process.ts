@@ -41,7 +41,7 @@ export interface Connecting {
   /** Left out, all are as the server has them by default, and hear. */
   kinds?: Kind[]
   /** Session i is in room i % `rooms`, as post n is. Within a room the kinds take turns. 1 when left out. */
-  rooms?: number
+  servers?: number
   /** How many sessions there are before these, here and elsewhere. */
   first?: number
   /** They come back when they lose their connection. */
@@ -233,25 +233,25 @@ const connect = (input: Connecting) => connectAll(input, false)
 const open = (input: Connecting) => connectAll(input, true)
 
 async function connectAll(
-  { url, tokens, addresses, atOnce, kinds = [plainKind], rooms = 1, first = 0, returns = false }: Connecting,
+  { url, tokens, addresses, atOnce, kinds = [plainKind], servers = 1, first = 0, returns = false }: Connecting,
   waits: boolean,
 ): Promise<{ seconds: number }> {
   const from = performance.now()
   const queue = tokens.entries()
-  while (hearing.length < rooms) hearing.push(0)
+  while (hearing.length < servers) hearing.push(0)
   const readers = kinds.map(kind => new MarkReader(kind.inflates ?? false))
   const lane = async () => {
     for (const [i, token] of queue) {
       const index = expected++
-      const room = (first + i) % rooms
-      const at = Math.floor((first + i) / rooms) % kinds.length
+      const server = (first + i) % servers
+      const at = Math.floor((first + i) / servers) % kinds.length
       const kind = kinds[at]!
       kindOf[index] = at
-      if (kind.hears) hearing[room]!++
+      if (kind.hears) hearing[server]!++
       else deaf.add(index)
       const reader = readers[at]!
       const options: SessionOptions = {
-        url: `${url}${kind.query}${rooms > 1 ? `&room=${room}` : ""}`,
+        url: `${url}${kind.query}${servers > 1 ? `&server=${server}` : ""}`,
         token: token ?? undefined,
         localAddress: addresses[i % addresses.length],
         intents: kind.intents,
@@ -472,7 +472,7 @@ async function fanOut({
   const sentAt: number[] = []
   const missing: number[] = []
   const everywhere: (() => void)[] = []
-  const rooms = Math.max(1, hearing.length)
+  const servers = Math.max(1, hearing.length)
   let deliveries = 0
   let doubled = 0
   const arrive = (number: number) => {
@@ -498,10 +498,10 @@ async function fanOut({
     const lane = async (first: number) => {
       for (let turn = first; performance.now() < until; turn += inFlight) {
         const number = sentAt.length
-        const room = number % rooms
-        const others = elsewhere[room] ?? { loadGroups: 0, sessions: 0 }
+        const server = number % servers
+        const others = elsewhere[server] ?? { loadGroups: 0, sessions: 0 }
         const arrived = new Promise<void>(resolve => everywhere.push(resolve))
-        missing.push((hearing[room] ?? 0) + others.loadGroups)
+        missing.push((hearing[server] ?? 0) + others.loadGroups)
         if (missing[number] === 0) everywhere[number]!()
         const body = markedBody(number, run, padding)
         const next = performance.now() + everyMs

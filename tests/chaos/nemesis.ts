@@ -59,7 +59,7 @@ export function planFaults(random: Random, milliseconds: number): Schedule {
 }
 
 /** What came of a fault over a run. */
-export interface Deed {
+export interface FaultOutcome {
   fault: string
   times: number
   /** Kills, signals, bytes lost, … by the fault's own count. */
@@ -77,20 +77,20 @@ export async function unleash(options: {
   recorder: Recorder
   /** Resolves when clients are served everywhere again, or when that takes too long. */
   calm: () => Promise<void>
-}): Promise<Map<string, Deed>> {
+}): Promise<Map<string, FaultOutcome>> {
   const { schedule, system, readers, recorder, calm } = options
-  const deeds = new Map<string, Deed>()
+  const outcomes = new Map<string, FaultOutcome>()
   let ids = 0
   const began = performance.now()
   const lane = async (planned: readonly Planned[]) => {
     for (const { at, fault: name, choice, hold, rest } of planned) {
       await sleep(Math.max(0, began + at - performance.now()))
       const fault = faults.find(one => one.name === name)!
-      const deed: Deed = deeds.get(name) ?? { fault: name, times: 0, count: 0 }
-      deeds.set(name, deed)
+      const outcome: FaultOutcome = outcomes.get(name) ?? { fault: name, times: 0, count: 0 }
+      outcomes.set(name, outcome)
       const skipped = system.impossible.get(name)
       if (skipped !== undefined) {
-        deed.skipped = skipped
+        outcome.skipped = skipped
         continue
       }
       const id = ++ids
@@ -101,17 +101,17 @@ export async function unleash(options: {
         recorder.add({ type: "fault", id, name, kind, phase: "begin", target })
       }
       const count = (times = 1) => {
-        deed.count += times
+        outcome.count += times
       }
       if (!isBeside(fault)) await calm()
       await fault.run({ system, readers, choice, hold, begin, count }).catch((error: Error) => {
-        deed.failed = error.message // and the run goes on: what was seen so far must be judged
+        outcome.failed = error.message // and the run goes on: what was seen so far must be judged
       })
       if (begun) recorder.add({ type: "fault", id, name, kind, phase: "end" })
-      deed.times++
+      outcome.times++
       await sleep(rest)
     }
   }
   await Promise.all([lane(schedule.main), lane(schedule.side)])
-  return deeds
+  return outcomes
 }

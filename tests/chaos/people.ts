@@ -11,7 +11,7 @@ export interface Person {
   token: string
 }
 
-export interface Room {
+export interface Community {
   server: string
   channel: string
   invite: string
@@ -24,7 +24,7 @@ export interface Population {
   wanderers: Person[]
   /** They sign in, listen for a while and sign out; members of the first server. */
   guest: Person
-  rooms: Room[]
+  communities: Community[]
 }
 
 export const password = "Correct-Horse-9"
@@ -33,7 +33,7 @@ export const password = "Correct-Horse-9"
 export async function populate(
   url: string,
   run: string,
-  size: { writers: number; wanderers: number; rooms: number },
+  size: { writers: number; wanderers: number; communities: number },
 ): Promise<Population> {
   const at = (token?: string): Client<Routes> =>
     createClient({ baseUrl: url, ...(token !== undefined && { token }), retry: true }, routes)
@@ -50,15 +50,15 @@ export async function populate(
   const writers = await people("writer", size.writers)
   const wanderers = await people("wanderer", size.wanderers)
   const guest = await person("guest")
-  const rooms: Room[] = []
-  for (let n = 0; n < size.rooms; n++) {
+  const communities: Community[] = []
+  for (let n = 0; n < size.communities; n++) {
     const owner = writers[n % writers.length]!
-    const server = await at(owner.token).createServer({ name: `Room ${n}` })
+    const server = await at(owner.token).createServer({ name: `Server ${n}` })
     const [channel] = await at(owner.token).listChannels({ server_id: server.id })
     const { code } = await at(owner.token).createInvite({ channel_id: channel!.id, max_age: 0 })
     for (const member of [...writers, guest])
       if (member !== owner) await at(member.token).joinByInvite({ invite_code: code })
-    rooms.push({ server: server.id, channel: channel!.id, invite: code })
+    communities.push({ server: server.id, channel: channel!.id, invite: code })
   }
-  return { writers, wanderers, guest, rooms }
+  return { writers, wanderers, guest, communities }
 }

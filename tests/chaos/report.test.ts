@@ -23,7 +23,7 @@ const result = (): ChaosResult => {
     seed: 7,
     seconds: 60,
     schedule: { main: [{ at: 0, fault: "redis < cut", choice: 0, hold: 1, rest: 1 }], side: [], left: ["too long"] },
-    deeds: [{ fault: "redis < cut", times: 1, count: 3 }],
+    outcomes: [{ fault: "redis < cut", times: 1, count: 3 }],
     history: story.history,
     historyFile: "history.jsonl",
     findings: [{ promise: "P5", what: "a hole" }],

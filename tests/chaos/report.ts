@@ -10,7 +10,7 @@ const shown = 40
 
 /** What a terminal is told in the end. */
 export function summaryOf(result: ChaosResult): string {
-  const { seed, seconds, schedule, deeds, counters, missing, findings, historyFile, history } = result
+  const { seed, seconds, schedule, outcomes, counters, missing, findings, historyFile, history } = result
   const { acked, refused, unknown, p50, p99, slowest, livez, slowness, events, sessions, gaps } = figuresOf(history)
   const of = (promise: string) => findings.filter(finding => finding.promise === promise).length
   const longest = gaps.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, 5)
@@ -19,7 +19,7 @@ export function summaryOf(result: ChaosResult): string {
     `schedule: ${schedule.main.map(({ at, fault }) => `${(at / 1_000).toFixed(1)} ${fault}`).join("; ")}`,
     `beside it: ${schedule.side.map(({ at, fault }) => `${(at / 1_000).toFixed(1)} ${fault}`).join("; ")}`,
     ...(schedule.left.length > 0 ? [`no room in so short a run: ${schedule.left.join(", ")}`] : []),
-    `faults: ${deeds.map(({ fault, times, count, skipped }) => `${fault} ${skipped === undefined ? `${times}x (${count})` : `skipped: ${skipped}`}`).join("; ")}`,
+    `faults: ${outcomes.map(({ fault, times, count, skipped }) => `${fault} ${skipped === undefined ? `${times}x (${count})` : `skipped: ${skipped}`}`).join("; ")}`,
     `sends: ${acked} acknowledged, ${refused} refused, ${unknown} unknown; p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(0)} ms, slowest ${slowest.toFixed(0)} ms`,
     `machine: /livez p95 ${livez.toFixed(0)} ms, ${slowness.mean.toFixed(1)} times slower than alone, ${slowness.worst.toFixed(1)} at worst`,
     `readers: ${events} events, ${sessions} sessions`,
@@ -63,7 +63,7 @@ const promises: Readonly<Record<string, string>> = {
 }
 
 function markdown(result: ChaosResult, title: string, picture: string): string {
-  const { deeds, counters, missing, findings, schedule, history } = result
+  const { outcomes, counters, missing, findings, schedule, history } = result
   const figures = figuresOf(history)
   const of = (promise: string) => findings.filter(finding => finding.promise === promise).length
   const total = (...names: string[]) => names.reduce((sum, name) => sum + (counters[name] ?? 0), 0)
@@ -120,7 +120,7 @@ function markdown(result: ChaosResult, title: string, picture: string): string {
     "| What was done to it | Times | Of whom | Longest time without an acknowledgement in any channel |",
     "|---|---|---|---|",
     ...rows(
-      deeds.map(({ fault, times, skipped }) => [
+      outcomes.map(({ fault, times, skipped }) => [
         fault,
         skipped === undefined ? times : `skipped: ${skipped}`,
         [...(targets.get(fault) ?? [])].join("; ") || "–",

@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts"
 import { checks } from "./checks/checks.ts"
 import { operationsOf, Recorder, type Finding, type History, type Stored } from "./history.ts"
 import { watchMachine } from "./machine.ts"
-import { planFaults, unleash, type Deed, type Schedule } from "./nemesis.ts"
+import { planFaults, unleash, type FaultOutcome, type Schedule } from "./nemesis.ts"
 import { populate, type Population } from "./people.ts"
 import { randomFrom } from "./random.ts"
 import { Reader } from "./reader.ts"
@@ -35,7 +35,7 @@ export interface ChaosResult {
   seed: number
   seconds: number
   schedule: Schedule
-  deeds: Deed[]
+  outcomes: FaultOutcome[]
   history: History
   historyFile: string
   findings: Finding[]
@@ -73,7 +73,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const ending = new AbortController()
   const watching: Promise<void>[] = []
   try {
-    const population = await populate(system.hosts[0]!.url, run, { writers: 4, wanderers: 2, rooms: 6 })
+    const population = await populate(system.hosts[0]!.url, run, { writers: 4, wanderers: 2, communities: 6 })
     const random = randomFrom(seed, "readers")
     readers.push(...readersOf(population, system, { recorder, rest, random: () => random.next() }))
     for (const reader of readers) reader.start()
@@ -119,11 +119,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     ending.abort()
     await Promise.all([load, ...watching])
     await workload.settle(settling)
-    for (const room of population.rooms) {
-      const last = await workload.sendLast(room)
+    for (const community of population.communities) {
+      const last = await workload.sendLast(community)
       await until(
-        `every reader has the last message of ${room.channel}`,
-        () => last !== undefined && steady.every(reader => compareIds(reader.newest(room.channel) ?? "0", last) >= 0),
+        `every reader has the last message of ${community.channel}`,
+        () =>
+          last !== undefined && steady.every(reader => compareIds(reader.newest(community.channel) ?? "0", last) >= 0),
         { timeoutMs: 15_000 },
       ).catch(() => {}) // the checkers say what is missing
     }
@@ -133,7 +134,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await readAll(system, population, recorder)
     recorder.add({ type: "counters", values: await countersOf(system) })
     const log = system.hosts.map(host => host.log()).join("\n")
-    return await conclude({ ...options, schedule, historyFile, recorder, deeds: [...done.values()], log })
+    return await conclude({ ...options, schedule, historyFile, recorder, outcomes: [...done.values()], log })
   } finally {
     ending.abort()
     await Promise.allSettled(watching)
@@ -146,11 +147,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 function readersOf(
-  { writers, wanderers, rooms }: Population,
+  { writers, wanderers, communities }: Population,
   { urls }: System,
   shared: { recorder: Recorder; rest: Rest; random: () => number },
 ): Reader[] {
-  const channels = rooms.map(({ channel }) => channel)
+  const channels = communities.map(({ channel }) => channel)
   const reader = (of: "writer" | "wanderer") => (person: Population["guest"], at: number) =>
     new Reader({
       ...shared,
@@ -227,10 +228,10 @@ async function healed(system: System, workers: number, readers: readonly Reader[
 }
 
 /** Every channel from its first message on, as REST shows it, with the times of the commits from the table itself. */
-async function readAll(system: System, { writers, rooms }: Population, recorder: Recorder): Promise<void> {
+async function readAll(system: System, { writers, communities }: Population, recorder: Recorder): Promise<void> {
   const sql = postgres(system.postgres.url, { max: 1, onnotice: () => {} })
   try {
-    for (const { channel } of rooms) {
+    for (const { channel } of communities) {
       const messages: Stored[] = []
       for (let after = "0"; ; after = messages.at(-1)!.id) {
         const url = `${system.hosts[0]!.url}/api/v1/channels/${channel}/messages?limit=100&after=${after}`
@@ -277,7 +278,7 @@ const shownBy: readonly (readonly [fault: RegExp, counters: readonly string[]])[
 async function conclude({
   schedule,
   recorder,
-  deeds,
+  outcomes,
   seed,
   seconds,
   historyFile,
@@ -285,7 +286,7 @@ async function conclude({
 }: ChaosOptions & {
   schedule: Schedule
   recorder: Recorder
-  deeds: Deed[]
+  outcomes: FaultOutcome[]
   historyFile: string
   log: string
 }): Promise<ChaosResult> {
@@ -299,15 +300,15 @@ async function conclude({
   counters["invalidated"] = history.filter(({ type }) => type === "invalid").length
   counters["newSessions"] = history.filter(({ type }) => type === "ready").length - readersAtFirst(history)
   counters["incarnationsOver"] = log.match(/incarnation ended/g)?.length ?? 0
-  const done = deeds.filter(({ skipped }) => skipped === undefined)
+  const done = outcomes.filter(({ skipped }) => skipped === undefined)
   const missing = done
     .filter(({ count, failed }) => count === 0 || failed !== undefined)
     .map(({ fault, failed }) => `fault: ${fault}${failed === undefined ? "" : `, ${failed}`}`)
   for (const [fault, names] of shownBy)
-    if (done.some(deed => fault.test(deed.fault)) && names.every(name => !counters[name]))
+    if (done.some(outcome => fault.test(outcome.fault)) && names.every(name => !counters[name]))
       missing.push(`counter: ${names.join(" or ")} after ${fault.source}`)
   const findings = Object.values(checks).flatMap(check => check(history))
-  return { seed, seconds, schedule, deeds, history, historyFile, findings, counters, missing }
+  return { seed, seconds, schedule, outcomes, history, historyFile, findings, counters, missing }
 }
 
 const readersAtFirst = (history: History) =>

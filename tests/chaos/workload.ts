@@ -4,19 +4,19 @@
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Recorder } from "./history.ts"
-import type { Person, Population, Room } from "./people.ts"
+import type { Person, Population, Community } from "./people.ts"
 import type { Random } from "./random.ts"
 import { Reader } from "./reader.ts"
 import type { Rest } from "./rest.ts"
 
-type Deed = "send" | "edit" | "delete" | "wander" | "visit"
+type ActKind = "send" | "edit" | "delete" | "wander" | "visit"
 
 export interface Act {
   /** Milliseconds after the beginning. */
   at: number
-  deed: Deed
+  kind: ActKind
   person: number
-  room: number
+  community: number
   /** Which of several: the message that is edited, the address that is used. */
   choice: number
   /** The acknowledged message is asked for on another connection. */
@@ -24,7 +24,7 @@ export interface Act {
   fresh: boolean
 }
 
-const shares: readonly (readonly [Deed, number])[] = [
+const shares: readonly (readonly [ActKind, number])[] = [
   ["send", 0.82],
   ["edit", 0.07],
   ["delete", 0.04],
@@ -35,12 +35,12 @@ export function planActs(random: Random, milliseconds: number, perSecond: number
   const acts: Act[] = []
   for (let at = 0; at < milliseconds; at += (2 * random.next() * 1_000) / perSecond) {
     let share = random.next()
-    const deed = shares.find(([, size]) => (share -= size) < 0)?.[0] ?? "visit"
+    const kind = shares.find(([, size]) => (share -= size) < 0)?.[0] ?? "visit"
     acts.push({
       at: Math.round(at),
-      deed,
+      kind,
       person: random.below(1 << 16),
-      room: random.below(1 << 16),
+      community: random.below(1 << 16),
       choice: random.below(1 << 16),
       verify: random.next() < 0.5,
       fresh: random.next() < 0.5,
@@ -64,13 +64,13 @@ export class Workload {
   readonly #surroundings: Surroundings
   readonly #underWay = new Set<Promise<unknown>>()
   /** Acknowledged messages that nobody edited or deleted yet. */
-  readonly #own: { person: Person; room: Room; id: string }[] = []
+  readonly #own: { person: Person; community: Community; id: string }[] = []
   readonly #away = new Set<Person>()
   #bodies = 0
   #visits = 0
   #stopRetries = false
   /** When a room last accepted a message. */
-  readonly #accepted = new Map<Room, number>()
+  readonly #accepted = new Map<Community, number>()
   /** Acts that had no room any more. */
   shed = 0
 
@@ -99,27 +99,27 @@ export class Workload {
   }
 
   /** One more message in a room; the answer is its id, once it is acknowledged. */
-  async sendLast(room: Room): Promise<string | undefined> {
-    return this.#send(this.#surroundings.population.writers[0]!, room, { choice: 0, fresh: true, verify: false })
+  async sendLast(community: Community): Promise<string | undefined> {
+    return this.#send(this.#surroundings.population.writers[0]!, community, { choice: 0, fresh: true, verify: false })
   }
 
   /** Whether every room accepted a message after that time. */
   isWell(since: number): boolean {
-    return this.#surroundings.population.rooms.every(room => (this.#accepted.get(room) ?? 0) > since)
+    return this.#surroundings.population.communities.every(community => (this.#accepted.get(community) ?? 0) > since)
   }
 
-  #begin(deed: Promise<unknown>): void {
-    this.#underWay.add(deed)
-    deed.finally(() => this.#underWay.delete(deed)).catch(() => {}) // `settle` meets its failure
+  #begin(work: Promise<unknown>): void {
+    this.#underWay.add(work)
+    work.finally(() => this.#underWay.delete(work)).catch(() => {}) // `settle` meets its failure
   }
 
   async #perform(act: Act): Promise<unknown> {
     const { population } = this.#surroundings
-    const room = population.rooms[act.room % population.rooms.length]!
+    const community = population.communities[act.community % population.communities.length]!
     const writer = population.writers[act.person % population.writers.length]!
-    switch (act.deed) {
+    switch (act.kind) {
       case "send":
-        return this.#send(writer, room, act)
+        return this.#send(writer, community, act)
       case "edit":
         return this.#change(act, "edit")
       case "delete":
@@ -139,7 +139,7 @@ export class Workload {
   /** Until it is acknowledged or refused, always with the same nonce. */
   async #send(
     person: Person,
-    room: Room,
+    community: Community,
     { choice, fresh, verify }: Pick<Act, "choice" | "fresh" | "verify">,
   ): Promise<string | undefined> {
     const { run, rest } = this.#surroundings
@@ -150,18 +150,18 @@ export class Workload {
         client: person.name,
         session: person.login,
         token: person.token,
-        action: { do: "send", channel: room.channel, server: room.server, body, nonce: body },
+        action: { do: "send", channel: community.channel, server: community.server, body, nonce: body },
         method: "POST",
-        url: `${url}/api/v1/channels/${room.channel}/messages`,
+        url: `${url}/api/v1/channels/${community.channel}/messages`,
         body: { content: body, nonce: body },
         fresh: fresh || attempt > 0,
       })
       if (answer.outcome === "fail") return undefined
       if (answer.outcome === "ok") {
         const { id } = answer.body as { id: string }
-        this.#own.push({ person, room, id })
-        this.#accepted.set(room, performance.now())
-        if (verify) this.#begin(this.#get(person, room, id, choice + 1))
+        this.#own.push({ person, community, id })
+        this.#accepted.set(community, performance.now())
+        if (verify) this.#begin(this.#get(person, community, id, choice + 1))
         return id
       }
       if (this.#stopRetries) return undefined
@@ -169,14 +169,14 @@ export class Workload {
     }
   }
 
-  async #get(person: Person, room: Room, message: string, choice: number): Promise<void> {
+  async #get(person: Person, community: Community, message: string, choice: number): Promise<void> {
     await this.#surroundings.rest.call({
       client: person.name,
       session: person.login,
       token: person.token,
-      action: { do: "get", channel: room.channel, message },
+      action: { do: "get", channel: community.channel, message },
       method: "GET",
-      url: `${this.#url(choice)}/api/v1/channels/${room.channel}/messages/${message}`,
+      url: `${this.#url(choice)}/api/v1/channels/${community.channel}/messages/${message}`,
       fresh: true,
     })
   }
@@ -185,7 +185,7 @@ export class Workload {
   async #change(act: Act, how: "edit" | "delete"): Promise<void> {
     if (this.#own.length === 0) return
     const [own] = this.#own.splice(act.choice % this.#own.length, 1)
-    const { person, room, id } = own!
+    const { person, community, id } = own!
     const { run, rest, population } = this.#surroundings
     const body = `${run}:edited:${++this.#bodies}`
     const { outcome } = await rest.call({
@@ -194,16 +194,16 @@ export class Workload {
       token: person.token,
       action:
         how === "edit"
-          ? { do: "edit", channel: room.channel, message: id, body }
-          : { do: "delete", channel: room.channel, message: id },
+          ? { do: "edit", channel: community.channel, message: id, body }
+          : { do: "delete", channel: community.channel, message: id },
       method: how === "edit" ? "PATCH" : "DELETE",
-      url: `${this.#url(act.choice)}/api/v1/channels/${room.channel}/messages/${id}`,
+      url: `${this.#url(act.choice)}/api/v1/channels/${community.channel}/messages/${id}`,
       ...(how === "edit" && { body: { content: body } }),
       fresh: act.fresh,
     })
     // A wanderer may have left by then; a writer never does.
     const witness = population.writers.includes(person) ? person : population.writers[0]!
-    if (how === "edit" && outcome === "ok" && act.verify) await this.#get(witness, room, id, act.choice + 1)
+    if (how === "edit" && outcome === "ok" && act.verify) await this.#get(witness, community, id, act.choice + 1)
   }
 
   /** Joins, writes, leaves, and tries to write once more, which must be refused. */
@@ -211,7 +211,7 @@ export class Workload {
     if (this.#away.has(person)) return
     this.#away.add(person)
     const { rest, population } = this.#surroundings
-    const room = population.rooms[act.room % population.rooms.length]!
+    const community = population.communities[act.community % population.communities.length]!
     const call = (path: string, action: { do: "join" | "leave"; server: string }) =>
       rest.call({
         client: person.name,
@@ -222,23 +222,23 @@ export class Workload {
         url: `${this.#url(act.choice)}/api/v1${path}`,
         fresh: true,
       })
-    await call(`/channels/invites/${room.invite}`, { do: "join", server: room.server })
+    await call(`/channels/invites/${community.invite}`, { do: "join", server: community.server })
     // Not read back: by then it may have left.
-    await this.#send(person, room, { ...act, verify: false })
+    await this.#send(person, community, { ...act, verify: false })
     await sleep(act.choice % 500)
     for (let attempt = 0; attempt < 20; attempt++) {
-      const { outcome } = await call(`/servers/${room.server}/leave`, { do: "leave", server: room.server })
+      const { outcome } = await call(`/servers/${community.server}/leave`, { do: "leave", server: community.server })
       if (outcome !== "maybe" || this.#stopRetries) break
       await sleep(300)
     }
-    await this.#send(person, room, { ...act, fresh: true, verify: false })
+    await this.#send(person, community, { ...act, fresh: true, verify: false })
     this.#away.delete(person)
   }
 
   /** Signs in, listens, writes, signs out, and tries to go on, which must be refused. */
   async #visit(act: Act): Promise<void> {
     const { rest, recorder, population, run, random } = this.#surroundings
-    const { guest, rooms } = population
+    const { guest, communities } = population
     if (this.#away.has(guest)) return
     this.#away.add(guest)
     try {
@@ -255,7 +255,7 @@ export class Workload {
       })
       const { token } = (signedIn.body ?? {}) as { token?: string }
       if (signedIn.outcome !== "ok" || token === undefined) return
-      const room = rooms[act.room % rooms.length]!
+      const community = communities[act.community % communities.length]!
       const person = { ...guest, login, token }
       const reader = new Reader({
         ...base,
@@ -271,7 +271,7 @@ export class Workload {
         random: () => random.next(),
       })
       reader.start()
-      await this.#send(person, room, { ...act, verify: false })
+      await this.#send(person, community, { ...act, verify: false })
       await sleep(500 + (act.choice % 1_000))
       const after = { ...base, token, fresh: true }
       for (let attempt = 0; attempt < 20; attempt++) {
@@ -284,7 +284,7 @@ export class Workload {
         if (outcome !== "maybe" || this.#stopRetries) break
         await sleep(300)
       }
-      await this.#send(person, room, { ...act, fresh: true, verify: false })
+      await this.#send(person, community, { ...act, fresh: true, verify: false })
       for (const wait of [0, 1_100]) {
         await sleep(wait)
         await rest.call({ ...after, action: { do: "look" }, method: "GET", url: `${url}/api/v1/servers` })

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { Redis } from "ioredis"
 import { startEmbeddedRedis, type EmbeddedRedis } from "../../src/cluster/embedded.ts"
 import { Cluster } from "../kit/cluster.ts"
-import { check, impatient, load, machineBounds, rooms } from "../kit/load.ts"
+import { check, impatient, load, machineBounds, communities } from "../kit/load.ts"
 import type { Listener } from "../kit/person.ts"
 import type { Processes } from "../kit/processes.ts"
 import { testShards } from "../kit/seeds.ts"
@@ -106,7 +106,7 @@ test(
       ada,
       lin,
       list: [lobby, ...list],
-    } = await rooms(cluster, 7, second)
+    } = await communities(cluster, 7, second)
     const channel_id = lobby!.channel
     const wanderer = await lin.listen(first)
     const { sessionId } = wanderer

@@ -13,7 +13,7 @@ import { Cluster } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { checkLimits } from "../kit/limit-property.ts"
-import { check, impatient, load, machineBounds, rooms } from "../kit/load.ts"
+import { check, impatient, load, machineBounds, communities } from "../kit/load.ts"
 import type { Listener } from "../kit/person.ts"
 import { startRedisCluster, type RedisCluster } from "../kit/redis-cluster.ts"
 import { sharedServer } from "../kit/seeds.ts"
@@ -201,7 +201,7 @@ test(
   { timeout: 120_000 },
   async ({ cluster }) => {
     const workers = await cluster.boot(2)
-    const { ada, lin, list } = await rooms(cluster, 6, workers[0]!)
+    const { ada, lin, list } = await communities(cluster, 6, workers[0]!)
     const inboxes = await Promise.all(Array.from({ length: 6 }, (_, i) => lin.listen(workers[i % 2]!, impatient)))
     const sending = load(ada, list, n => workers[n % 2]!)
     await sending.goesOn()
@@ -230,7 +230,7 @@ test(
     try {
       // One node is enough to find the others.
       const processes = await cluster.processes(3, { REDIS_URL: own.url.split(",")[1]! })
-      const { ada, lin, list } = await rooms(cluster, 6, processes)
+      const { ada, lin, list } = await communities(cluster, 6, processes)
       const inboxes = await Promise.all(Array.from({ length: 8 }, () => lin.listen(processes, impatient)))
       let anew = 0
       for (const inbox of inboxes) inbox.on("invalid_session", () => anew++)
@@ -275,7 +275,7 @@ test(
         ada,
         lin,
         list: [lobby, ...list],
-      } = await rooms(cluster, 4, processes)
+      } = await communities(cluster, 4, processes)
       const inboxes = await Promise.all(Array.from({ length: 6 }, () => lin.listen(processes, impatient)))
       const told = new Set<Listener>()
       for (const inbox of inboxes) inbox.on("invalid_session", () => told.add(inbox))

@@ -3,7 +3,7 @@ import { clusterConfig } from "../../cluster.config.ts"
 import { commandLine } from "../../src/std/child-server.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
-import { check, impatient, load, machineBounds, quantile, rooms, watch } from "../kit/load.ts"
+import { check, impatient, load, machineBounds, quantile, communities, watch } from "../kit/load.ts"
 import { startProcesses, type Processes } from "../kit/processes.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
@@ -17,7 +17,7 @@ const series = (metrics: ReadonlyMap<string, number>, name: string) =>
 
 /** Rooms that are posted to and listeners to all of them, on a program that serves. */
 async function underLoad(cluster: Cluster, processes: Processes, listeners = 8) {
-  const { ada, lin, list } = await rooms(cluster, 8, processes)
+  const { ada, lin, list } = await communities(cluster, 8, processes)
   const inboxes = await Promise.all(
     Array.from({ length: listeners }, (_, i) =>
       lin.listen(processes, { ...impatient, encoding: i % 2 === 0 ? "json" : "msgpack" }),
@@ -280,7 +280,7 @@ test(
   { timeout: 120_000 },
   async ({ cluster }) => {
     let living = await cluster.boot(3)
-    const { ada, lin, list } = await rooms(cluster, 6, living[0]!)
+    const { ada, lin, list } = await communities(cluster, 6, living[0]!)
     const inboxes = await Promise.all(
       living.flatMap(worker => [lin.listen(worker), lin.listen(worker, { encoding: "msgpack" })]),
     )

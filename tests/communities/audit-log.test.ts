@@ -63,7 +63,7 @@ async function scene(shared: SharedCluster) {
 }
 type Scene = Awaited<ReturnType<typeof scene>>
 
-interface Deed {
+interface Change {
   readonly does: (rest: Starling, scene: Scene, options: CallOptions) => Promise<unknown>
   readonly action: AuditAction
   readonly target: (scene: Scene) => { readonly type: AuditTarget; readonly id: string; readonly name: string | null }
@@ -88,7 +88,7 @@ const about = (type: AuditTarget, id: (scene: Scene) => string, name: string | n
 }
 
 /** One deed for each route that changes something in a server, in an order in which each finds what it is about. */
-const deeds: { readonly [N in Name]?: Deed } = {
+const changes: { readonly [N in Name]?: Change } = {
   editServer: {
     does: (rest, { server_id }, options) => rest.editServer({ server_id, name: "Renamed" }, options),
     action: "SERVER_UPDATE",
@@ -346,7 +346,7 @@ test("every route that changes a server is held against its log", () => {
   const changing = Object.entries<Route>(routes).flatMap(([name, { method, permission }]) =>
     method !== "GET" && permission !== undefined && !unnoted.has(name) ? [name] : [],
   )
-  const missing = changing.filter(name => !(name in deeds))
+  const missing = changing.filter(name => !(name in changes))
   expect(missing, "add what each does to `deeds`, or to `unnoted` if the log says nothing of it").toEqual([])
 })
 
@@ -365,8 +365,8 @@ test("every deed leaves one entry that says who did what to whom and why; what w
     >`SELECT count(*)::int AS n FROM audit_log WHERE server_id = ${server_id}`
     return row!.n
   }
-  for (const [name, deed] of Object.entries(deeds)) {
-    const { does, action, target, by = () => mo, makes, isForMembers } = deed
+  for (const [name, change] of Object.entries(changes)) {
+    const { does, action, target, by = () => mo, makes, isForMembers } = change
     const before = await count()
     const status = async (doer: Person) => {
       const failed: unknown = await does(doer.on(shared.west), all, because).then(

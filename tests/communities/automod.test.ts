@@ -522,7 +522,7 @@ test("moderators who see the channel are notified, once in a while; nobody else"
   const { id: role_id } = await owner.createRole({ server_id, permissions: { "messages.manage": true } })
   for (const { id } of [mo, blind]) await owner.giveRole({ server_id, member_id: id, role_id })
   await owner.setOverride({ channel_id, target_id: blind.id, type: "member", allow: [], deny: ["channels.view"] })
-  const [his, hers] = [await mo.listen(shared.west), await ada.listen(shared.east)]
+  const [mos, adas] = [await mo.listen(shared.west), await ada.listen(shared.east)]
   const sent = await say("badword")
   const told = {
     type: "system",
@@ -533,7 +533,7 @@ test("moderators who see the channel are notified, once in a while; nobody else"
     sender_id: lin.id,
     read: false,
   }
-  for (const inbox of [his, hers]) expect(await inbox.next("NOTIFICATION_CREATE")).toMatchObject(told)
+  for (const inbox of [mos, adas]) expect(await inbox.next("NOTIFICATION_CREATE")).toMatchObject(told)
   await say("badword again")
   await until("nothing waits", async () => {
     const [row] = await shared.sql`SELECT count(*)::int AS count FROM automod_violations WHERE server_id = ${server_id}`

@@ -365,17 +365,17 @@ test("the end of a channel is told to those who could view it, live, and nothing
   for (let i = 0; i < 30; i++) await lin.on(west).createMessage({ channel_id, content: `${i}` })
   await lin.on(west).putChannelNotificationSettings({ channel_id, muted: true })
   await lin.on(west).putServerNotificationSettings({ server_id, level: "mentions" })
-  const [own, his, deaf] = [await ada.listen(west), await lin.listen(east), await blind.listen(east)]
-  his.send({ op: 20, d: { channel_id: talk.id } })
-  for (const client of [own, his]) await client.next("VOICE_STATE_UPDATE")
+  const [own, lins, deaf] = [await ada.listen(west), await lin.listen(east), await blind.listen(east)]
+  lins.send({ op: 20, d: { channel_id: talk.id } })
+  for (const client of [own, lins]) await client.next("VOICE_STATE_UPDATE")
 
   expect(await owner.deleteChannel({ channel_id }, { headers: { "X-Audit-Log-Reason": "old" } })).toEqual({
     success: true,
   })
   const gone = { id: channel_id, server_id, guild_id: server_id }
   expect(await own.next("CHANNEL_DELETE")).toEqual(gone)
-  expect(await his.next("CHANNEL_DELETE")).toEqual(gone)
-  for (const client of [own, his, deaf]) expect((await client.next("GUILD_UPDATE")).default_channel_id).toBeNull()
+  expect(await lins.next("CHANNEL_DELETE")).toEqual(gone)
+  for (const client of [own, lins, deaf]) expect((await client.next("GUILD_UPDATE")).default_channel_id).toBeNull()
   expect(await own.next("WEBHOOKS_UPDATE")).toMatchObject({ channel_id })
   for (const place of [east, west]) {
     expect(await refusal(lin.on(place).getChannel({ channel_id }))).toBe("channel_not_found")
@@ -394,13 +394,13 @@ test("the end of a channel is told to those who could view it, live, and nothing
 
   // A voice channel's calls end with it, and a category leaves what was in it.
   await owner.deleteChannel({ channel_id: talk.id })
-  for (const client of [own, his]) {
+  for (const client of [own, lins]) {
     expect(await client.next("VOICE_STATE_UPDATE")).toMatchObject({ user_id: lin.id, channel_id: null })
     expect(await client.next("CHANNEL_DELETE")).toMatchObject({ id: talk.id })
   }
   const next = await owner.createChannel({ server_id, name: "next", type: "voice" })
-  his.send({ op: 21, d: null })
-  his.send({ op: 20, d: { channel_id: next.id } })
+  lins.send({ op: 21, d: null })
+  lins.send({ op: 20, d: { channel_id: next.id } })
   expect(await own.next("VOICE_STATE_UPDATE")).toMatchObject({ user_id: lin.id, channel_id: next.id })
   const kept = await owner.createChannel({ server_id, name: "kept", category_id })
   await owner.deleteChannel({ channel_id: category_id })

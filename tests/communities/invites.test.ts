@@ -189,7 +189,7 @@ const ofInvites = ({ name }: { name: string }) => name.startsWith("INVITE_")
 test("those who manage the server are told of invites, live and after a resume; nobody else is", async ({ shared }) => {
   const { ada, lin, mo, server_id, channel_id, plain, owner } = await inviting(shared)
   const eve = await shared.person("eve")
-  const [inbox, his, ignorant, deaf, stranger] = await Promise.all([
+  const [inbox, lins, ignorant, deaf, stranger] = await Promise.all([
     ada.listen(shared.west),
     lin.listen(shared.east),
     mo.listen(shared.west),
@@ -198,20 +198,20 @@ test("those who manage the server are told of invites, live and after a resume; 
   ])
   const invite = await plain.createInvite({ channel_id, max_uses: 1 })
   const told = { ...invite, guild_id: server_id }
-  for (const one of [inbox, his]) expect(await one.next("INVITE_CREATE")).toEqual(told)
-  his.drop()
+  for (const one of [inbox, lins]) expect(await one.next("INVITE_CREATE")).toEqual(told)
+  lins.drop()
   // Used up.
   await eve.on(shared.west).joinByInvite({ invite_code: invite.code })
   const revoked = await plain.createInvite({ channel_id })
   await plain.deleteInvite({ invite_code: revoked.code })
-  await his.reconnect(shared.west.url)
-  for (const one of [inbox, his]) {
+  await lins.reconnect(shared.west.url)
+  for (const one of [inbox, lins]) {
     expect(await one.next("INVITE_DELETE")).toEqual({ ...told, uses: 1 })
     expect(await one.next("INVITE_CREATE")).toEqual({ ...revoked, guild_id: server_id })
     expect(await one.next("INVITE_DELETE")).toEqual({ ...revoked, guild_id: server_id })
   }
   await shared.settle()
-  for (const one of [inbox, his, ignorant, deaf, stranger]) expect(one.rest().filter(ofInvites)).toEqual([])
+  for (const one of [inbox, lins, ignorant, deaf, stranger]) expect(one.rest().filter(ofInvites)).toEqual([])
   const log = await owner.listAuditLog({ server_id, action: "INVITE_DELETE" })
   expect(log.map(({ user_id, target_id }) => [user_id, target_id])).toEqual([[mo.id, revoked.code]])
 })

@@ -37,7 +37,7 @@ test("a kicked member is out, everybody is told, and an invite lets him in again
 
 test("a banned user is out and stays out until the ban is lifted; those who may ban are told", async ({ shared }) => {
   const { ada, lin, mo, eve, server_id, code, owner, moderator } = await moderated(shared)
-  const [inbox, own, his] = await Promise.all([
+  const [inbox, own, lins] = await Promise.all([
     mo.listen(shared.east),
     ada.listen(shared.west),
     lin.listen(shared.east),
@@ -53,7 +53,7 @@ test("a banned user is out and stays out until the ban is lifted; those who may 
     server_id,
     user: { id: person.id, username: person.username },
   })
-  for (const client of [own, his]) expect(await client.next("GUILD_BAN_ADD")).toEqual(about(mo))
+  for (const client of [own, lins]) expect(await client.next("GUILD_BAN_ADD")).toEqual(about(mo))
   await owner.banUser({ server_id, user_id: eve.id })
   const seconds = Math.floor(Date.now() / 1000)
   const bans = await moderator.listBans({ server_id })
@@ -71,7 +71,7 @@ test("a banned user is out and stays out until the ban is lifted; those who may 
   expect(again).toMatchObject({ reason: "more spam", banned_by: ada.id })
 
   expect(await moderator.unbanUser({ server_id, user_id: mo.id })).toEqual({ success: true })
-  for (const client of [own, his]) expect(await client.next("GUILD_BAN_REMOVE")).toEqual(about(mo))
+  for (const client of [own, lins]) expect(await client.next("GUILD_BAN_REMOVE")).toEqual(about(mo))
   expect(await refusal(owner.unbanUser({ server_id, user_id: mo.id }))).toBe("ban_not_found")
   await mo.on(shared.west).joinByInvite({ invite_code: code })
   await shared.settle()

@@ -136,20 +136,20 @@ test("a role below one's own is given and taken whatever it grants, and whatever
 }) => {
   const { lin, owner, member, server_id, channel, low } = await managed(shared)
   const [channel_id, role_id] = [channel.id, low.id]
-  const his = { server_id, member_id: lin.id, role_id }
+  const memberRole = { server_id, member_id: lin.id, role_id }
   const says = (content: string) => member.createMessage({ channel_id, content })
   await owner.editRole({ server_id, role_id, permissions: { "members.ban": true } })
   await owner.setOverride({ channel_id, target_id: role_id, type: "role", allow: ["webhooks.manage"], deny: [] })
   expect(await refusal(member.listBans({ server_id }))).toBe("permission_denied")
   expect(await refusal(member.listChannelWebhooks({ channel_id }))).toBe("permission_denied")
-  await member.giveRole(his)
+  await member.giveRole(memberRole)
   expect(await member.listBans({ server_id })).toEqual([])
   expect(await member.listChannelWebhooks({ channel_id })).toEqual([])
   await owner.setOverride({ channel_id, target_id: role_id, type: "role", allow: [], deny: ["messages.send"] })
   expect(await refusal(says("refused"))).toBe("permission_denied")
-  await member.takeRole(his)
+  await member.takeRole(memberRole)
   await says("without it")
-  await member.giveRole(his)
+  await member.giveRole(memberRole)
   expect(await refusal(says("refused again"))).toBe("permission_denied")
   await member.deleteRole({ server_id, role_id })
   await says("with it gone")

@@ -78,7 +78,7 @@ test("who resumes, or signs in anew before it is over, stays, and may be invisib
   const { guest, server_id, visitor } = scene
   const hidden = await visitor()
   await hidden.on(shared.east).updatePresence({ status: "invisible" })
-  const [inbox, his] = await Promise.all([guest.listen(shared.west), hidden.listen(shared.east)])
+  const [inbox, hiddenInbox] = await Promise.all([guest.listen(shared.west), hidden.listen(shared.east)])
   inbox.drop()
   await inbox.reconnect(shared.east.url)
   const again = await visitor()
@@ -86,7 +86,7 @@ test("who resumes, or signs in anew before it is over, stays, and may be invisib
   const back = await again.listen(shared.west)
   await another(shared, scene, shared.east)
   for (const person of [guest, hidden, again]) expect(await isMember(shared, server_id, person)).toBe(true)
-  for (const one of [inbox, his, back]) one.close()
+  for (const one of [inbox, hiddenInbox, back]) one.close()
   for (const person of [guest, hidden, again]) await hasGone(shared, server_id, person)
 })
 

@@ -35,11 +35,11 @@ test("who is timed out may read, and neither write nor type nor edit; he is told
   const channel_id = channel.id
   const plain = mo.on(shared.east)
   const { id: message_id } = await plain.createMessage({ channel_id, content: "spam" })
-  const [his, own] = await Promise.all([mo.listen(shared.west), ada.listen(shared.east)])
+  const [mos, own] = await Promise.all([mo.listen(shared.west), ada.listen(shared.east)])
   const until = seconds() + 3_600
   const shown = await moderator.editMember({ server_id, member_id, timeout_until: until, timeout_reason: "Spam" })
   expect(shown).toMatchObject({ user_id: mo.id, timeout_until: until, timeout_reason: "Spam", nickname: null })
-  for (const inbox of [his, own])
+  for (const inbox of [mos, own])
     expect(await inbox.next("GUILD_MEMBER_UPDATE")).toMatchObject({
       server_id,
       guild_id: server_id,
@@ -69,12 +69,12 @@ test("who is timed out may read, and neither write nor type nor edit; he is told
 
   const lifted = await moderator.editMember({ server_id, member_id, timeout_until: 0 })
   expect(lifted).toMatchObject({ timeout_until: null, timeout_reason: null })
-  expect((await his.next("GUILD_MEMBER_UPDATE")).timeout_until).toBeNull()
+  expect((await mos.next("GUILD_MEMBER_UPDATE")).timeout_until).toBeNull()
   await plain.createMessage({ channel_id, content: "sorry" })
   // It is lifted already: nobody is told.
   await moderator.editMember({ server_id, member_id, timeout_seconds: 0 })
   await shared.settle()
-  expect(his.rest().filter(({ name }) => name === "GUILD_MEMBER_UPDATE")).toEqual([])
+  expect(mos.rest().filter(({ name }) => name === "GUILD_MEMBER_UPDATE")).toEqual([])
 })
 
 test("who is timed out leaves voice at once and cannot come back", async ({ shared }) => {

@@ -16,35 +16,35 @@ const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-wr
   name => `scripts/${name}.mjs`,
 )
 
-/** Builds a house from the given parts of the project and fixtures, in this order, and runs the named gates in it. */
-async function judge({ gates, parts = [], houses = [], files = {}, spoil }: Trial): Promise<Verdict> {
-  const house = await realpath(await mkdtemp(join(tmpdir(), "starling-gates-")))
+/** Builds a project from the given parts of the project and fixtures, in this order, and runs the named checks in it. */
+async function judge({ gates, parts = [], samples = [], files = {}, spoil }: Trial): Promise<Verdict> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "starling-gates-")))
   try {
-    await symlink(join(project, "node_modules"), join(house, "node_modules"), "dir")
+    await symlink(join(project, "node_modules"), join(folder, "node_modules"), "dir")
     for (const part of [...rules, ...gateScripts, ...parts]) {
-      await cp(join(project, part), join(house, part), { recursive: true })
+      await cp(join(project, part), join(folder, part), { recursive: true })
     }
-    for (const name of houses) await cp(join(fixtures, name), house, { recursive: true })
+    for (const name of samples) await cp(join(fixtures, name), folder, { recursive: true })
     for (const [name, text] of Object.entries(files)) {
-      await mkdir(dirname(join(house, name)), { recursive: true })
-      await writeFile(join(house, name), text)
+      await mkdir(dirname(join(folder, name)), { recursive: true })
+      await writeFile(join(folder, name), text)
     }
-    if (spoil !== undefined) await appendFile(join(house, spoil), "\n ")
+    if (spoil !== undefined) await appendFile(join(folder, spoil), "\n ")
     return await new Promise(resolve => {
       // Without colours, whatever the surroundings ask for: they stand between the words that are looked for.
       const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" }
-      execFile(process.execPath, ["scripts/check.mjs", ...gates], { cwd: house, env }, (error, stdout, stderr) => {
+      execFile(process.execPath, ["scripts/check.mjs", ...gates], { cwd: folder, env }, (error, stdout, stderr) => {
         resolve({ passed: error === null, output: stripVTControlCharacters(stdout + stderr) })
       })
     })
   } finally {
-    await rm(house, { recursive: true })
+    await rm(folder, { recursive: true })
   }
 }
 interface Trial {
   gates: string[]
   parts?: string[]
-  houses?: string[]
+  samples?: string[]
   /** Files of the test's own, by path. */
   files?: Record<string, string>
   /** A file to which a stray line is added. */
@@ -59,13 +59,16 @@ interface Verdict {
 }
 
 describe.concurrent("gates", { timeout: 60_000 }, () => {
-  test("every gate lets the clean house pass", async () => {
-    const { passed, output } = await judge({ gates: ["types", "lint", "format", "knip", "metrics"], houses: ["clean"] })
+  test("every gate lets the clean project pass", async () => {
+    const { passed, output } = await judge({
+      gates: ["types", "lint", "format", "knip", "metrics"],
+      samples: ["clean"],
+    })
     expect(output).not.toContain("FAIL")
     expect(passed).toBe(true)
   })
 
-  // Canaries that change different files are judged in one house. Each must be refused for its own reason.
+  // Canaries that change different files are judged in one folder. Each must be refused for its own reason.
   test.each<[gate: string, canaries: Record<string, RegExp[]>]>([
     ["types", { "type-error": [/src\/domain\/slow-mode\.ts\(3,.*TS2322/] }],
     ["format", { misformatted: [/src\/domain\/slow-mode\.ts/] }],
@@ -88,7 +91,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
         "package-in-contract": [/src\/contract may not import Node's node:crypto/, /src\/contract[^]*the package pino/],
         barrel: [/no index files[^]*src\/gateway\/index\.ts/, /no `export \*`[^]*src\/gateway\/index\.ts/],
         "test-import": [/src\/main\.ts may not import a test/],
-        "no-room": [/src\/attic\/box\.ts stands in no layer/],
+        "no-layer": [/src\/attic\/box\.ts stands in no layer/],
         "client-import": [/client may not import src\/domain/],
         "gateway-folders": [
           /src\/gateway\/protocol may not import src\/gateway\/state/,
@@ -126,7 +129,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
       },
     ],
   ])("%s refuses %j", async (gate, canaries) => {
-    const { passed, output } = await judge({ gates: [gate], houses: ["clean", ...Object.keys(canaries)] })
+    const { passed, output } = await judge({ gates: [gate], samples: ["clean", ...Object.keys(canaries)] })
     const complaints = output.split(/\n\s*\n/)
     for (const [canary, objections] of Object.entries(canaries))
       for (const objection of objections)
@@ -160,7 +163,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
 
   test("every gate refuses to have looked at no files", async () => {
     const gates = ["types", "lint", "format", "knip", "metrics"]
-    const { passed, output } = await judge({ gates, houses: ["no-files"] })
+    const { passed, output } = await judge({ gates, samples: ["no-files"] })
     for (const gate of gates) expect(output).toMatch(new RegExp(`^FAIL  ${gate} +0 files`, "m"))
     expect(output.match(/looked at no files/g)).toHaveLength(gates.length)
     expect(passed).toBe(false)
@@ -183,8 +186,8 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
     ["a duplicate invariant", "invariant-twice", /again\.ts: PIN1 is already declared in src\/actors\/pins\.ts/],
     ["an invariant without a test", "invariant-without-test", /no title of a test names ATTIC1/],
     ["a test of an unknown invariant", "invariant-unknown", /ATTIC2 in a title is not declared/],
-  ])("docs refuses %s", async (_, house, fault) => {
-    const { passed, output } = await judge({ gates: ["docs"], parts: documented, houses: [house] })
+  ])("docs refuses %s", async (_, folder, fault) => {
+    const { passed, output } = await judge({ gates: ["docs"], parts: documented, samples: [folder] })
     expect(output).toMatch(fault)
     expect(passed).toBe(false)
   })

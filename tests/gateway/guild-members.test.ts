@@ -25,25 +25,25 @@ async function answer(inbox: Listener, d: object): Promise<Chunk[]> {
 const idsOf = (chunks: readonly Chunk[]) => chunks.flatMap(({ members }) => members.map(({ user_id }) => user_id))
 const inOrder = (ids: readonly string[]) => ids.toSorted((a, b) => Number(BigInt(a) - BigInt(b)))
 
-let crowds = 0
+let planted = 0
 /** A server in the tables with so many more members than people, named `crowd<n>_<i>`. */
 async function plantCrowd(cluster: Cluster, owner: Person, members: readonly Person[], size: number) {
-  const crowd = ++crowds
+  const number = ++planted
   const { server_id, channel_id } = await plantServer(cluster, {
     owner,
     members,
     memberCount: size + 1 + members.length,
   })
-  const first = crowd * 1_000_000_000_000_000
+  const first = number * 1_000_000_000_000_000
   const { sql } = cluster
   await sql`
     INSERT INTO users (id, username, created_at)
-    SELECT ${first} + i * 4096::bigint, ${`crowd${crowd}_`} || i, 1704153600 FROM generate_series(1, ${size}::int) AS i`
+    SELECT ${first} + i * 4096::bigint, ${`crowd${number}_`} || i, 1704153600 FROM generate_series(1, ${size}::int) AS i`
   await sql`
     INSERT INTO members (server_id, user_id, joined_at)
     SELECT ${server_id}, ${first} + i * 4096::bigint, 1704153600 + i FROM generate_series(1, ${size}::int) AS i`
   const ids = Array.from({ length: size }, (_, i) => String(first + (i + 1) * 4096))
-  return { server_id, channel_id, name: (i: number) => `crowd${crowd}_${i}`, ids }
+  return { server_id, channel_id, name: (i: number) => `crowd${number}_${i}`, ids }
 }
 
 test("a member asks for all members and gets them, in the order of their ids, on that connection only", async ({

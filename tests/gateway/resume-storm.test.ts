@@ -12,15 +12,15 @@ import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
 const sessions = 2_400
-const rooms = 20
+const serverCount = 20
 
-interface Room {
+interface Community {
   readonly server: string
   readonly channel: string
 }
 
-/** Users with sessions, in the tables only: to register thousands would take minutes. Ada is in every room. */
-async function plant({ sql }: Cluster, ada: Person): Promise<{ list: Room[]; tokens: string[] }> {
+/** Users with sessions, in the tables only: to register thousands would take minutes. Ada is in every server. */
+async function plant({ sql }: Cluster, ada: Person): Promise<{ list: Community[]; tokens: string[] }> {
   const users = Array.from({ length: sessions }, (_, i) => {
     const session = plantedId(testShards[i % testShards.length])
     const secret = newSecret()
@@ -33,19 +33,19 @@ async function plant({ sql }: Cluster, ada: Person): Promise<{ list: Room[]; tok
   })
   await sql`
     INSERT INTO users (id, username, email, created_at)
-    SELECT id, 'crowd_' || n, 'crowd_' || n || '@example.invalid', 1704153600
+    SELECT id, 'member_' || n, 'member_' || n || '@example.invalid', 1704153600
     FROM unnest(${users.map(({ id }) => id)}::bigint[]) WITH ORDINALITY AS u (id, n)`
   await sql`
     INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
-    SELECT id, user_id, hash, '127.0.0.1', 'crowd', 1704153600, 4102444800, extract(epoch FROM now())::bigint
+    SELECT id, user_id, hash, '127.0.0.1', 'starling-tests', 1704153600, 4102444800, extract(epoch FROM now())::bigint
     FROM unnest(${users.map(({ session }) => session)}::bigint[], ${users.map(({ id }) => id)}::bigint[],
       ${users.map(({ hash }) => hash)}::text[]) AS s (id, user_id, hash)`
-  const list: Room[] = []
-  for (let room = 0; room < rooms; room++) {
-    const shard = testShards[room % testShards.length]!
+  const list: Community[] = []
+  for (let index = 0; index < serverCount; index++) {
+    const shard = testShards[index % testShards.length]!
     const [server, channel] = [plantedId(shard), plantedId(shard)]
     list.push({ server, channel })
-    const members = [ada.id, ...users.filter((_, i) => i % rooms === room).map(({ id }) => id)]
+    const members = [ada.id, ...users.filter((_, i) => i % serverCount === index).map(({ id }) => id)]
     await sql`
       INSERT INTO servers (id, name, owner_id, member_count, created_at)
       VALUES (${server}, 'Crowded', ${ada.id}, ${members.length}, 1704153600)`
@@ -165,11 +165,11 @@ test(
       const over = new AbortController()
       const acked: string[][] = list.map(() => [])
       const faults: unknown[] = []
-      const post = async (room: number, content: string) => {
+      const post = async (index: number, content: string) => {
         for (;;) {
           try {
-            const input = { channel_id: list[room]!.channel, content, nonce: content }
-            acked[room]!.push((await ada.on(starling).createMessage(input)).id)
+            const input = { channel_id: list[index]!.channel, content, nonce: content }
+            acked[index]!.push((await ada.on(starling).createMessage(input)).id)
             return
           } catch (error) {
             // A killed worker's connections end; nobody may answer with a fault.
@@ -178,9 +178,9 @@ test(
           }
         }
       }
-      const posting = list.map(async (_, room) => {
+      const posting = list.map(async (_, index) => {
         for (let n = 0; !over.signal.aborted; n++) {
-          await post(room, `${room}:${n}`)
+          await post(index, `${index}:${n}`)
           await sleep(400)
         }
       })
@@ -223,22 +223,22 @@ test(
       clearInterval(watching)
       over.abort()
       await Promise.all(posting)
-      for (const room of list.keys()) await post(room, `${room}:last`)
+      for (const index of list.keys()) await post(index, `${index}:last`)
 
       const history = new Map<number, string[]>()
-      for (const [room, { channel }] of list.entries()) {
+      for (const [index, { channel }] of list.entries()) {
         const rows = await sql<{ id: string }[]>`SELECT id FROM messages WHERE channel_id = ${channel} ORDER BY id`
         history.set(
-          room,
+          index,
           rows.map(({ id }) => id),
         )
-        expect(acked[room]!, "P1, P3").toEqual(history.get(room))
+        expect(acked[index]!, "P1, P3").toEqual(history.get(index))
       }
-      const isWhole = (guest: Guest, i: number) => guest.heard.at(-1) === history.get(i % rooms)!.at(-1)
+      const isWhole = (guest: Guest, i: number) => guest.heard.at(-1) === history.get(i % serverCount)!.at(-1)
       await until("everybody has the last of it", () => guests.every(isWhole), { timeoutMs: 120_000, everyMs: 20 })
       const broken = guests.flatMap(({ heard }, i) => {
         // Whoever came later than the first messages has all from then on.
-        const all = history.get(i % rooms)!
+        const all = history.get(i % serverCount)!
         return heard.join() === all.slice(all.indexOf(heard[0]!)).join() ? [] : [i]
       })
       expect(

@@ -257,17 +257,17 @@ test("P6: a session that hears nothing for long goes on, wherever: its heartbeat
     [silent.seq!, quiet.seq!],
   ]
   const apart = await ada.on(east!).createServer({ name: "Without Lin" })
-  const [room] = await ada.on(east!).listChannels({ server_id: apart.id })
+  const [channel] = await ada.on(east!).listChannels({ server_id: apart.id })
   // More than Redis cuts off at once, and longer ago than a log is kept.
   for (let round = 0; round < 2; round++) {
     await Promise.all(
       Array.from({ length: 300 }, (_, i) =>
-        ada.on(i % 2 === 0 ? east! : west!).createMessage({ channel_id: room!.id, content: `${round} ${i}` }),
+        ada.on(i % 2 === 0 ? east! : west!).createMessage({ channel_id: channel!.id, content: `${round} ${i}` }),
       ),
     )
     await cluster.settle()
     await until("the log begins later", async () => {
-      await ada.on(east!).createMessage({ channel_id: room!.id, content: "more" })
+      await ada.on(east!).createMessage({ channel_id: channel!.id, content: "more" })
       return (await west!.node.logs.firstPosition(east!.id))! > seqs[0]!
     })
     await until("the heartbeat tells the position", async () => {

@@ -6,21 +6,21 @@ import type { Listener, Person, Place } from "./person.ts"
 import { expect } from "./test.ts"
 import { until } from "./until.ts"
 
-export interface Room {
+export interface Community {
   readonly server: string
   readonly channel: string
 }
 
 /** People and rooms: Ada posts, Lin listens in all of them. */
-export async function rooms(
+export async function communities(
   cluster: Cluster,
   count: number,
   at: Place,
-): Promise<{ ada: Person; lin: Person; list: Room[] }> {
+): Promise<{ ada: Person; lin: Person; list: Community[] }> {
   const [ada, lin] = await Promise.all([cluster.person("ada", at), cluster.person("lin", at)])
   const list = await Promise.all(
     Array.from({ length: count }, async (_, i) => {
-      const server = await ada.on(at).createServer({ name: `Room ${i}` })
+      const server = await ada.on(at).createServer({ name: `Server ${i}` })
       const [channel] = await ada.on(at).listChannels({ server_id: server.id })
       const { code } = await ada.on(at).createInvite({ channel_id: channel!.id })
       await lin.on(at).joinByInvite({ invite_code: code })
@@ -54,20 +54,20 @@ export function watch(inboxes: readonly Listener[]) {
 const pause = 60
 
 /** One sender a room, each message with a nonce and sent until it is acknowledged. */
-export function load(ada: Person, list: readonly Room[], place: (n: number, room: number) => Place) {
+export function load(ada: Person, list: readonly Community[], place: (n: number, community: number) => Place) {
   const acked = new Map<string, string>()
   const ackedAt = list.map((): number[] => [])
   const over = new AbortController()
   let refusals = 0
-  const senders = list.map(async ({ channel }, room) => {
+  const senders = list.map(async ({ channel }, community) => {
     for (let n = 0; !over.signal.aborted; n++) {
-      const content = `${room}:${n}`
+      const content = `${community}:${n}`
       for (let attempt = 0; ; attempt++) {
         try {
-          const at = place(n + attempt, room)
+          const at = place(n + attempt, community)
           const { id } = await ada.on(at).createMessage({ channel_id: channel, content, nonce: content })
           acked.set(content, id)
-          ackedAt[room]!.push(performance.now())
+          ackedAt[community]!.push(performance.now())
           break
         } catch (error) {
           // Not now, or the worker is gone: the same nonce again.
@@ -92,7 +92,7 @@ export function load(ada: Person, list: readonly Room[], place: (n: number, room
     /** Every room has been posted to since. */
     async goesOn(messages = 5, timeoutMs = 60_000): Promise<void> {
       const before = ackedAt.map(times => times.length)
-      const isSo = () => ackedAt.every((times, room) => times.length >= before[room]! + messages)
+      const isSo = () => ackedAt.every((times, community) => times.length >= before[community]! + messages)
       await until("every room goes on", isSo, { timeoutMs })
     },
     /** Per room the milliseconds from a moment to the next success. */
@@ -116,7 +116,7 @@ export function load(ada: Person, list: readonly Room[], place: (n: number, room
  */
 export async function check(
   cluster: Cluster,
-  list: readonly Room[],
+  list: readonly Community[],
   acked: ReadonlyMap<string, string>,
   inboxes: readonly GatewayClient[],
   late: readonly GatewayClient[] = [],

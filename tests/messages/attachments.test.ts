@@ -481,9 +481,9 @@ test("FILE2: what no message shows goes after a day, what a message shows with t
   const rest = ada.on(worker!)
   const channel_id = channel.id
   const upload = async (by = rest) => (await by.uploadAttachment({ channel_id, file: note("hello") })).id
-  const names = ["unsent", "fresh", "deleted", "twice", "bulk", "withChannel", "withServer", "his"] as const
+  const names = ["unsent", "fresh", "deleted", "twice", "bulk", "withChannel", "withServer", "lins"] as const
   const files = {} as Record<(typeof names)[number], string>
-  for (const name of names) files[name] = await upload(name === "his" ? lin.on(worker!) : rest)
+  for (const name of names) files[name] = await upload(name === "lins" ? lin.on(worker!) : rest)
   const isThere = async (name: keyof typeof files) => (await uploadsOf(cluster)).includes(files[name])
   const post = async (name: keyof typeof files, channel = channel_id, by = rest) =>
     (await by.createMessage({ channel_id: channel, attachments: [{ id: files[name] }] })).id
@@ -494,7 +494,7 @@ test("FILE2: what no message shows goes after a day, what a message shows with t
   const bulk = [await post("bulk"), await post("bulk")]
   await post("withChannel", other.id)
   await post("withServer", there)
-  await post("his", channel_id, lin.on(worker!))
+  await post("lins", channel_id, lin.on(worker!))
   await cluster.bootJobWorker()
   await rest.deleteMessage({ channel_id, message_id: deleted })
   await until("the file goes with its message", async () => !(await isThere("deleted")))
@@ -507,9 +507,9 @@ test("FILE2: what no message shows goes after a day, what a message shows with t
   await until("or with its server", async () => !(await isThere("withServer")))
   await cluster.sql`UPDATE uploads SET keep_until = keep_until - 86401 WHERE file = ${files.unsent}`
   await until("what was never sent is swept", async () => !(await isThere("unsent")), { timeoutMs: 15_000 })
-  expect((await uploadsOf(cluster)).toSorted()).toEqual([files.fresh, files.his].toSorted())
+  expect((await uploadsOf(cluster)).toSorted()).toEqual([files.fresh, files.lins].toSorted())
   expect(await cluster.sql`SELECT file FROM uploads ORDER BY file`).toEqual(
-    [files.fresh, files.his].toSorted().map(file => ({ file })),
+    [files.fresh, files.lins].toSorted().map(file => ({ file })),
   )
   await until(
     "and nothing is left to do",

@@ -10,31 +10,31 @@ test("messages go together, with one event and one entry in the log; what is not
 }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const channel_id = channel.id
-  const [hers, his] = [ada.on(shared.east), lin.on(shared.west)]
+  const [adas, lins] = [ada.on(shared.east), lin.on(shared.west)]
   const posts: string[] = []
   for (let i = 0; i < 4; i++)
-    posts.push((await his.createMessage({ channel_id, content: `${i}`, ...(i % 2 && { nonce: `n${i}` }) })).id)
-  const other = await hers.createChannel({ server_id: server.id, name: "other" })
-  const elsewhere = await hers.createMessage({ channel_id: other.id, content: "stays" })
+    posts.push((await lins.createMessage({ channel_id, content: `${i}`, ...(i % 2 && { nonce: `n${i}` }) })).id)
+  const other = await adas.createChannel({ server_id: server.id, name: "other" })
+  const elsewhere = await adas.createMessage({ channel_id: other.id, content: "stays" })
   const [inbox, away] = [await lin.listen(shared.east), await ada.listen(shared.west)]
   away.drop()
 
   const asked = [posts[0]!, posts[1]!, posts[1]!, posts[2]!, plantedId(), elsewhere.id]
   const why = { headers: { "x-audit-log-reason": "Spam" } }
-  expect(await hers.bulkDeleteMessages({ channel_id, messages: asked }, why)).toEqual({ success: true, deleted: 3 })
+  expect(await adas.bulkDeleteMessages({ channel_id, messages: asked }, why)).toEqual({ success: true, deleted: 3 })
   const told = { ids: posts.slice(0, 3), channel_id, server_id: server.id, guild_id: server.id }
   expect(await inbox.next("MESSAGE_DELETE_BULK")).toEqual(told)
   await away.reconnect(shared.east.url)
   expect(await away.next("MESSAGE_DELETE_BULK")).toEqual(told)
-  expect((await his.listMessages({ channel_id })).map(({ id }) => id)).toEqual([posts[3]])
-  expect((await his.getMessage({ channel_id: other.id, message_id: elsewhere.id })).content).toBe("stays")
+  expect((await lins.listMessages({ channel_id })).map(({ id }) => id)).toEqual([posts[3]])
+  expect((await lins.getMessage({ channel_id: other.id, message_id: elsewhere.id })).content).toBe("stays")
   // Nothing is left of them to delete, by whom ever.
-  expect(await hers.bulkDeleteMessages({ channel_id, messages: asked })).toEqual({ success: true, deleted: 0 })
-  expect(await refusal(his.deleteMessage({ channel_id, message_id: posts[0]! }))).toBe("message_not_found")
+  expect(await adas.bulkDeleteMessages({ channel_id, messages: asked })).toEqual({ success: true, deleted: 0 })
+  expect(await refusal(lins.deleteMessage({ channel_id, message_id: posts[0]! }))).toBe("message_not_found")
   await shared.settle()
   expect(inbox.rest()).toEqual([])
 
-  const log = await hers.listAuditLog({ server_id: server.id, action: "MESSAGE_BULK_DELETE" })
+  const log = await adas.listAuditLog({ server_id: server.id, action: "MESSAGE_BULK_DELETE" })
   expect(log).toMatchObject([
     {
       user_id: ada.id,
@@ -49,26 +49,26 @@ test("messages go together, with one event and one entry in the log; what is not
 test("only who manages messages may, of a list of the right length", async ({ shared }) => {
   const { ada, lin, channel } = await shared.seed(sharedServer)
   const channel_id = channel.id
-  const [hers, his] = [ada.on(shared.east), lin.on(shared.west)]
-  const { id } = await his.createMessage({ channel_id, content: "mine" })
+  const [adas, lins] = [ada.on(shared.east), lin.on(shared.west)]
+  const { id } = await lins.createMessage({ channel_id, content: "mine" })
   const messages = [id, plantedId()]
   const eve = (await shared.person("eve")).on(shared.west)
   expect(await refusal(eve.bulkDeleteMessages({ channel_id, messages }))).toBe("access_denied")
-  expect(await refusal(his.bulkDeleteMessages({ channel_id, messages }))).toBe("permission_denied")
-  expect(await refusal(hers.bulkDeleteMessages({ channel_id: "x", messages }))).toBe("invalid_channel_id")
-  expect(await refusal(hers.bulkDeleteMessages({ channel_id: plantedId(), messages }))).toBe("channel_not_found")
+  expect(await refusal(lins.bulkDeleteMessages({ channel_id, messages }))).toBe("permission_denied")
+  expect(await refusal(adas.bulkDeleteMessages({ channel_id: "x", messages }))).toBe("invalid_channel_id")
+  expect(await refusal(adas.bulkDeleteMessages({ channel_id: plantedId(), messages }))).toBe("channel_not_found")
   const many = Array.from({ length: 101 }, () => plantedId())
   for (const wrong of [[], [id], many, [id, "x"], [id, -1], [id, null], "all", undefined])
-    expect(await refusal(hers.bulkDeleteMessages({ channel_id, messages: wrong } as never))).toBe("validation_failed")
-  expect(await his.listMessages({ channel_id })).toHaveLength(1)
-  expect(await hers.bulkDeleteMessages({ channel_id, messages: [...many.slice(0, 99), id] })).toMatchObject({
+    expect(await refusal(adas.bulkDeleteMessages({ channel_id, messages: wrong } as never))).toBe("validation_failed")
+  expect(await lins.listMessages({ channel_id })).toHaveLength(1)
+  expect(await adas.bulkDeleteMessages({ channel_id, messages: [...many.slice(0, 99), id] })).toMatchObject({
     deleted: 1,
   })
 
   // In a DM everybody deletes his own, one by one.
   const dm = await dmBetween(ada, lin, shared.east)
-  const { id: own } = await hers.createMessage({ channel_id: dm, content: "mine" })
-  expect(await refusal(hers.bulkDeleteMessages({ channel_id: dm, messages: [own, plantedId()] }))).toBe(
+  const { id: own } = await adas.createMessage({ channel_id: dm, content: "mine" })
+  expect(await refusal(adas.bulkDeleteMessages({ channel_id: dm, messages: [own, plantedId()] }))).toBe(
     "permission_denied",
   )
 })
@@ -99,10 +99,10 @@ test("the heaviest messages that there may be go together, too: more than their 
   await shared.sql`
     INSERT INTO messages (channel_id, id, server_id, author_id, embeds)
     SELECT ${channel.id}, id, ${server.id}, ${ada.id}, json_build_array(json_build_object('x', repeat('x', 65000))) FROM unnest(${ids}::bigint[]) AS id`
-  const hers = ada.on(shared.east)
-  expect(await hers.bulkDeleteMessages({ channel_id: channel.id, messages: ids })).toEqual({
+  const adas = ada.on(shared.east)
+  expect(await adas.bulkDeleteMessages({ channel_id: channel.id, messages: ids })).toEqual({
     success: true,
     deleted: 100,
   })
-  expect(await hers.listMessages({ channel_id: channel.id })).toEqual([])
+  expect(await adas.listMessages({ channel_id: channel.id })).toEqual([])
 })

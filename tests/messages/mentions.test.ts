@@ -87,7 +87,7 @@ test("who is mentioned is notified on every session, with a way to the message; 
   const [ada, lin, mo, eve] = (await people(shared, "ada", "lin", "mo", "eve")) as [Person, Person, Person, Person]
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin, mo] })
   const inboxes = [await lin.listen(east), await lin.listen(west)]
-  const [hers, his, away] = [await ada.listen(west), await mo.listen(east), await lin.listen(east)]
+  const [adas, mos, away] = [await ada.listen(west), await mo.listen(east), await lin.listen(east)]
   away.drop()
   const content = `<@${lin.id}> <@!${lin.id}> <@${ada.id}> <@${eve.id}> <@1> \`<@${mo.id}>\` ${"🦜".repeat(300)}`
   const sent = await ada.on(east).createMessage({ channel_id, content })
@@ -111,9 +111,9 @@ test("who is mentioned is notified on every session, with a way to the message; 
   await ada.on(west).editMessage({ channel_id, message_id: sent.id, content: `<@${mo.id}>` })
   const twice = { channel_id, content: `<@${mo.id}>!`, nonce: "twice" }
   for (const place of [east, west]) await ada.on(place).createMessage(twice)
-  expect((await his.next("NOTIFICATION_CREATE")).content_preview).toBe(`<@${mo.id}>!`)
+  expect((await mos.next("NOTIFICATION_CREATE")).content_preview).toBe(`<@${mo.id}>!`)
   await shared.settle()
-  for (const inbox of [hers, his, ...inboxes])
+  for (const inbox of [adas, mos, ...inboxes])
     expect(inbox.rest().filter(({ name }) => name === "NOTIFICATION_CREATE")).toEqual([])
 })
 
@@ -381,16 +381,16 @@ test("a server of thousands is looked at page by page: told are all who may see 
   const { east, west } = shared
   const [ada, lin] = (await people(shared, "ada", "lin")) as [Person, Person]
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
-  const crowd = Array.from({ length: 2_300 }, () => plantedId())
+  const members = Array.from({ length: 2_300 }, () => plantedId())
   const { id: role } = await ada.on(east).createRole({ server_id, name: "Seers" })
   await shared.sql`
-    INSERT INTO users (id, username, created_at) SELECT id, 'c' || id, 1704153600 FROM unnest(${crowd}::bigint[]) AS id`
+    INSERT INTO users (id, username, created_at) SELECT id, 'c' || id, 1704153600 FROM unnest(${members}::bigint[]) AS id`
   // Some of each page, the last of all among them.
-  const seers = crowd.filter((_, i) => i % 100 === 99)
+  const seers = members.filter((_, i) => i % 100 === 99)
   await shared.sql`
     INSERT INTO members (server_id, user_id, joined_at, roles)
     SELECT ${server_id}, id, 1704153600, CASE WHEN id = ANY(${seers}::bigint[]) THEN ARRAY[${role}::bigint] ELSE '{}' END
-    FROM unnest(${crowd}::bigint[]) AS id`
+    FROM unnest(${members}::bigint[]) AS id`
   const only = { channel_id, type: "role" as const }
   await ada.on(east).setOverride({ ...only, target_id: role, allow: ["channels.view"], deny: [] })
   await ada.on(west).setOverride({ ...only, target_id: server_id, allow: [], deny: ["channels.view"] })

@@ -10,15 +10,15 @@ test("a message is pinned and unpinned by whoever manages messages; every viewer
 }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const channel_id = channel.id
-  const [hers, his] = [ada.on(shared.east), lin.on(shared.west)]
+  const [adas, lins] = [ada.on(shared.east), lin.on(shared.west)]
   const posts = []
-  for (const content of ["one", "two", "three"]) posts.push(await his.createMessage({ channel_id, content }))
+  for (const content of ["one", "two", "three"]) posts.push(await lins.createMessage({ channel_id, content }))
   const [one, two, three] = posts.map(({ id }) => ({ channel_id, message_id: id }))
-  await hers.addReaction({ ...one!, emoji: "👍" })
+  await adas.addReaction({ ...one!, emoji: "👍" })
   const [inbox, away] = [await lin.listen(shared.east), await lin.listen(shared.west)]
   away.drop()
 
-  for (let i = 0; i < 2; i++) expect(await hers.pinMessage(two!)).toEqual({ success: true })
+  for (let i = 0; i < 2; i++) expect(await adas.pinMessage(two!)).toEqual({ success: true })
   await ada.on(shared.west).pinMessage(one!)
   expect(await inbox.next("MESSAGE_UPDATE")).toEqual({ ...posts[1]!, pinned: true, read: false })
   const { reactions, ...told } = await inbox.next("MESSAGE_UPDATE")
@@ -30,51 +30,51 @@ test("a message is pinned and unpinned by whoever manages messages; every viewer
     edited_at: null,
   })
   expect(reactions).toMatchObject([{ emoji: "👍", count: 1, me: false }])
-  await hers.pinMessage(three!)
+  await adas.pinMessage(three!)
   await inbox.next("MESSAGE_UPDATE")
-  const pins = async () => (await his.listPins({ channel_id })).map(({ content, pinned }) => [content, pinned])
+  const pins = async () => (await lins.listPins({ channel_id })).map(({ content, pinned }) => [content, pinned])
   expect(await pins()).toEqual([
     ["three", true],
     ["one", true],
     ["two", true],
   ])
-  expect((await his.listPins({ channel_id }))[0]).toEqual({ ...(await his.getMessage(three!)), pinned: true })
+  expect((await lins.listPins({ channel_id }))[0]).toEqual({ ...(await lins.getMessage(three!)), pinned: true })
 
-  for (let i = 0; i < 2; i++) expect(await hers.unpinMessage(one!)).toEqual({ success: true })
+  for (let i = 0; i < 2; i++) expect(await adas.unpinMessage(one!)).toEqual({ success: true })
   expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({ id: posts[0]!.id, pinned: false })
   // Pinned once more it is the latest.
-  await hers.unpinMessage(two!)
-  await hers.pinMessage(two!)
+  await adas.unpinMessage(two!)
+  await adas.pinMessage(two!)
   expect(await pins()).toEqual([
     ["two", true],
     ["three", true],
   ])
-  await hers.deleteMessage(three!)
+  await adas.deleteMessage(three!)
   expect(await pins()).toEqual([["two", true]])
   await away.reconnect(shared.east.url)
   expect(await away.next("MESSAGE_UPDATE")).toMatchObject({ id: posts[1]!.id, pinned: true })
 
-  for (const call of [his.pinMessage, his.unpinMessage]) {
+  for (const call of [lins.pinMessage, lins.unpinMessage]) {
     expect(await refusal(call(one!))).toBe("permission_denied")
     expect(await refusal(call({ ...one!, message_id: "x" }))).toBe("invalid_message_id")
     expect(await refusal(call({ ...one!, channel_id: "x" }))).toBe("invalid_channel_id")
     expect(await refusal(call({ ...one!, channel_id: plantedId() }))).toBe("channel_not_found")
   }
-  const other = await hers.createChannel({ server_id: server.id, name: "other" })
-  for (const call of [hers.pinMessage, hers.unpinMessage])
+  const other = await adas.createChannel({ server_id: server.id, name: "other" })
+  for (const call of [adas.pinMessage, adas.unpinMessage])
     for (const wrong of [{ ...one!, channel_id: other.id }, { channel_id, message_id: plantedId() }, three!])
       expect(await refusal(call(wrong))).toBe("message_not_found")
   const eve = (await shared.person("eve")).on(shared.west)
   expect(await refusal(eve.listPins({ channel_id }))).toBe("access_denied")
   for (const call of [eve.pinMessage, eve.unpinMessage]) expect(await refusal(call(one!))).toBe("access_denied")
-  await hers.setOverride({ channel_id, target_id: lin.id, type: "member", allow: [], deny: ["messages.read"] })
-  expect(await refusal(his.listPins({ channel_id }))).toBe("permission_denied")
+  await adas.setOverride({ channel_id, target_id: lin.id, type: "member", allow: [], deny: ["messages.read"] })
+  expect(await refusal(lins.listPins({ channel_id }))).toBe("permission_denied")
   for (const wrong of ["x", plantedId()])
-    expect(await refusal(his.listPins({ channel_id: wrong }))).toBe(
+    expect(await refusal(lins.listPins({ channel_id: wrong }))).toBe(
       wrong === "x" ? "invalid_channel_id" : "channel_not_found",
     )
 
-  const log = await hers.listAuditLog({ server_id: server.id })
+  const log = await adas.listAuditLog({ server_id: server.id })
   expect(
     log.filter(({ target_type }) => target_type === "message").map(({ action, target_id }) => [action, target_id]),
   ).toEqual([
@@ -91,18 +91,18 @@ test("a message is pinned and unpinned by whoever manages messages; every viewer
 test("a message of somebody who has left and is called something else is told under that name", async ({ shared }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const channel_id = channel.id
-  const [hers, his] = [ada.on(shared.east), lin.on(shared.west)]
-  const { id: message_id, poll } = await his.createMessage({
+  const [adas, lins] = [ada.on(shared.east), lin.on(shared.west)]
+  const { id: message_id, poll } = await lins.createMessage({
     channel_id,
     content: "bye",
     poll: { question: "Why?", options: ["This", "That"] },
   })
-  await his.leaveServer({ server_id: server.id })
+  await lins.leaveServer({ server_id: server.id })
   const username = shared.newName("renamed")
-  await his.editMe({ username })
+  await lins.editMe({ username })
   const inbox = await ada.listen(shared.west)
-  await hers.pinMessage({ channel_id, message_id })
-  await hers.votePoll({ poll_id: poll!.id, option_ids: [poll!.options[0]!.id] })
+  await adas.pinMessage({ channel_id, message_id })
+  await adas.votePoll({ poll_id: poll!.id, option_ids: [poll!.options[0]!.id] })
   for (const total_votes of [0, 1])
     expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({
       author_username: username,

@@ -73,7 +73,7 @@ test("a poll comes with a message, is the message's own everywhere, and who vote
 }) => {
   const { east, west } = shared
   const { ada, lin, channel } = await shared.seed(sharedServer)
-  const [hers, his, away] = [await ada.listen(east), await lin.listen(west), await lin.listen(east)]
+  const [adas, lins, away] = [await ada.listen(east), await lin.listen(west), await lin.listen(east)]
   const sent = await ada.on(east).createMessage({ channel_id: channel.id, poll: { ...tea, duration_hours: 1 } })
   const poll = sent.poll!
   expect(sent).toMatchObject({ content: null, metadata: { poll_id: poll.id } })
@@ -91,7 +91,7 @@ test("a poll comes with a message, is the message's own everywhere, and who vote
   expect(poll.options.map(({ text, position, poll_id, vote_count }) => [text, position, poll_id, vote_count])).toEqual(
     tea.options.map((text, position) => [text, position, poll.id, null]),
   )
-  for (const inbox of [hers, his, away]) expect((await inbox.next("MESSAGE_CREATE")).poll).toEqual(poll)
+  for (const inbox of [adas, lins, away]) expect((await inbox.next("MESSAGE_CREATE")).poll).toEqual(poll)
   const poll_id = poll.id
   for (const rest of [ada.on(west), lin.on(east)]) {
     expect(await rest.getPoll({ poll_id })).toEqual(poll)
@@ -103,7 +103,7 @@ test("a poll comes with a message, is the message's own everywhere, and who vote
   const voted = await lin.on(west).votePoll({ poll_id, option_ids: [yes] })
   expect(voted).toMatchObject({ total_votes: 1, user_voted: true, user_votes: [yes] })
   expect(voted.options.map(({ vote_count }) => vote_count)).toEqual([1, 0, 0])
-  for (const inbox of [hers, his]) {
+  for (const inbox of [adas, lins]) {
     const told = await inbox.next("MESSAGE_UPDATE")
     expect(told).toMatchObject({ id: sent.id, poll_results: { total_votes: 1, user_voted: false, user_votes: [] } })
     expect(countsOf(told)).toEqual([1, 0, 0])
@@ -116,7 +116,7 @@ test("a poll comes with a message, is the message's own everywhere, and who vote
     [0, 1, 0],
     [0, 1, 1],
   ])
-    expect(countsOf(await his.next("MESSAGE_UPDATE"))).toEqual(counts)
+    expect(countsOf(await lins.next("MESSAGE_UPDATE"))).toEqual(counts)
   for (const [person, votes] of [
     [ada, [later]],
     [lin, [no]],
@@ -130,7 +130,7 @@ test("a poll comes with a message, is the message's own everywhere, and who vote
   // Editing the text leaves it alone.
   const edited = await ada.on(west).editMessage({ channel_id: channel.id, message_id: sent.id, content: "So?" })
   expect(edited).toMatchObject({ content: "So?", poll: { id: poll_id }, poll_results: { user_votes: [later] } })
-  expect((await his.next("MESSAGE_UPDATE")).poll_results!.total_votes).toBe(2)
+  expect((await lins.next("MESSAGE_UPDATE")).poll_results!.total_votes).toBe(2)
   await away.reconnect(west.url)
   await shared.settle()
   const replayed = away.rest().filter(({ name }) => name === "MESSAGE_UPDATE")
@@ -140,7 +140,7 @@ test("a poll comes with a message, is the message's own everywhere, and who vote
     [0, 1, 1],
     [0, 1, 1],
   ])
-  expect(his.rest()).toEqual([])
+  expect(lins.rest()).toEqual([])
 })
 
 test("a poll is added to an own message that has none, and to no other", async ({ shared }) => {

@@ -17,9 +17,16 @@ import { expect, test, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
 /** Ada's server with Lin in it. */
-async function room(shared: SharedCluster) {
+async function seededChannel(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
-  return { ada, lin, server_id: server.id, channel_id: channel.id, hers: ada.on(shared.east), his: lin.on(shared.west) }
+  return {
+    ada,
+    lin,
+    server_id: server.id,
+    channel_id: channel.id,
+    adas: ada.on(shared.east),
+    lins: lin.on(shared.west),
+  }
 }
 
 const say = async (person: Person, shared: SharedCluster, channel_id: string, count = 1) => {
@@ -38,30 +45,30 @@ const acksIn = (inbox: Listener, channel_id: string): EventData<"MESSAGE_ACK">[]
 test("READ1: unread is what others wrote after one's position and after one came; a position never goes back", async ({
   shared,
 }) => {
-  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
   const eve = await shared.person("eve")
   const [first, second, third] = await say(ada, shared, channel_id, 3)
   await say(lin, shared, channel_id, 2)
-  const unread = async (rest: typeof his) => (await rest.getUnread({ channel_id })).unread_count
-  expect(await his.getUnread({ channel_id })).toEqual({ channel_id, unread_count: 3, mention_count: 0 })
-  expect(await unread(hers)).toBe(2)
-  expect(await his.ackMessages({ channel_id, message_id: second! })).toEqual({ success: true, messages_marked: 2 })
-  expect(await unread(his)).toBe(1)
-  expect(await his.ackMessages({ channel_id, message_id: first! })).toEqual({ success: true, messages_marked: 0 })
+  const unread = async (rest: typeof lins) => (await rest.getUnread({ channel_id })).unread_count
+  expect(await lins.getUnread({ channel_id })).toEqual({ channel_id, unread_count: 3, mention_count: 0 })
+  expect(await unread(adas)).toBe(2)
+  expect(await lins.ackMessages({ channel_id, message_id: second! })).toEqual({ success: true, messages_marked: 2 })
+  expect(await unread(lins)).toBe(1)
+  expect(await lins.ackMessages({ channel_id, message_id: first! })).toEqual({ success: true, messages_marked: 0 })
   expect(await unread(lin.on(shared.east))).toBe(1)
-  await hers.deleteMessage({ channel_id, message_id: third! })
-  expect(await unread(his)).toBe(0)
+  await adas.deleteMessage({ channel_id, message_id: third! })
+  expect(await unread(lins)).toBe(0)
   await say(ada, shared, channel_id)
   expect(await lin.on(shared.east).listUnread()).toEqual({
     unread_counts: { [channel_id]: 1 },
     mention_counts: {},
   })
-  expect(await his.ackMessages({ channel_id })).toEqual({ success: true, messages_marked: 1 })
-  expect(await his.ackMessages({ channel_id })).toEqual({ success: true, messages_marked: 0 })
-  expect(await his.listUnread()).toEqual({ unread_counts: {}, mention_counts: {} })
+  expect(await lins.ackMessages({ channel_id })).toEqual({ success: true, messages_marked: 1 })
+  expect(await lins.ackMessages({ channel_id })).toEqual({ success: true, messages_marked: 0 })
+  expect(await lins.listUnread()).toEqual({ unread_counts: {}, mention_counts: {} })
 
   // Who comes now finds nothing unread, and what comes in the same second is.
-  const invite = await hers.createInvite({ channel_id })
+  const invite = await adas.createInvite({ channel_id })
   await eve.on(shared.west).joinByInvite({ invite_code: invite.code })
   expect(await unread(eve.on(shared.east))).toBe(0)
   const [latest] = await say(ada, shared, channel_id)
@@ -72,7 +79,7 @@ test("READ1: unread is what others wrote after one's position and after one came
 })
 
 test("the position may stand in the body; the query wins", async ({ shared }) => {
-  const { ada, lin, channel_id, his } = await room(shared)
+  const { ada, lin, channel_id, lins } = await seededChannel(shared)
   const [first, second, third] = await say(ada, shared, channel_id, 3)
   const ack = async (query: string, body?: object) => {
     const path = `/api/v1/channels/${channel_id}/messages/ack${query}`
@@ -83,30 +90,30 @@ test("the position may stand in the body; the query wins", async ({ shared }) =>
   expect(await ack(`?message_id=${second}`, { message_id: third })).toBe(1)
   expect(await ack("", { message_id: "x" })).toBe("invalid_message_id")
   expect(await ack("", { message_id: 5 })).toBe("validation_failed")
-  expect((await his.getUnread({ channel_id })).unread_count).toBe(1)
+  expect((await lins.getUnread({ channel_id })).unread_count).toBe(1)
   expect(await ack("", { message_id: null })).toBe(1)
   expect(await ack("")).toBe(0)
 })
 
 test("who comes back begins anew; what he has read before stays read", async ({ shared }) => {
-  const { ada, lin, server_id, channel_id, hers, his } = await room(shared)
+  const { ada, lin, server_id, channel_id, adas, lins } = await seededChannel(shared)
   const [before] = await say(ada, shared, channel_id)
-  await his.ackMessages({ channel_id })
-  await his.leaveServer({ server_id })
-  expect(await refusal(his.ackMessages({ channel_id }))).toBe("access_denied")
+  await lins.ackMessages({ channel_id })
+  await lins.leaveServer({ server_id })
+  expect(await refusal(lins.ackMessages({ channel_id }))).toBe("access_denied")
   await say(ada, shared, channel_id, 2)
-  const { code } = await hers.createInvite({ channel_id })
-  await his.joinByInvite({ invite_code: code })
-  expect((await his.getUnread({ channel_id })).unread_count).toBe(0)
-  expect(await his.listUnread()).toMatchObject({ unread_counts: {} })
+  const { code } = await adas.createInvite({ channel_id })
+  await lins.joinByInvite({ invite_code: code })
+  expect((await lins.getUnread({ channel_id })).unread_count).toBe(0)
+  expect(await lins.listUnread()).toMatchObject({ unread_counts: {} })
   const [after] = await say(ada, shared, channel_id)
-  expect(await his.ackMessages({ channel_id })).toMatchObject({ messages_marked: 1 })
+  expect(await lins.ackMessages({ channel_id })).toMatchObject({ messages_marked: 1 })
   for (const message_id of [before!, after!])
-    expect(await hers.getMessage({ channel_id, message_id })).toMatchObject({ read_count: 1, read_by: [lin.username] })
+    expect(await adas.getMessage({ channel_id, message_id })).toMatchObject({ read_count: 1, read_by: [lin.username] })
 })
 
 test("READ2: acknowledgements that come together mark each message once", async ({ shared }) => {
-  const { ada, lin, channel_id } = await room(shared)
+  const { ada, lin, channel_id } = await seededChannel(shared)
   const ids = await say(ada, shared, channel_id, 6)
   const marked = await Promise.all(
     [...ids, undefined, undefined].map((message_id, i) =>
@@ -121,7 +128,7 @@ test("READ2: acknowledgements that come together mark each message once", async 
 test("own sessions are told, others of a small server as well, everywhere and on replay; strangers are not", async ({
   shared,
 }) => {
-  const { ada, lin, channel_id, his } = await room(shared)
+  const { ada, lin, channel_id, lins } = await seededChannel(shared)
   const eve = await shared.person("eve")
   const [own, away, others, strange] = await Promise.all([
     lin.listen(shared.east, { intents: 0 }),
@@ -131,14 +138,14 @@ test("own sessions are told, others of a small server as well, everywhere and on
   ])
   const [message_id] = await say(ada, shared, channel_id)
   away.drop()
-  await his.ackMessages({ channel_id, message_id: message_id! })
+  await lins.ackMessages({ channel_id, message_id: message_id! })
   const ack = { channel_id, user_id: lin.id, message_id: message_id! }
   expect(await own.next("MESSAGE_ACK")).toEqual(ack)
   expect(await others.next("MESSAGE_ACK")).toEqual(ack)
   await away.reconnect(shared.east.url)
   expect(await away.next("MESSAGE_ACK")).toEqual(ack)
   // Nothing is marked.
-  await his.ackMessages({ channel_id })
+  await lins.ackMessages({ channel_id })
   await shared.settle()
   for (const inbox of [own, away, others, strange]) expect(acksIn(inbox, channel_id)).toEqual([])
 })
@@ -172,9 +179,9 @@ test("in a DM that a block has shut neither sees what the other reads from then 
 })
 
 test("who stops showing what he reads before the others are told is not told of", async ({ shared }) => {
-  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
   const eve = await shared.person("eve")
-  await eve.on(shared.east).joinByInvite({ invite_code: (await hers.createInvite({ channel_id })).code })
+  await eve.on(shared.east).joinByInvite({ invite_code: (await adas.createInvite({ channel_id })).code })
   const others = await ada.listen(shared.east)
   const wait = async (reader: Person) => {
     const [first, second] = (await say(ada, shared, channel_id, 2)) as [string, string]
@@ -184,10 +191,10 @@ test("who stops showing what he reads before the others are told is not told of"
   // Until all of it was within the second.
   let waiting = ""
   await until("one of his is waiting", async () => {
-    await his.editMessagingSettings({ read_receipts_enabled: true })
+    await lins.editMessagingSettings({ read_receipts_enabled: true })
     const began = Date.now()
     waiting = await wait(lin)
-    await his.editMessagingSettings({ read_receipts_enabled: false })
+    await lins.editMessagingSettings({ read_receipts_enabled: false })
     return Date.now() - began < 1_000
   })
   // What she has read is told after what he has would have been.
@@ -200,10 +207,10 @@ test("who stops showing what he reads before the others are told is not told of"
 })
 
 test("others are told once in a second, and in the end of the last", async ({ shared }) => {
-  const { ada, lin, channel_id, his } = await room(shared)
+  const { ada, lin, channel_id, lins } = await seededChannel(shared)
   const [own, others] = await Promise.all([lin.listen(shared.east), ada.listen(shared.east)])
   const ids = await say(ada, shared, channel_id, 4)
-  for (const message_id of ids) await his.ackMessages({ channel_id, message_id })
+  for (const message_id of ids) await lins.ackMessages({ channel_id, message_id })
   await shared.settle()
   const ack = (message_id: string) => ({ channel_id, user_id: lin.id, message_id })
   expect(acksIn(own, channel_id)).toEqual(ids.map(ack))
@@ -216,7 +223,7 @@ test("others are told once in a second, and in the end of the last", async ({ sh
 test("READ3: nobody else is told of whoever hides it, where a channel hides it, in large servers, and of many at once", async ({
   shared,
 }) => {
-  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
   const [own, others] = await Promise.all([lin.listen(shared.east), ada.listen(shared.east)])
   const acked = async (act: (message_id: string) => Promise<unknown>) => {
     const [message_id] = await say(ada, shared, channel_id)
@@ -224,27 +231,27 @@ test("READ3: nobody else is told of whoever hides it, where a channel hides it, 
     expect(await own.next("MESSAGE_ACK")).toEqual({ channel_id, user_id: lin.id, message_id })
     await shared.settle()
     expect(acksIn(others, channel_id)).toEqual([])
-    return hers.getMessage({ channel_id, message_id: message_id! })
+    return adas.getMessage({ channel_id, message_id: message_id! })
   }
-  const ack = (message_id: string) => his.ackMessages({ channel_id, message_id })
-  await his.editMessagingSettings({ read_receipts_enabled: false })
+  const ack = (message_id: string) => lins.ackMessages({ channel_id, message_id })
+  await lins.editMessagingSettings({ read_receipts_enabled: false })
   expect(await acked(ack)).toMatchObject({ read_count: 0, read_by: [] })
-  await his.editMessagingSettings({ read_receipts_enabled: true })
-  await hers.editChannel({ channel_id, read_receipts_enabled: false })
+  await lins.editMessagingSettings({ read_receipts_enabled: true })
+  await adas.editChannel({ channel_id, read_receipts_enabled: false })
   expect(await acked(ack)).toMatchObject({ read_count: 0, read_by: [] })
-  await hers.editChannel({ channel_id, read_receipts_enabled: true })
-  expect(await acked(message_id => his.ackChannels({ [channel_id]: message_id }))).toMatchObject({
+  await adas.editChannel({ channel_id, read_receipts_enabled: true })
+  expect(await acked(message_id => lins.ackChannels({ [channel_id]: message_id }))).toMatchObject({
     read_count: 1,
     status: "read",
   })
-  await hers.editChannel({ channel_id, read_receipts_enabled: false })
-  const [newest] = await hers.listMessages({ channel_id, limit: "1" })
+  await adas.editChannel({ channel_id, read_receipts_enabled: false })
+  const [newest] = await adas.listMessages({ channel_id, limit: "1" })
   expect(newest).toMatchObject({ read_count: 0, delivery_count: 0, status: "sent", read_by: [] })
-  await hers.editChannel({ channel_id, read_receipts_enabled: true })
+  await adas.editChannel({ channel_id, read_receipts_enabled: true })
 
   const large = await plantServer(shared, { owner: ada, members: [lin], memberCount: 101 })
   const [fromAfar] = await say(ada, shared, large.channel_id)
-  await his.ackMessages({ channel_id: large.channel_id })
+  await lins.ackMessages({ channel_id: large.channel_id })
   expect(await own.next("MESSAGE_ACK")).toMatchObject({ channel_id: large.channel_id, message_id: fromAfar })
   await shared.settle()
   expect(acksIn(others, large.channel_id)).toEqual([])
@@ -253,7 +260,7 @@ test("READ3: nobody else is told of whoever hides it, where a channel hides it, 
 test("in a large server the viewers of a channel are told of whoever reads it while they are a hundred at most", async ({
   shared,
 }) => {
-  const { ada, lin } = await room(shared)
+  const { ada, lin } = await seededChannel(shared)
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin], memberCount: 5_000 })
   const owner = ada.on(shared.east)
   await owner.setOverride({ channel_id, target_id: server_id, type: "role", allow: [], deny: ["channels.view"] })
@@ -265,7 +272,7 @@ test("in a large server the viewers of a channel are told of whoever reads it wh
 })
 
 test("members are counted as they are looked at, whatever overrides say", async ({ shared }) => {
-  const { ada, lin } = await room(shared)
+  const { ada, lin } = await seededChannel(shared)
   const people = await Promise.all(["a", "b", "c", "d"].map(name => shared.person(name)))
   const { server_id } = await plantServer(shared, { owner: ada, members: [lin, ...people], everyone: [] })
   const roleIds = ["1", "2", "3"]
@@ -309,9 +316,9 @@ test("members are counted as they are looked at, whatever overrides say", async 
 test("a page says how many have read each message, the author never among them; names are the author's to see", async ({
   shared,
 }) => {
-  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
   const eve = await shared.person("eve")
-  const { code } = await hers.createInvite({ channel_id })
+  const { code } = await adas.createInvite({ channel_id })
   const [early] = await say(ada, shared, channel_id)
   await eve.on(shared.west).joinByInvite({ invite_code: code })
   const [first, second] = await say(ada, shared, channel_id, 2)
@@ -330,9 +337,9 @@ test("a page says how many have read each message, the author never among them; 
   expect(await seen(ada)).toEqual([unread, own, own, own])
   // Both at once, while the page is looked at for the first time elsewhere.
   await Promise.all([
-    his.ackMessages({ channel_id, message_id: first! }),
+    lins.ackMessages({ channel_id, message_id: first! }),
     eve.on(shared.east).ackMessages({ channel_id }),
-    hers.ackMessages({ channel_id }),
+    adas.ackMessages({ channel_id }),
     seen(lin, shared.west),
   ])
   const names = [eve.username, lin.username].toSorted()
@@ -351,39 +358,39 @@ test("a page says how many have read each message, the author never among them; 
       { read_count: 1, read: true, read_by: [], status: "read" },
     ])
   }
-  expect(await his.getMessage({ channel_id, message_id: second! })).toMatchObject({ read_count: 1, read: false })
-  expect(await hers.getMessage({ channel_id, message_id: early! })).toMatchObject({ read_count: 1 })
-  expect(await his.editMessage({ channel_id, message_id: of!, content: "again" })).toMatchObject({
+  expect(await lins.getMessage({ channel_id, message_id: second! })).toMatchObject({ read_count: 1, read: false })
+  expect(await adas.getMessage({ channel_id, message_id: early! })).toMatchObject({ read_count: 1 })
+  expect(await lins.editMessage({ channel_id, message_id: of!, content: "again" })).toMatchObject({
     read_count: 2,
     status: "read",
   })
 })
 
 test("every answer that shows a message says who has read it, and no event does", async ({ shared }) => {
-  const { ada, lin, channel_id, hers, his } = await room(shared)
+  const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
   const [message_id] = await say(ada, shared, channel_id)
   const of = { channel_id, message_id: message_id! }
-  await his.ackMessages({ channel_id })
+  await lins.ackMessages({ channel_id })
   const inbox = await lin.listen(shared.west)
-  await hers.pinMessage(of)
-  const isIndexed = async () => (await hers.searchChannel({ channel_id, content: "say" })).length > 0
+  await adas.pinMessage(of)
+  const isIndexed = async () => (await adas.searchChannel({ channel_id, content: "say" })).length > 0
   await until("the message is found", isIndexed)
-  const answers = async (rest: typeof hers) => [
+  const answers = async (rest: typeof adas) => [
     await rest.getMessage(of),
     ...(await rest.listMessages({ channel_id, around: message_id! })),
     ...(await rest.listPins({ channel_id })),
     ...(await rest.searchChannel({ channel_id, content: "say" })),
   ]
   for (const [rest, names] of [
-    [hers, [lin.username]],
-    [his, []],
+    [adas, [lin.username]],
+    [lins, []],
   ] as const) {
     const shown = await answers(rest)
     expect(shown).toHaveLength(4)
     for (const message of shown)
       expect(message).toMatchObject({ status: "read", delivery_count: 1, read_count: 1, read: true, read_by: names })
   }
-  expect(await hers.editMessage({ ...of, content: "anew" })).toMatchObject({ read_count: 1, read_by: [lin.username] })
+  expect(await adas.editMessage({ ...of, content: "anew" })).toMatchObject({ read_count: 1, read_by: [lin.username] })
   for (let i = 0; i < 2; i++)
     expect(await inbox.next("MESSAGE_UPDATE")).toMatchObject({
       status: "sent",
@@ -417,38 +424,38 @@ test("what was read before a home woke counts, and what is read while it wakes",
 test("what was read without showing it stays unseen, also for those who come back and for a home that has slept", async ({
   shared,
 }) => {
-  const { ada, lin, server_id, channel_id, hers, his } = await room(shared)
+  const { ada, lin, server_id, channel_id, adas, lins } = await seededChannel(shared)
   const direct = await dmBetween(ada, lin, shared.east)
   const readers = async (channel: string) =>
-    (await hers.listMessages({ channel_id: channel })).map(({ read_count, read_by }) => [read_count, read_by.length])
+    (await adas.listMessages({ channel_id: channel })).map(({ read_count, read_by }) => [read_count, read_by.length])
   const [seen, unseen] = [
     [1, 1],
     [0, 0],
   ]
   for (const channel of [channel_id, direct]) {
-    await his.editMessagingSettings({ read_receipts_enabled: true })
+    await lins.editMessagingSettings({ read_receipts_enabled: true })
     if (channel === channel_id) {
       await say(ada, shared, channel)
-      await his.ackMessages({ channel_id: channel })
+      await lins.ackMessages({ channel_id: channel })
     }
-    await his.editMessagingSettings({ read_receipts_enabled: false })
+    await lins.editMessagingSettings({ read_receipts_enabled: false })
     await say(ada, shared, channel, 2)
-    await his.ackMessages({ channel_id: channel })
-    await his.editMessagingSettings({ read_receipts_enabled: true })
+    await lins.ackMessages({ channel_id: channel })
+    await lins.editMessagingSettings({ read_receipts_enabled: true })
     await say(ada, shared, channel)
-    expect(await his.ackMessages({ channel_id: channel })).toMatchObject({ messages_marked: 1 })
+    expect(await lins.ackMessages({ channel_id: channel })).toMatchObject({ messages_marked: 1 })
     const expected = channel === channel_id ? [seen, unseen, unseen, seen] : [seen, unseen, unseen]
     expect(await readers(channel)).toEqual(expected)
   }
-  await his.leaveServer({ server_id })
+  await lins.leaveServer({ server_id })
   await say(ada, shared, channel_id, 2)
-  const { code } = await hers.createInvite({ channel_id })
-  await his.joinByInvite({ invite_code: code })
+  const { code } = await adas.createInvite({ channel_id })
+  await lins.joinByInvite({ invite_code: code })
   await say(ada, shared, channel_id)
-  await his.ackMessages({ channel_id })
+  await lins.ackMessages({ channel_id })
   expect(await readers(channel_id)).toEqual([seen, unseen, unseen, seen, unseen, unseen, seen])
   const stored = readersOf(await readStateStorage(shared.sql).readers(channel_id))
-  const all = await hers.listMessages({ channel_id })
+  const all = await adas.listMessages({ channel_id })
   expect(all.map(({ id }) => countReaders(stored, id, ada.id))).toEqual(all.map(message => message.read_count))
 })
 
@@ -468,12 +475,12 @@ test("a position of nothing that others see is read back as it was", async ({ sh
 })
 
 test("a deleted message cannot be read up to, even where its nonce is kept", async ({ shared }) => {
-  const { ada, channel_id, hers, his } = await room(shared)
+  const { ada, channel_id, adas, lins } = await seededChannel(shared)
   await say(ada, shared, channel_id)
-  const { id } = await hers.createMessage({ channel_id, content: "gone", nonce: "n" })
-  await hers.deleteMessage({ channel_id, message_id: id })
-  expect(await refusal(his.ackMessages({ channel_id, message_id: id }))).toBe("message_not_found")
-  expect(await his.ackMessages({ channel_id })).toMatchObject({ messages_marked: 1 })
+  const { id } = await adas.createMessage({ channel_id, content: "gone", nonce: "n" })
+  await adas.deleteMessage({ channel_id, message_id: id })
+  expect(await refusal(lins.ackMessages({ channel_id, message_id: id }))).toBe("message_not_found")
+  expect(await lins.ackMessages({ channel_id })).toMatchObject({ messages_marked: 1 })
 })
 
 test("messages from before they were counted are counted once somebody reads", async ({ shared }) => {
@@ -517,7 +524,7 @@ test("DMs are read by the two of them; in notes nothing is unread", async ({ sha
 test("mentions are counted as long as they are unread, and reading them reads their notifications", async ({
   shared,
 }) => {
-  const { ada, lin, channel_id, his } = await room(shared)
+  const { ada, lin, channel_id, lins } = await seededChannel(shared)
   const inbox = await lin.listen(shared.east)
   const ids = await say(ada, shared, channel_id, 3)
   const notifications = ids.map(() => plantedId())
@@ -525,21 +532,21 @@ test("mentions are counted as long as they are unread, and reading them reads th
     await shared.sql`
       INSERT INTO notifications (id, user_id, type, title, content, created_at, channel_id, message_id)
       VALUES (${id}, ${lin.id}, 'mention', 'You', 'x', 1, ${channel_id}, ${ids[i]!})`
-  expect((await his.getUnread({ channel_id })).mention_count).toBe(3)
+  expect((await lins.getUnread({ channel_id })).mention_count).toBe(3)
   await ada.on(shared.east).deleteMessage({ channel_id, message_id: ids[2]! })
-  expect(await his.listUnread()).toEqual({
+  expect(await lins.listUnread()).toEqual({
     unread_counts: { [channel_id]: 2 },
     mention_counts: { [channel_id]: 2 },
   })
-  await his.ackMessages({ channel_id, message_id: ids[0]! })
+  await lins.ackMessages({ channel_id, message_id: ids[0]! })
   expect(await inbox.next("NOTIFICATION_UPDATE")).toEqual({ id: notifications[0], read: true })
-  expect((await his.getUnread({ channel_id })).mention_count).toBe(1)
-  const listed = await his.listNotifications({})
+  expect((await lins.getUnread({ channel_id })).mention_count).toBe(1)
+  const listed = await lins.listNotifications({})
   expect(listed.notifications.filter(({ read }) => read).map(({ id }) => id)).toEqual([notifications[0]])
 })
 
 test("of many mentions that are read at once a session is told once, of few one by one", async ({ shared }) => {
-  const { ada, lin, channel_id } = await room(shared)
+  const { ada, lin, channel_id } = await seededChannel(shared)
   const inbox = await lin.listen(shared.east)
   const updates = () => inbox.rest().flatMap(({ name, data }) => (name === "NOTIFICATION_UPDATE" ? [data] : []))
   const mention = async (count: number) => {
@@ -563,35 +570,35 @@ test("of many mentions that are read at once a session is told once, of few one 
 })
 
 test("only what one may read: hidden channels, voice channels, other servers, nonsense", async ({ shared }) => {
-  const { ada, lin, server_id, channel_id, hers, his } = await room(shared)
+  const { ada, lin, server_id, channel_id, adas, lins } = await seededChannel(shared)
   const eve = (await shared.person("eve")).on(shared.east)
-  const hidden = await hers.createChannel({ server_id, name: "hidden" })
-  const mute = await hers.createChannel({ server_id, name: "mute" })
-  const voice = await hers.createChannel({ server_id, name: "talk", type: "voice" })
+  const hidden = await adas.createChannel({ server_id, name: "hidden" })
+  const mute = await adas.createChannel({ server_id, name: "mute" })
+  const voice = await adas.createChannel({ server_id, name: "talk", type: "voice" })
   const [elsewhere] = await say(ada, shared, hidden.id)
   const [here] = await say(ada, shared, channel_id)
   await say(ada, shared, mute.id)
   const deny = (target: string, permission: "channels.view" | "messages.read") =>
-    hers.setOverride({ channel_id: target, target_id: server_id, type: "role", allow: [], deny: [permission] })
+    adas.setOverride({ channel_id: target, target_id: server_id, type: "role", allow: [], deny: [permission] })
   await deny(hidden.id, "channels.view")
   await deny(mute.id, "messages.read")
-  expect(await his.listUnread()).toEqual({ unread_counts: { [channel_id]: 1 }, mention_counts: {} })
-  for (const rest of [his, eve]) {
+  expect(await lins.listUnread()).toEqual({ unread_counts: { [channel_id]: 1 }, mention_counts: {} })
+  for (const rest of [lins, eve]) {
     expect(await refusal(rest.ackMessages({ channel_id: hidden.id }))).toBe("access_denied")
     expect(await refusal(rest.getUnread({ channel_id: hidden.id }))).toBe("access_denied")
   }
-  expect(await refusal(his.ackMessages({ channel_id: mute.id }))).toBe("permission_denied")
-  expect(await refusal(his.getUnread({ channel_id: mute.id }))).toBe("permission_denied")
+  expect(await refusal(lins.ackMessages({ channel_id: mute.id }))).toBe("permission_denied")
+  expect(await refusal(lins.getUnread({ channel_id: mute.id }))).toBe("permission_denied")
   for (const message_id of [elsewhere!, "1", "9223372036854775807"])
-    expect(await refusal(his.ackMessages({ channel_id, message_id }))).toBe("message_not_found")
-  for (const call of [his.ackMessages, his.getUnread]) {
+    expect(await refusal(lins.ackMessages({ channel_id, message_id }))).toBe("message_not_found")
+  for (const call of [lins.ackMessages, lins.getUnread]) {
     expect(await refusal(call({ channel_id: "1" }))).toBe("channel_not_found")
     expect(await refusal(call({ channel_id: "x" }))).toBe("invalid_channel_id")
   }
   for (const message_id of ["x", "", "-1", "1.5", "99999999999999999999"])
-    expect(await refusal(his.ackMessages({ channel_id, message_id }))).toBe("invalid_message_id")
-  expect(await his.ackMessages({ channel_id: voice.id })).toEqual({ success: true, messages_marked: 0 })
-  expect(await his.getUnread({ channel_id: voice.id })).toMatchObject({ unread_count: 0 })
+    expect(await refusal(lins.ackMessages({ channel_id, message_id }))).toBe("invalid_message_id")
+  expect(await lins.ackMessages({ channel_id: voice.id })).toEqual({ success: true, messages_marked: 0 })
+  expect(await lins.getUnread({ channel_id: voice.id })).toMatchObject({ unread_count: 0 })
 
   const positions = () =>
     shared.sql`SELECT channel_id, message_id FROM read_states WHERE user_id = ${lin.id} ORDER BY channel_id`
@@ -604,16 +611,16 @@ test("only what one may read: hidden channels, voice channels, other servers, no
     __proto__x: null,
     [server_id]: here!,
   }
-  expect(await his.ackChannels(entries)).toEqual({ success: true })
+  expect(await lins.ackChannels(entries)).toEqual({ success: true })
   for (const wrong of [elsewhere!, "x", 5, {}, [here], true])
-    expect(await his.ackChannels({ [channel_id]: wrong })).toEqual({ success: true })
+    expect(await lins.ackChannels({ [channel_id]: wrong })).toEqual({ success: true })
   expect(await positions()).toEqual([])
   expect(await readStateStorage(shared.sql).reachable(lin.id, [channel_id, hidden.id, "1", server_id])).toEqual(
     new Set([channel_id, hidden.id]),
   )
   const many = Object.fromEntries(Array.from({ length: 501 }, (_, i) => [String(i), null]))
-  expect(await refusal(his.ackChannels(many))).toBe("validation_failed")
-  expect(await his.ackChannels({ [channel_id]: null })).toEqual({ success: true })
+  expect(await refusal(lins.ackChannels(many))).toBe("validation_failed")
+  expect(await lins.ackChannels({ [channel_id]: null })).toEqual({ success: true })
   expect([...(await positions())]).toEqual([{ channel_id, message_id: here }])
 })
 

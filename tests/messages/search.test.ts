@@ -174,20 +174,20 @@ test("only what the caller may read now is found, whatever was so when it was se
   await owner.createMessage({ channel_id: hidden.id, content: "treasure in the dark" })
   await owner.createMessage({ channel_id: dm.id, content: "treasure between us" })
   await indexed(shared)
-  const [his, hers, eves] = [finder(lin, shared), finder(ada, shared), finder(eve, shared)]
+  const [lins, adas, eves] = [finder(lin, shared), finder(ada, shared), finder(eve, shared)]
   const all = ["treasure between us", "treasure in the dark", "treasure in the open"]
-  expect(await hers("treasure")).toEqual(all)
-  expect(await his("treasure")).toEqual(all.slice(1))
+  expect(await adas("treasure")).toEqual(all)
+  expect(await lins("treasure")).toEqual(all.slice(1))
   expect(await eves("treasure")).toEqual(["treasure between us"])
-  expect(await hers("treasure", { conversation_id: dm.id })).toEqual(["treasure between us"])
-  expect(await hers(`in:${dm.id}`)).toEqual(["treasure between us"])
-  expect(await his(`in:${dm.id}`)).toEqual([])
+  expect(await adas("treasure", { conversation_id: dm.id })).toEqual(["treasure between us"])
+  expect(await adas(`in:${dm.id}`)).toEqual(["treasure between us"])
+  expect(await lins(`in:${dm.id}`)).toEqual([])
 
   const everyone = { channel_id: hidden.id, target_id: server_id, type: "role" as const, allow: [] }
   await owner.setOverride({ ...everyone, deny: ["messages.read"] })
-  expect(await his("treasure")).toEqual(["treasure in the open"])
-  expect(await his(`treasure in:${hidden.id}`)).toEqual([])
-  expect(await his("treasure in:hidden", { server_id })).toEqual([])
+  expect(await lins("treasure")).toEqual(["treasure in the open"])
+  expect(await lins(`treasure in:${hidden.id}`)).toEqual([])
+  expect(await lins("treasure in:hidden", { server_id })).toEqual([])
   const searches = lin.on(shared.west).searchMessages
   expect(await refusal(searches({ query: "treasure", channel_id: hidden.id }))).toBe("permission_denied")
   const holds = lin.on(shared.west).searchChannel
@@ -200,12 +200,12 @@ test("only what the caller may read now is found, whatever was so when it was se
   expect(await refusal(lin.on(shared.west).searchChannel({ channel_id: hidden.id, content: "e" }))).toBe(
     "access_denied",
   )
-  expect(await his("treasure")).toEqual(["treasure in the open"])
-  expect(await hers("treasure")).toEqual(all)
+  expect(await lins("treasure")).toEqual(["treasure in the open"])
+  expect(await adas("treasure")).toEqual(all)
   // A role that takes everything away, and a channel that gives it back.
   const everybody = { server_id, role_id: server_id }
   await owner.editRole({ ...everybody, permissions: { "messages.read": false } })
-  expect(await his("treasure")).toEqual([])
+  expect(await lins("treasure")).toEqual([])
   await owner.setOverride({
     channel_id: channel.id,
     target_id: lin.id,
@@ -213,7 +213,7 @@ test("only what the caller may read now is found, whatever was so when it was se
     allow: ["channels.view", "messages.read"],
     deny: [],
   })
-  expect(await his("treasure")).toEqual(["treasure in the open"])
+  expect(await lins("treasure")).toEqual(["treasure in the open"])
 
   expect(await refusal(searches({ query: "treasure", conversation_id: dm.id }))).toBe("channel_not_found")
   expect(await refusal(searches({ query: "treasure", conversation_id: channel.id }))).toBe("channel_not_found")
@@ -233,9 +233,9 @@ test("only what the caller may read now is found, whatever was so when it was se
     for (const id of ["x", "1 OR 1=1", "99999999999999999999", ""])
       expect(await refusal(searches({ query: "treasure", [name]: id }))).toBe(code)
   await owner.deleteChannel({ channel_id: hidden.id })
-  expect(await hers("treasure")).toEqual(["treasure between us", "treasure in the open"])
+  expect(await adas("treasure")).toEqual(["treasure between us", "treasure in the open"])
   await lin.on(shared.west).leaveServer({ server_id })
-  expect(await his("treasure")).toEqual([])
+  expect(await lins("treasure")).toEqual([])
 })
 
 test("pages go on where the one before ended; a cursor serves its own search only", async ({ shared }) => {
@@ -319,9 +319,9 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
 
   const { ada, lin, server, channel } = await cluster.seed(sharedServer)
   const eve = await cluster.person("eve")
-  const [hers, eves] = [ada.on(whole!), eve.on(whole!)]
-  const hidden = await hers.createChannel({ server_id: server.id, name: "hidden" })
-  await hers.setOverride({
+  const [adas, eves] = [ada.on(whole!), eve.on(whole!)]
+  const hidden = await adas.createChannel({ server_id: server.id, name: "hidden" })
+  await adas.setOverride({
     channel_id: hidden.id,
     target_id: server.id,
     type: "role",
@@ -329,13 +329,13 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
     deny: ["messages.read"],
   })
   // Closed but for one of its channels.
-  const closed = await hers.createServer({ name: "Closed" })
-  const [shut] = await hers.listChannels({ server_id: closed.id })
-  const ajar = await hers.createChannel({ server_id: closed.id, name: "ajar" })
-  const { code } = await hers.createInvite({ channel_id: shut!.id })
+  const closed = await adas.createServer({ name: "Closed" })
+  const [shut] = await adas.listChannels({ server_id: closed.id })
+  const ajar = await adas.createChannel({ server_id: closed.id, name: "ajar" })
+  const { code } = await adas.createInvite({ channel_id: shut!.id })
   await lin.on(whole!).joinByInvite({ invite_code: code })
-  await hers.editRole({ server_id: closed.id, role_id: closed.id, permissions: { "messages.read": false } })
-  await hers.setOverride({
+  await adas.editRole({ server_id: closed.id, role_id: closed.id, permissions: { "messages.read": false } })
+  await adas.setOverride({
     channel_id: ajar.id,
     target_id: lin.id,
     type: "member",
@@ -345,7 +345,7 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
   const strange = await eves.createServer({ name: "Strange" })
   const [far] = await eves.listChannels({ server_id: strange.id })
   const dm = await lin.on(whole!).openDirectChannel({ recipient_id: ada.id })
-  const theirs = await hers.openDirectChannel({ recipient_id: eve.id })
+  const theirs = await adas.openDirectChannel({ recipient_id: eve.id })
 
   const places = [
     { channel: channel.id, home: server.id, share: 30, authors: [ada, lin] },

@@ -160,13 +160,13 @@ test("files need messages.attach_files and embeds messages.embed_links; bots may
   await robot.joinByInvite({ invite_code: (await rest.createInvite({ channel_id })).code })
   const lins = lin.on(shared.west)
   const file = fileOf(await png())
-  const his = await lins.uploadAttachment({ channel_id, file })
+  const linsFile = await lins.uploadAttachment({ channel_id, file })
   const bots = await robot.uploadAttachment({ channel_id, file })
   const deny = ["messages.attach_files", "messages.embed_links"]
   for (const target_id of [lin.id, bot.id])
     await rest.setOverride({ channel_id, target_id, type: "member", allow: [], deny })
   const message = (call: Promise<unknown>) => call.catch((error: Error) => error.message)
-  expect(await message(lins.createMessage({ channel_id, attachments: [his] }))).toContain("messages.attach_files")
+  expect(await message(lins.createMessage({ channel_id, attachments: [linsFile] }))).toContain("messages.attach_files")
   expect(await message(robot.createMessage({ channel_id, attachments: [bots] }))).toContain("messages.attach_files")
   expect(await message(lins.createMessage({ channel_id, content: "x", embeds: [{ title: "x" }] }))).toContain(
     "messages.embed_links",
@@ -174,7 +174,7 @@ test("files need messages.attach_files and embeds messages.embed_links; bots may
   expect((await robot.createMessage({ channel_id, embeds: [{ title: "x" }] })).embeds).toHaveLength(1)
   await lins.createMessage({ channel_id, content: "text" })
   await rest.editMember({ server_id, member_id: lin.id, timeout_until: Math.floor(Date.now() / 1000) + 60 })
-  expect(await refusal(lins.createMessage({ channel_id, attachments: [his] }))).toBe("timed_out")
+  expect(await refusal(lins.createMessage({ channel_id, attachments: [linsFile] }))).toBe("timed_out")
 })
 
 test("P2: a nonce stands for its message with its files, though they and what allowed them are gone", async ({

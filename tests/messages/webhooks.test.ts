@@ -173,7 +173,7 @@ test("members who may manage webhooks are told of every change, and nobody else;
   await mo.on(shared.west).joinByInvite({ invite_code: code })
   await granted(shared, server_id, ada, lin.id)
   const { id: other } = await owner.createChannel({ server_id, name: "other" })
-  const [his, plain] = [await lin.listen(shared.west), await mo.listen(shared.east)]
+  const [lins, plain] = [await lin.listen(shared.west), await mo.listen(shared.east)]
   const away = await lin.listen(shared.east)
   away.drop()
 
@@ -186,14 +186,14 @@ test("members who may manage webhooks are told of every change, and nobody else;
   await owner.deleteWebhook({ webhook_id: second.id })
   const expected = [other, channel_id, channel_id, other, other, other].map(told)
   const heard = []
-  for (const _ of expected) heard.push(await his.next("WEBHOOKS_UPDATE"))
+  for (const _ of expected) heard.push(await lins.next("WEBHOOKS_UPDATE"))
   expect(heard).toEqual(expected)
   await away.reconnect(shared.west.url)
   const replayed = []
   for (const _ of expected) replayed.push(await away.next("WEBHOOKS_UPDATE"))
   expect(replayed).toEqual(expected)
   await shared.settle()
-  for (const client of [his, plain, away])
+  for (const client of [lins, plain, away])
     expect(client.rest().filter(({ name }) => name === "WEBHOOKS_UPDATE")).toEqual([])
 })
 
@@ -210,7 +210,7 @@ test("of a channel's webhooks hears who may view it and manage them there, whate
   const member = { channel_id: hidden, type: "member" } as const
   await owner.setOverride({ ...member, target_id: mo.id, allow: ["webhooks.manage"], deny: [] })
   await owner.setOverride({ ...member, target_id: lin.id, allow: [], deny: ["channels.view"] })
-  const [inbox, his, hers] = [
+  const [inbox, lins, mos] = [
     await ada.listen(shared.east),
     await lin.listen(shared.west),
     await mo.listen(shared.east),
@@ -221,13 +221,13 @@ test("of a channel's webhooks hears who may view it and manage them there, whate
   await owner.createWebhook({ channel_id, name: "Shout" })
   await owner.deleteChannel({ channel_id: hidden })
   await away.reconnect(shared.east.url)
-  for (const client of [hers, away])
+  for (const client of [mos, away])
     for (const _ of [1, 2]) expect(await client.next("WEBHOOKS_UPDATE")).toMatchObject({ channel_id: hidden })
   for (const channel of [hidden, channel_id, hidden])
     expect(await inbox.next("WEBHOOKS_UPDATE")).toMatchObject({ channel_id: channel })
-  expect(await his.next("WEBHOOKS_UPDATE")).toMatchObject({ channel_id })
+  expect(await lins.next("WEBHOOKS_UPDATE")).toMatchObject({ channel_id })
   await shared.settle()
-  for (const client of [inbox, his, hers, away])
+  for (const client of [inbox, lins, mos, away])
     expect(client.rest().filter(({ name }) => name === "WEBHOOKS_UPDATE")).toEqual([])
 })
 
@@ -534,8 +534,8 @@ test("who may manage webhooks: in the server, or in the channel where it says so
   expect(await refusal(eve.listServerWebhooks({ server_id }))).toBe("access_denied")
 
   // In one channel alone.
-  const his = { target_id: lin.id, type: "member" as const }
-  await owner.setOverride({ channel_id, ...his, allow: ["webhooks.manage"], deny: [] })
+  const linsTarget = { target_id: lin.id, type: "member" as const }
+  await owner.setOverride({ channel_id, ...linsTarget, allow: ["webhooks.manage"], deny: [] })
   expect((await member.listChannelWebhooks({ channel_id })).map(({ id }) => id)).toEqual([webhook_id])
   expect(await member.getWebhook({ webhook_id })).toMatchObject({ id: webhook_id })
   expect(new Set(await refusals(member, other, hook))).toEqual(new Set(["permission_denied"]))
@@ -546,11 +546,11 @@ test("who may manage webhooks: in the server, or in the channel where it says so
 
   // In the server, but not there; then not even to be seen.
   await granted(shared, server_id, ada, lin.id)
-  await owner.setOverride({ channel_id, ...his, allow: [], deny: ["webhooks.manage"] })
+  await owner.setOverride({ channel_id, ...linsTarget, allow: [], deny: ["webhooks.manage"] })
   expect(new Set(await refusals(member, channel_id, webhook_id))).toEqual(new Set(["permission_denied"]))
   expect((await member.listServerWebhooks({ server_id })).map(({ id }) => id)).toEqual([hook])
   expect(await refusal(member.editWebhook({ webhook_id: hook, channel_id }))).toBe("permission_denied")
-  await owner.setOverride({ channel_id, ...his, allow: ["webhooks.manage"], deny: ["channels.view"] })
+  await owner.setOverride({ channel_id, ...linsTarget, allow: ["webhooks.manage"], deny: ["channels.view"] })
   expect(new Set(await refusals(member, channel_id, webhook_id))).toEqual(new Set(["access_denied"]))
   expect((await member.listServerWebhooks({ server_id })).map(({ id }) => id)).toEqual([hook])
   expect(await refusal(member.editWebhook({ webhook_id: hook, channel_id }))).toBe("access_denied")
@@ -648,10 +648,10 @@ test("a webhook works on when whoever made it has left, and goes with its channe
 }) => {
   const { ada, lin, owner, member, server_id, channel_id } = await hooked(shared)
   await granted(shared, server_id, ada, lin.id)
-  const his = await member.createWebhook({ channel_id, name: "Lin's" })
+  const linsHook = await member.createWebhook({ channel_id, name: "Lin's" })
   await member.leaveServer({ server_id })
-  expect(await refusal(member.getWebhook({ webhook_id: his.id }))).toBe("access_denied")
-  expect(await sending(his).awaited(shared.west, { content: "still here" })).toMatchObject({ username: "Lin's" })
+  expect(await refusal(member.getWebhook({ webhook_id: linsHook.id }))).toBe("access_denied")
+  expect(await sending(linsHook).awaited(shared.west, { content: "still here" })).toMatchObject({ username: "Lin's" })
 
   const { id: doomed } = await owner.createChannel({ server_id, name: "doomed" })
   const lost = await owner.createWebhook({ channel_id: doomed, name: "Lost" })
@@ -663,8 +663,8 @@ test("a webhook works on when whoever made it has left, and goes with its channe
   expect((await owner.listServerWebhooks({ server_id })).map(({ id }) => id)).not.toContain(lost.id)
 
   await owner.deleteServer({ server_id })
-  expect(await refusal(sending(his).execute(shared.east, { content: "x" }))).toBe("webhook_not_found")
-  expect(await refusal(owner.getWebhook({ webhook_id: his.id }))).toBe("webhook_not_found")
+  expect(await refusal(sending(linsHook).execute(shared.east, { content: "x" }))).toBe("webhook_not_found")
+  expect(await refusal(owner.getWebhook({ webhook_id: linsHook.id }))).toBe("webhook_not_found")
   expect(await shared.sql`SELECT FROM webhooks WHERE server_id = ${server_id}`).toEqual([])
 })
 

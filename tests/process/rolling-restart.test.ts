@@ -1,7 +1,7 @@
 /** P17: the program replaces its processes one after another while clients are at work. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { expect, test } from "../kit/test.ts"
-import { check, impatient, load, machineBounds, quantile, rooms, watch } from "../kit/load.ts"
+import { check, impatient, load, machineBounds, quantile, communities, watch } from "../kit/load.ts"
 import type { Processes } from "../kit/processes.ts"
 import { until } from "../kit/until.ts"
 
@@ -56,7 +56,7 @@ test(
     const processes = await cluster.processes(3)
     await failingRestart(processes)
     const saidBefore = processes.stderr().length
-    const { ada, lin, list } = await rooms(cluster, 6, processes)
+    const { ada, lin, list } = await communities(cluster, 6, processes)
     const inboxes = await Promise.all(
       Array.from({ length: 12 }, (_, i) =>
         lin.listen(processes, { ...impatient, encoding: i % 2 === 0 ? "json" : "msgpack" }),

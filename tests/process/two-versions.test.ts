@@ -4,7 +4,7 @@ import { closeCodes } from "../../src/contract/core/gateway-codes.ts"
 import { wantedPlace } from "../../src/domain/core/placement.ts"
 import { addEveryShard } from "../kit/database.ts"
 import { expect, test } from "../kit/test.ts"
-import { check, impatient, load, quantile, rooms, watch } from "../kit/load.ts"
+import { check, impatient, load, quantile, communities, watch } from "../kit/load.ts"
 import type { Listener } from "../kit/person.ts"
 import { unpackPreviousVersion } from "../kit/previous-version.ts"
 import { startProcesses, type Processes } from "../kit/processes.ts"
@@ -33,13 +33,13 @@ test(
     try {
       const old = mixed(await startProcesses(environment, previous.main))
       running.push(old)
-      const { ada, lin, list } = await rooms(cluster, 8, old)
+      const { ada, lin, list } = await communities(cluster, 8, old)
       const oldClients = await Promise.all(
         Array.from({ length: 4 }, (_, i) => lin.listen(old, { encoding: i % 2 === 0 ? "json" : "msgpack" })),
       )
       // The newcomer takes shards of the old one's while the load runs.
       let places: [Processes, Processes] = [old, old]
-      const sending = load(ada, list, (n, room) => places[(n + room) % 2]!)
+      const sending = load(ada, list, (n, community) => places[(n + community) % 2]!)
       await sending.goesOn()
       const joinedAt = performance.now()
       const fresh = mixed(await startProcesses({ ...environment, REDIS_URL: old.redisUrl }))

@@ -48,7 +48,7 @@ const few = [
 
 // What a home is asked. Things are chosen by number from those that there are when it is.
 
-interface Deed {
+interface Act {
   readonly who: string
   readonly does: (server: ServerState) => readonly [name: keyof typeof commands, input: object] | undefined
 }
@@ -75,7 +75,7 @@ const overrideAt = (server: ServerState, channel: string, at: number): Override 
   return all[at % Math.max(1, all.length)]
 }
 
-const ofRoles: fc.Arbitrary<Deed["does"]> = fc.oneof(
+const ofRoles: fc.Arbitrary<Act["does"]> = fc.oneof(
   granted.map(permissions => () => ["createRole", { role: { permissions } }] as const),
   fc
     .record({
@@ -115,7 +115,7 @@ const patch = fc.constantFrom(
   { timeout: { seconds: 60, reason: null } },
   { timeout: null },
 )
-const ofMembers: fc.Arbitrary<Deed["does"]> = fc.oneof(
+const ofMembers: fc.Arbitrary<Act["does"]> = fc.oneof(
   user.map(member_id => () => ["kick", { member_id }] as const),
   user.map(target_id => () => ["ban", { target_id, username: "x", reason: "", days: 0 }] as const),
   fc.record({ member_id: user, patch }).map(({ member_id, patch }) => () => {
@@ -272,7 +272,7 @@ let ids = 1_000
 type Turn = Command<ServerState, ServerState | ChannelState, object, unknown>
 
 /** @returns the name of the command, if it was granted */
-function perform(server: ServerState, table: Commands, { who, does }: Deed): string | undefined {
+function perform(server: ServerState, table: Commands, { who, does }: Act): string | undefined {
   const asked = does(server)
   if (!asked) return undefined
   const [name, { channel_id, ...input }] = asked as [string, { channel_id?: string }]
@@ -323,12 +323,13 @@ function newlyFree(before: ServerState, after: ServerState, channel: string, tar
 /** P1 */
 function breachesOfSettings(before: ServerState, after: ServerState, who: string, does: string): string[] {
   const found: string[] = []
-  const his = held(before, who)
-  if (asksFor[does]?.some(name => his.has(name)) === false) found.push(`${who} did ${does} without the permission`)
+  const permissions = held(before, who)
+  if (asksFor[does]?.some(name => permissions.has(name)) === false)
+    found.push(`${who} did ${does} without the permission`)
   for (const role of after.roles.keys())
     for (const name of newlyGranted(before, after, role)) {
       if (does !== "createRole" && does !== "editRole") found.push(`${does} made the role ${role} grant ${name}`)
-      if (!his.has(name)) found.push(`${who} made the role ${role} grant ${name}`)
+      if (!permissions.has(name)) found.push(`${who} made the role ${role} grant ${name}`)
     }
   for (const channel of channels) {
     const [old, now] = [before.overrides.get(channel) ?? [], after.overrides.get(channel) ?? []]
@@ -459,16 +460,16 @@ const breachesOfRules = (server: ServerState): string[] =>
   )
 
 /** The first breach in a sequence of deeds, if there is one; who was removed comes back, as with an invite. */
-function breachesIn(server: ServerState, deeds: readonly Deed[], table: Commands = commands): string[] {
-  for (const deed of deeds) {
+function breachesIn(server: ServerState, acts: readonly Act[], table: Commands = commands): string[] {
+  for (const act of acts) {
     const before = copyOf(server)
-    const done = perform(server, table, deed)
+    const done = perform(server, table, act)
     if (done === undefined) continue
     const found = [
-      ...breachesOfSettings(before, server, deed.who, done),
-      ...breachesOfHolding(before, server, deed.who, done),
-      ...breachesOfRise(before, server, deed.who),
-      ...breachesOfRanks(before, server, deed.who, done),
+      ...breachesOfSettings(before, server, act.who, done),
+      ...breachesOfHolding(before, server, act.who, done),
+      ...breachesOfRise(before, server, act.who),
+      ...breachesOfRanks(before, server, act.who, done),
       ...breachesOfOrder(server),
       ...breachesOfRules(server),
     ]
@@ -479,8 +480,8 @@ function breachesIn(server: ServerState, deeds: readonly Deed[], table: Commands
 }
 
 const property = (table?: Commands) =>
-  fc.property(beginning, sequence, (from, deeds) => {
-    expect(breachesIn(begin(from), deeds, table)).toEqual([])
+  fc.property(beginning, sequence, (from, acts) => {
+    expect(breachesIn(begin(from), acts, table)).toEqual([])
   })
 
 test("no sequence of edits lets anybody do, grant or touch what he may not", () => {

@@ -35,7 +35,7 @@ describe("a DM", () => {
     const { east, west } = shared
     const [ada, lin] = await two(shared)
     const eve = await shared.person("eve")
-    const [hers, his, away, strange] = await Promise.all([
+    const [adas, lins, away, strange] = await Promise.all([
       ada.listen(east, { intents: 0 }),
       lin.listen(west, { encoding: "msgpack" }),
       lin.listen(east),
@@ -63,8 +63,8 @@ describe("a DM", () => {
     for (const channel of opened) expect(channel).toMatchObject(direct(channel.recipient_id === lin.id ? lin : ada))
     await away.reconnect(west.url)
     await shared.settle()
-    expect(toldOf(hers, id)).toEqual([["CHANNEL_CREATE", expect.objectContaining(direct(lin))]])
-    for (const inbox of [his, away])
+    expect(toldOf(adas, id)).toEqual([["CHANNEL_CREATE", expect.objectContaining(direct(lin))]])
+    for (const inbox of [lins, away])
       expect(toldOf(inbox, id)).toEqual([["CHANNEL_CREATE", expect.objectContaining(direct(ada))]])
     expect(strange.rest()).toEqual([])
 
@@ -76,7 +76,7 @@ describe("a DM", () => {
     const { last_message_id: _, ...channel } = opened[0]!
     expect(await ada.on(west).getChannel({ channel_id: id })).toEqual(channel)
     await shared.settle()
-    for (const inbox of [hers, his, away, strange]) expect(inbox.rest()).toEqual([])
+    for (const inbox of [adas, lins, away, strange]) expect(inbox.rest()).toEqual([])
   })
 
   test("is opened with bots and by bots as with people", async ({ shared }) => {
@@ -112,14 +112,14 @@ describe("a DM", () => {
     const [ada, lin] = await two(shared)
     const eve = await shared.person("eve")
     const channel_id = await dmBetween(ada, lin, east)
-    const [hers, his, deaf, strange] = await Promise.all([
+    const [adas, lins, deaf, strange] = await Promise.all([
       ada.listen(west),
       lin.listen(east),
       lin.listen(west, { intents: usualIntents & ~bitOf("DIRECT_MESSAGES") }),
       eve.listen(west),
     ])
     await shared.settle()
-    for (const inbox of [hers, his, deaf]) inbox.rest()
+    for (const inbox of [adas, lins, deaf]) inbox.rest()
     const sent = await ada.on(west).createMessage({ channel_id, content: "hello", nonce: "1" })
     expect(sent).toMatchObject({ channel_id, server_id: null, guild_id: null, author_id: ada.id })
     expect((await ada.on(east).createMessage({ channel_id, content: "hello", nonce: "1" })).id).toBe(sent.id)
@@ -131,7 +131,7 @@ describe("a DM", () => {
     )
     await ada.on(west).deleteMessage({ channel_id, message_id: sent.id })
     await shared.settle()
-    for (const inbox of [hers, his])
+    for (const inbox of [adas, lins])
       expect(toldOf(inbox, channel_id).map(([name, data]) => [name, data.id])).toEqual([
         ["MESSAGE_CREATE", sent.id],
         ["MESSAGE_CREATE", answer.id],
@@ -195,24 +195,24 @@ describe("a DM", () => {
     const { east, west } = shared
     const [ada, lin] = await two(shared)
     const channel_id = await dmBetween(ada, lin, east)
-    const [hers, his, deaf] = await Promise.all([
+    const [adas, lins, deaf] = await Promise.all([
       ada.listen(east),
       lin.listen(west),
       lin.listen(east, { intents: usualIntents & ~bitOf("DIRECT_MESSAGE_TYPING") }),
     ])
     await shared.settle()
-    for (const inbox of [hers, his, deaf]) inbox.rest()
+    for (const inbox of [adas, lins, deaf]) inbox.rest()
     const rows = () => shared.sql<{ count: number }[]>`SELECT count(*)::int FROM tells_seen`
     const [before] = await rows()
     const server = { server_id: null, guild_id: null }
     await ada.on(west).startTyping({ channel_id })
-    expect(await his.next("TYPING_START")).toEqual({ channel_id, user_id: ada.id, username: ada.username, ...server })
-    hers.send({ op: 41, d: { channel_id } })
-    expect(await his.next("TYPING_STOP")).toEqual({ channel_id, user_id: ada.id, ...server })
+    expect(await lins.next("TYPING_START")).toEqual({ channel_id, user_id: ada.id, username: ada.username, ...server })
+    adas.send({ op: 41, d: { channel_id } })
+    expect(await lins.next("TYPING_STOP")).toEqual({ channel_id, user_id: ada.id, ...server })
     expect(await deaf.next("TYPING_STOP")).toMatchObject({ channel_id })
     expect(await rows()).toEqual([before])
     await shared.settle()
-    for (const inbox of [hers, his, deaf]) expect(inbox.rest()).toEqual([])
+    for (const inbox of [adas, lins, deaf]) expect(inbox.rest()).toEqual([])
   })
 
   test("has neither settings nor guests: what servers do with channels is refused", async ({ shared }) => {
@@ -245,18 +245,18 @@ describe("a DM", () => {
   test("takes nobody to voice", async ({ shared }) => {
     const [ada, lin] = await two(shared)
     const channel_id = await dmBetween(ada, lin, shared.east)
-    const [hers, his] = await Promise.all([ada.listen(shared.east), lin.listen(shared.west)])
+    const [adas, lins] = await Promise.all([ada.listen(shared.east), lin.listen(shared.west)])
     await shared.settle()
-    for (const inbox of [hers, his]) inbox.rest()
+    for (const inbox of [adas, lins]) inbox.rest()
     for (const d of [
       { guild_id: null, channel_id },
       { guild_id: channel_id, channel_id },
       { server_id: channel_id, channel_id },
     ])
-      hers.send({ op: 4, d })
+      adas.send({ op: 4, d })
     await shared.settle()
-    expect(his.rest()).toEqual([])
-    for (const { name, data } of hers.rest())
+    expect(lins.rest()).toEqual([])
+    for (const { name, data } of adas.rest())
       expect([name, (data as { channel_id: string | null }).channel_id]).toEqual(["VOICE_STATE_UPDATE", null])
     expect(await shared.sql`SELECT FROM voice_states WHERE channel_id = ${channel_id}`).toHaveLength(0)
   })
@@ -265,7 +265,7 @@ describe("a DM", () => {
 test("notes are made by the first call, for their owner alone", async ({ shared }) => {
   const { east, west } = shared
   const [ada, lin] = await two(shared)
-  const [hers, his] = await Promise.all([ada.listen(east), lin.listen(west)])
+  const [adas, lins] = await Promise.all([ada.listen(east), lin.listen(west)])
   const [one, ...others] = await Promise.all([east, west, east, west].map(place => ada.on(place).getNotes()))
   for (const other of others) expect(other).toEqual(one)
   expect(one).toMatchObject({
@@ -279,9 +279,9 @@ test("notes are made by the first call, for their owner alone", async ({ shared 
   })
   const channel_id = one!.id
   await shared.settle()
-  expect(toldOf(hers, channel_id)).toEqual([["CHANNEL_CREATE", expect.objectContaining({ name: "Personal Notes" })]])
+  expect(toldOf(adas, channel_id)).toEqual([["CHANNEL_CREATE", expect.objectContaining({ name: "Personal Notes" })]])
   const sent = await ada.on(west).createMessage({ channel_id, content: "remember" })
-  expect(await hers.next("MESSAGE_CREATE")).toMatchObject({ id: sent.id, channel_id, server_id: null })
+  expect(await adas.next("MESSAGE_CREATE")).toMatchObject({ id: sent.id, channel_id, server_id: null })
   expect(await ada.on(east).getNotes()).toEqual({
     ...one,
     last_message_id: sent.id,
@@ -294,7 +294,7 @@ test("notes are made by the first call, for their owner alone", async ({ shared 
   expect(await refusal(lin.on(east).getChannel({ channel_id }))).toBe("channel_not_found")
   expect(await refusal(lin.on(east).createMessage({ channel_id, content: "x" }))).toBe("channel_not_found")
   await shared.settle()
-  expect(his.rest()).toEqual([])
+  expect(lins.rest()).toEqual([])
 })
 
 describe("who takes messages", () => {
@@ -453,39 +453,39 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
     const { east, west } = shared
     const [ada, lin] = await sorted(shared)
     const channel_id = await dmBetween(lin, ada, east)
-    const [hers, his] = [ada.on(east), lin.on(west)]
+    const [adas, lins] = [ada.on(east), lin.on(west)]
     const [first, second] = [
-      await hers.createMessage({ channel_id, content: "first" }),
-      await hers.createMessage({ channel_id, content: "second" }),
+      await adas.createMessage({ channel_id, content: "first" }),
+      await adas.createMessage({ channel_id, content: "second" }),
     ]
-    const poll = await hers.createPoll({ message_id: first.id, question: "Why?", options: ["This", "That"] })
+    const poll = await adas.createPoll({ message_id: first.id, question: "Why?", options: ["This", "That"] })
     const pin = { channel_id, message_id: first.id }
     const vote = { poll_id: poll.id, option_ids: [poll.options[0]!.id] }
-    await hers.pinMessage(pin)
+    await adas.pinMessage(pin)
     const reaction = { channel_id, message_id: second.id, emoji: "👋" }
-    for (const rest of [hers, his]) await rest.addReaction(reaction)
-    await hers.blockUser({ user_id: lin.id })
+    for (const rest of [adas, lins]) await rest.addReaction(reaction)
+    await adas.blockUser({ user_id: lin.id })
     const [inbox, own] = [await ada.listen(west), await lin.listen(east)]
-    for (const rest of [hers, his]) {
+    for (const rest of [adas, lins]) {
       expect(await refusal(rest.pinMessage({ channel_id, message_id: second.id }))).toBe("cannot_message")
       expect(await refusal(rest.unpinMessage(pin))).toBe("cannot_message")
       expect(await refusal(rest.votePoll(vote))).toBe("cannot_message")
       expect(await refusal(rest.removeReaction(reaction))).toBe("cannot_message")
     }
-    for (const call of [hers.closePoll, hers.deletePoll])
+    for (const call of [adas.closePoll, adas.deletePoll])
       expect(await refusal(call({ poll_id: poll.id }))).toBe("cannot_message")
-    expect(await his.ackMessages({ channel_id, message_id: first.id })).toMatchObject({ messages_marked: 1 })
+    expect(await lins.ackMessages({ channel_id, message_id: first.id })).toMatchObject({ messages_marked: 1 })
     expect(await own.next("MESSAGE_ACK")).toMatchObject({ user_id: lin.id, message_id: first.id })
     await shared.settle()
     expect(toldOf(inbox, channel_id)).toEqual([])
-    expect((await hers.listPins({ channel_id })).map(({ id }) => id)).toEqual([first.id])
+    expect((await adas.listPins({ channel_id })).map(({ id }) => id)).toEqual([first.id])
 
-    await hers.deleteRelationship({ user_id: lin.id })
-    await his.removeReaction(reaction)
-    await his.votePoll(vote)
-    await his.pinMessage({ channel_id, message_id: second.id })
-    await his.unpinMessage(pin)
-    await his.ackMessages({ channel_id })
+    await adas.deleteRelationship({ user_id: lin.id })
+    await lins.removeReaction(reaction)
+    await lins.votePoll(vote)
+    await lins.pinMessage({ channel_id, message_id: second.id })
+    await lins.unpinMessage(pin)
+    await lins.ackMessages({ channel_id })
     await shared.settle()
     expect(toldOf(inbox, channel_id).map(([name]) => name)).toEqual([
       "MESSAGE_REACTION_REMOVE",
@@ -619,20 +619,20 @@ test("what becomes of a message in a DM is told under its author's name by now, 
   const { east, west } = shared
   const [ada, lin] = await two(shared)
   const channel_id = await dmBetween(ada, lin, east)
-  const [hers, his] = [ada.on(east), lin.on(west)]
+  const [adas, lins] = [ada.on(east), lin.on(west)]
   const [{ id: message_id }, last, { poll }] = [
-    await his.createMessage({ channel_id, content: "mine" }),
-    await his.createMessage({ channel_id, content: "mine, too" }),
-    await his.createMessage({ channel_id, poll: { question: "Why?", options: ["This", "That"] } }),
+    await lins.createMessage({ channel_id, content: "mine" }),
+    await lins.createMessage({ channel_id, content: "mine, too" }),
+    await lins.createMessage({ channel_id, poll: { question: "Why?", options: ["This", "That"] } }),
   ]
-  for (let i = 0; i < 3; i++) await hers.listMessages({ channel_id })
+  for (let i = 0; i < 3; i++) await adas.listMessages({ channel_id })
   const username = shared.newName("renamed")
-  await his.editMe({ username })
+  await lins.editMe({ username })
   const inbox = await ada.listen(west)
-  await hers.pinMessage({ channel_id, message_id })
-  await hers.unpinMessage({ channel_id, message_id })
-  await hers.votePoll({ poll_id: poll!.id, option_ids: [poll!.options[0]!.id] })
-  await his.closePoll({ poll_id: poll!.id })
+  await adas.pinMessage({ channel_id, message_id })
+  await adas.unpinMessage({ channel_id, message_id })
+  await adas.votePoll({ poll_id: poll!.id, option_ids: [poll!.options[0]!.id] })
+  await lins.closePoll({ poll_id: poll!.id })
   const told = []
   for (let i = 0; i < 4; i++) told.push((await inbox.next("MESSAGE_UPDATE")).author_username)
   expect(told).toEqual([username, username, username, username])
@@ -646,9 +646,9 @@ test("what becomes of a message in a DM is told under its author's name by now, 
   await announceUser(tools as unknown as JobTools, { user_id: lin.id })
   const reaction = { channel_id, message_id: last.id, emoji: "👋" }
   const isKnown = async () => {
-    await hers.addReaction(reaction)
-    const page = await hers.listMessages({ channel_id })
-    await hers.removeReaction(reaction)
+    await adas.addReaction(reaction)
+    const page = await adas.listMessages({ channel_id })
+    await adas.removeReaction(reaction)
     return page.every(({ author_username }) => author_username === username)
   }
   await until("the DM knows his name", isKnown, { timeoutMs: 5_000 })

@@ -37,7 +37,7 @@ async function two(cluster: Cluster, { who }: (typeof orders)[number]): Promise<
 async function withInboxes(shared: SharedCluster, order: (typeof orders)[number]) {
   const [ada, lin] = await two(shared, order)
   const eve = await shared.person("eve")
-  const [hers, his, elsewhere, strange] = await Promise.all([
+  const [adas, lins, elsewhere, strange] = await Promise.all([
     ada.listen(shared.east),
     lin.listen(shared.west),
     lin.listen(shared.east, { encoding: "msgpack" }),
@@ -47,11 +47,11 @@ async function withInboxes(shared: SharedCluster, order: (typeof orders)[number]
   const told = async () => {
     await shared.settle()
     expect(toldTo(strange)).toEqual([])
-    const ofLin = toldTo(his)
+    const ofLin = toldTo(lins)
     expect(toldTo(elsewhere)).toEqual(ofLin)
-    return { ada: toldTo(hers), lin: ofLin }
+    return { ada: toldTo(adas), lin: ofLin }
   }
-  return { ada, lin, told, hers: ada.on(shared.east), his: lin.on(shared.west) }
+  return { ada, lin, told, adas: ada.on(shared.east), lins: lin.on(shared.west) }
 }
 
 /** What a table of states shows: of each of two, on every worker. */
@@ -68,9 +68,9 @@ async function expectSides(
 
 describe.each(orders)("asked by $who", order => {
   test("P4: a request is seen by both, each in his own way, and nobody else hears of it", async ({ shared }) => {
-    const { ada, lin, told, hers } = await withInboxes(shared, order)
+    const { ada, lin, told, adas } = await withInboxes(shared, order)
     const before = seconds()
-    const asked = await hers.requestFriend({ user_id: lin.id, message: "It is me, Ada 👋" })
+    const asked = await adas.requestFriend({ user_id: lin.id, message: "It is me, Ada 👋" })
     expect(asked).toEqual({ user_id: lin.id, status: "pending_outgoing", created_at: asked.created_at })
     expect(asked.created_at).toBeGreaterThanOrEqual(before)
     await expectSides(shared, [ada, "pending_outgoing"], [lin, "pending_incoming"])
@@ -114,15 +114,15 @@ describe.each(orders)("asked by $who", order => {
         ],
       ],
     })
-    expect(await refusal(hers.requestFriend({ user_id: lin.id }))).toBe("relationship_exists")
+    expect(await refusal(adas.requestFriend({ user_id: lin.id }))).toBe("relationship_exists")
   })
 
   test("an accepted request makes two friends, and both see the other's presence", async ({ shared }) => {
-    const { ada, lin, told, hers, his } = await withInboxes(shared, order)
-    await hers.requestFriend({ user_id: lin.id, message: "gone when accepted" })
+    const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
+    await adas.requestFriend({ user_id: lin.id, message: "gone when accepted" })
     await told()
-    expect(await refusal(hers.acceptFriend({ user_id: lin.id }))).toBe("friend_request_not_found")
-    expect(await his.acceptFriend({ user_id: ada.id })).toEqual({ success: true })
+    expect(await refusal(adas.acceptFriend({ user_id: lin.id }))).toBe("friend_request_not_found")
+    expect(await lins.acceptFriend({ user_id: ada.id })).toEqual({ success: true })
     await expectSides(shared, [ada, "friend"], [lin, "friend"])
     const heard = await told()
     const friendly = (
@@ -143,21 +143,21 @@ describe.each(orders)("asked by $who", order => {
       expect(events).toEqual([friendly(friend, data)])
       expect(data.presence.status).toBe("online")
     }
-    const [listed] = await his.listRelationships()
+    const [listed] = await lins.listRelationships()
     expect(listed).toMatchObject({ status: "friend", message: null, presence: { status: "online" } })
-    expect(await refusal(his.acceptFriend({ user_id: ada.id }))).toBe("friend_request_not_found")
+    expect(await refusal(lins.acceptFriend({ user_id: ada.id }))).toBe("friend_request_not_found")
     for (const [rest, id] of [
-      [hers, lin.id],
-      [his, ada.id],
+      [adas, lin.id],
+      [lins, ada.id],
     ] as const)
       expect(await refusal(rest.requestFriend({ user_id: id }))).toBe("relationship_exists")
   })
 
   test("a request that meets the other's makes friends at once", async ({ shared }) => {
-    const { ada, lin, told, hers, his } = await withInboxes(shared, order)
-    await hers.requestFriend({ user_id: lin.id })
+    const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
+    await adas.requestFriend({ user_id: lin.id })
     await told()
-    const answer = await his.requestFriend({ user_id: ada.id, message: "so do I" })
+    const answer = await lins.requestFriend({ user_id: ada.id, message: "so do I" })
     expect(answer).toEqual({ user_id: ada.id, status: "friend", created_at: answer.created_at })
     await expectSides(shared, [ada, "friend"], [lin, "friend"])
     const heard = await told()
@@ -176,12 +176,12 @@ describe.each(orders)("asked by $who", order => {
   test.for(["by the one who sent it", "by the one who got it"])(
     "a request is taken back %s",
     async (by, { shared }) => {
-      const { ada, lin, told, hers, his } = await withInboxes(shared, order)
-      await hers.requestFriend({ user_id: lin.id })
+      const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
+      await adas.requestFriend({ user_id: lin.id })
       await told()
       const isSender = by === "by the one who sent it"
       const end = () =>
-        isSender ? hers.deleteRelationship({ user_id: lin.id }) : his.deleteRelationship({ user_id: ada.id })
+        isSender ? adas.deleteRelationship({ user_id: lin.id }) : lins.deleteRelationship({ user_id: ada.id })
       expect(await end()).toEqual({ success: true })
       await expectSides(shared, [ada, undefined], [lin, undefined])
       expect(await told()).toEqual({
@@ -189,43 +189,43 @@ describe.each(orders)("asked by $who", order => {
         lin: [["RELATIONSHIP_REMOVE", { user_id: ada.id }]],
       })
       expect(await refusal(end())).toBe("relationship_not_found")
-      expect(await refusal(his.acceptFriend({ user_id: ada.id }))).toBe("friend_request_not_found")
+      expect(await refusal(lins.acceptFriend({ user_id: ada.id }))).toBe("friend_request_not_found")
       expect(await told()).toEqual({ ada: [], lin: [] })
       // And may be sent anew.
-      await hers.requestFriend({ user_id: lin.id })
+      await adas.requestFriend({ user_id: lin.id })
     },
   )
 
   test("a friendship is ended for both", async ({ shared }) => {
-    const { ada, lin, told, hers, his } = await withInboxes(shared, order)
-    await hers.requestFriend({ user_id: lin.id })
-    await his.acceptFriend({ user_id: ada.id })
+    const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
+    await adas.requestFriend({ user_id: lin.id })
+    await lins.acceptFriend({ user_id: ada.id })
     await told()
-    expect(await hers.deleteRelationship({ user_id: lin.id })).toEqual({ success: true })
+    expect(await adas.deleteRelationship({ user_id: lin.id })).toEqual({ success: true })
     await expectSides(shared, [ada, undefined], [lin, undefined])
     expect(await told()).toEqual({
       ada: [["RELATIONSHIP_REMOVE", { user_id: lin.id }]],
       lin: [["RELATIONSHIP_REMOVE", { user_id: ada.id }]],
     })
     for (const [rest, id] of [
-      [hers, lin.id],
-      [his, ada.id],
+      [adas, lin.id],
+      [lins, ada.id],
     ] as const)
       expect(await refusal(rest.deleteRelationship({ user_id: id }))).toBe("relationship_not_found")
   })
 
-  test.for(["nothing", "a friendship", "her request", "his request"])(
+  test.for(["nothing", "a friendship", "a request of Ada", "a request of Lin"])(
     "P12: a block ends %s, and keeps requests out on both sides",
     async (what, { shared }) => {
-      const { ada, lin, told, hers, his } = await withInboxes(shared, order)
-      if (what === "his request") await his.requestFriend({ user_id: ada.id })
-      else if (what !== "nothing") await hers.requestFriend({ user_id: lin.id })
-      if (what === "a friendship") await his.acceptFriend({ user_id: ada.id })
+      const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
+      if (what === "a request of Lin") await lins.requestFriend({ user_id: ada.id })
+      else if (what !== "nothing") await adas.requestFriend({ user_id: lin.id })
+      if (what === "a friendship") await lins.acceptFriend({ user_id: ada.id })
       await told()
-      const answer = await hers.blockUser({ user_id: lin.id })
+      const answer = await adas.blockUser({ user_id: lin.id })
       expect(answer).toEqual({ user_id: lin.id, status: "blocked", created_at: answer.created_at })
       await expectSides(shared, [ada, "blocked"], [lin, undefined])
-      const [listed] = await hers.listRelationships()
+      const [listed] = await adas.listRelationships()
       expect(listed).toMatchObject({ presence: { status: "offline" }, message: null, username: lin.username })
       const { created_at } = answer
       const mine = { user_id: lin.id, username: lin.username, avatar_url: avatarOf(lin), status: "blocked", created_at }
@@ -234,38 +234,38 @@ describe.each(orders)("asked by $who", order => {
         // He is not told of the block: only that there is nothing any more, if there was something.
         lin: what === "nothing" ? [] : [["RELATIONSHIP_REMOVE", { user_id: ada.id }]],
       })
-      expect(await refusal(his.requestFriend({ user_id: ada.id, message: "why?" }))).toBe("relationship_blocked")
-      expect(await refusal(hers.requestFriend({ user_id: lin.id }))).toBe("relationship_blocked")
-      expect(await refusal(his.acceptFriend({ user_id: ada.id }))).toBe("friend_request_not_found")
-      expect(await refusal(hers.acceptFriend({ user_id: lin.id }))).toBe("friend_request_not_found")
-      expect(await refusal(his.deleteRelationship({ user_id: ada.id }))).toBe("relationship_not_found")
-      expect(await refusal(hers.blockUser({ user_id: lin.id }))).toBe("already_blocked")
+      expect(await refusal(lins.requestFriend({ user_id: ada.id, message: "why?" }))).toBe("relationship_blocked")
+      expect(await refusal(adas.requestFriend({ user_id: lin.id }))).toBe("relationship_blocked")
+      expect(await refusal(lins.acceptFriend({ user_id: ada.id }))).toBe("friend_request_not_found")
+      expect(await refusal(adas.acceptFriend({ user_id: lin.id }))).toBe("friend_request_not_found")
+      expect(await refusal(lins.deleteRelationship({ user_id: ada.id }))).toBe("relationship_not_found")
+      expect(await refusal(adas.blockUser({ user_id: lin.id }))).toBe("already_blocked")
       await expectSides(shared, [ada, "blocked"], [lin, undefined])
       expect(await told()).toEqual({ ada: [], lin: [] })
 
-      expect(await hers.deleteRelationship({ user_id: lin.id })).toEqual({ success: true })
+      expect(await adas.deleteRelationship({ user_id: lin.id })).toEqual({ success: true })
       await expectSides(shared, [ada, undefined], [lin, undefined])
       expect(await told()).toEqual({ ada: [["RELATIONSHIP_REMOVE", { user_id: lin.id }]], lin: [] })
-      expect(await refusal(hers.deleteRelationship({ user_id: lin.id }))).toBe("relationship_not_found")
-      expect((await his.requestFriend({ user_id: ada.id })).status).toBe("pending_outgoing")
+      expect(await refusal(adas.deleteRelationship({ user_id: lin.id }))).toBe("relationship_not_found")
+      expect((await lins.requestFriend({ user_id: ada.id })).status).toBe("pending_outgoing")
     },
   )
 
   test("two may block one another; each lifts his own block only", async ({ shared }) => {
-    const { ada, lin, told, hers, his } = await withInboxes(shared, order)
-    await hers.blockUser({ user_id: lin.id })
+    const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
+    await adas.blockUser({ user_id: lin.id })
     await told()
-    expect((await his.blockUser({ user_id: ada.id })).status).toBe("blocked")
+    expect((await lins.blockUser({ user_id: ada.id })).status).toBe("blocked")
     await expectSides(shared, [ada, "blocked"], [lin, "blocked"])
     expect(await told()).toEqual({
       ada: [],
       lin: [["RELATIONSHIP_ADD", expect.objectContaining({ user_id: ada.id, status: "blocked" })]],
     })
-    await hers.deleteRelationship({ user_id: lin.id })
+    await adas.deleteRelationship({ user_id: lin.id })
     await expectSides(shared, [ada, undefined], [lin, "blocked"])
     expect(await told()).toEqual({ ada: [["RELATIONSHIP_REMOVE", { user_id: lin.id }]], lin: [] })
-    expect(await refusal(hers.requestFriend({ user_id: lin.id }))).toBe("relationship_blocked")
-    await his.deleteRelationship({ user_id: ada.id })
+    expect(await refusal(adas.requestFriend({ user_id: lin.id }))).toBe("relationship_blocked")
+    await lins.deleteRelationship({ user_id: ada.id })
     await expectSides(shared, [ada, undefined], [lin, undefined])
   })
 })
@@ -373,22 +373,22 @@ describe("of each kind nobody has more than a thousand", () => {
 
   test.for(["sender", "other"])("of requests; the %s is full", async (side, { shared }) => {
     const isSender = side === "sender"
-    const crowd = await crowded(shared, isSender ? "pending_outgoing" : "pending_incoming")
+    const popular = await crowded(shared, isSender ? "pending_outgoing" : "pending_incoming")
     const lin = await shared.person("lin")
     const ask = () =>
       isSender
-        ? crowd.rest.requestFriend({ user_id: lin.id })
-        : lin.on(shared.west).requestFriend({ user_id: crowd.person.id })
+        ? popular.rest.requestFriend({ user_id: lin.id })
+        : lin.on(shared.west).requestFriend({ user_id: popular.person.id })
     expect(await refusal(ask())).toBe("relationship_limit")
     expect(await listOf(lin, shared.east)).toEqual({})
-    await makeRoom(shared, crowd)
+    await makeRoom(shared, popular)
     expect((await ask()).status).toBe("pending_outgoing")
-    expect(await crowd.rest.listRelationships()).toHaveLength(full)
+    expect(await popular.rest.listRelationships()).toHaveLength(full)
   })
 
   test("of friends, on either side and by either way", async ({ shared }) => {
-    const crowd = await crowded(shared, "friend")
-    const { person, rest } = crowd
+    const popular = await crowded(shared, "friend")
+    const { person, rest } = popular
     const [lin, mo] = [await shared.person("lin"), await shared.person("mo")]
     await lin.on(shared.west).requestFriend({ user_id: person.id })
     await rest.requestFriend({ user_id: mo.id })
@@ -396,18 +396,18 @@ describe("of each kind nobody has more than a thousand", () => {
     expect(await refusal(rest.requestFriend({ user_id: lin.id }))).toBe("relationship_limit")
     expect(await refusal(mo.on(shared.west).acceptFriend({ user_id: person.id }))).toBe("relationship_limit")
     expect(await listOf(lin, shared.east)).toEqual({ [person.id]: "pending_outgoing" })
-    await makeRoom(shared, crowd)
+    await makeRoom(shared, popular)
     expect(await rest.acceptFriend({ user_id: lin.id })).toEqual({ success: true })
     expect(await refusal(mo.on(shared.west).acceptFriend({ user_id: person.id }))).toBe("relationship_limit")
   })
 
   test("of blocks; being blocked has no bound", async ({ shared }) => {
-    const crowd = await crowded(shared, "blocked")
+    const popular = await crowded(shared, "blocked")
     const lin = await shared.person("lin")
-    expect(await refusal(crowd.rest.blockUser({ user_id: lin.id }))).toBe("relationship_limit")
-    expect((await lin.on(shared.west).blockUser({ user_id: crowd.person.id })).status).toBe("blocked")
-    await makeRoom(shared, crowd)
-    expect((await crowd.rest.blockUser({ user_id: lin.id })).status).toBe("blocked")
+    expect(await refusal(popular.rest.blockUser({ user_id: lin.id }))).toBe("relationship_limit")
+    expect((await lin.on(shared.west).blockUser({ user_id: popular.person.id })).status).toBe("blocked")
+    await makeRoom(shared, popular)
+    expect((await popular.rest.blockUser({ user_id: lin.id })).status).toBe("blocked")
   })
 })
 
@@ -597,8 +597,8 @@ test(
   "REL3, P4, P5: whatever is asked in whatever order on whatever worker, lists and events are those of the tables",
   { timeout: 120_000 },
   async ({ shared }) => {
-    const crowd = [await shared.person("ann"), await shared.person("bob"), await shared.person("cy")] as const
-    const inboxes = await Promise.all(crowd.map((person, i) => person.listen(i === 1 ? shared.east : shared.west)))
+    const people = [await shared.person("ann"), await shared.person("bob"), await shared.person("cy")] as const
+    const inboxes = await Promise.all(people.map((person, i) => person.listen(i === 1 ? shared.east : shared.west)))
     const pairs = [[0, 1], [1, 2], [2, 0]] as const // prettier-ignore
     const command = fc.record({
       pair: fc.constantFrom(...pairs),
@@ -609,7 +609,7 @@ test(
     })
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 16 }), async commands => {
-        const peopleOf = ([a, b]: (typeof pairs)[number]) => [crowd[a], crowd[b]] as const
+        const peopleOf = ([a, b]: (typeof pairs)[number]) => [people[a], people[b]] as const
         for (const pair of pairs) await part(peopleOf(pair), shared.east)
         await shared.settle()
         for (const inbox of inboxes) inbox.rest()
@@ -626,7 +626,7 @@ test(
           for (const [pair, sides] of model)
             for (const who of [0, 1] as const) {
               if (pair[who] !== i) continue
-              const other = crowd[pair[1 - who]!]
+              const other = people[pair[1 - who]!]
               const about = events.filter(([, data]) => (data as { user_id: string }).user_id === other.id)
               expect(known(about, other)).toBe(sides[who])
             }

@@ -7,7 +7,7 @@ import uWS from "uWebSockets.js"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { onJson, reply, serve } from "./serve.ts"
 
-export interface RoomsOptions {
+export interface BareGatewayOptions {
   /** An event of Starling's as JSON. `content` and `nonce` come from the post and `s` goes on, so that frames have as many bytes. */
   frame?: string
   /** Bytes of the same event by class; the class `json` is sent the event itself. */
@@ -16,12 +16,12 @@ export interface RoomsOptions {
   ready?: number
 }
 
-const options = JSON.parse(process.argv[2] ?? "{}") as RoomsOptions
+const options = JSON.parse(process.argv[2] ?? "{}") as BareGatewayOptions
 const frame = JSON.parse(options.frame ?? `{"s":1,"d":{}}`) as { s: number; d: object }
 const classes = ["json", ...Object.keys(options.bytes ?? {})]
 
 interface Client {
-  room: string
+  server: string
   class: string
   topics: number
 }
@@ -41,7 +41,7 @@ app.ws<Client>("/gateway", {
   maxBackpressure: 4 * 1024 * 1024,
   upgrade: (res, req, context) => {
     const client = {
-      room: req.getQuery("room") ?? "0",
+      server: req.getQuery("server") ?? "0",
       class: req.getQuery("class") ?? "json",
       topics: Number(req.getQuery("topics") ?? 1),
     }
@@ -62,8 +62,8 @@ app.ws<Client>("/gateway", {
       ws.send(ack)
       return
     }
-    const { room, class: own, topics } = ws.getUserData()
-    ws.subscribe(`${room} ${own}`)
+    const { server, class: own, topics } = ws.getUserData()
+    ws.subscribe(`${server} ${own}`)
     // The others are spread as memberships are.
     for (let i = 1; i < topics; i++) ws.subscribe(`other ${(identified + i * 7) % 100}`)
     identified++
@@ -71,13 +71,13 @@ app.ws<Client>("/gateway", {
   },
 })
 
-app.post("/rooms/:room", (res, req) => {
-  const room = req.getParameter(0)
+app.post("/servers/:server", (res, req) => {
+  const server = req.getParameter(0)
   onJson(res, req, body => {
     const { content, nonce } = body as { content: string; nonce: string }
     const d = { ...frame.d, content, nonce }
     for (const name of classes) {
-      const topic = `${room} ${name}`
+      const topic = `${server} ${name}`
       const length = options.bytes?.[name]
       if (app.numSubscribers(topic) === 0) continue
       if (length === undefined) {
