@@ -79,7 +79,7 @@ test("DEL1: a deleted account is frozen at once, with its sessions and bots, and
     "user_exists",
   )
 
-  // Its time is not over, whoever says so.
+  // Its time is not over, no matter who says so.
   const { ask } = east.node
   const early = { type: "beginPurge", name: "deleted_user_1", isOwnerGone: true } as const
   expect(await ask(userActor, ada.id, early)).toEqual({ begun: false })
@@ -102,7 +102,7 @@ test("a job that comes after a cancellation erases nothing", async ({ shared }) 
   expect((await standing(shared, ada.id)).username).toBe(ada.username)
 })
 
-test("whoever owns a server has to delete it first", async ({ shared }) => {
+test("a user who owns a server has to delete it first", async ({ shared }) => {
   const { server, ada } = await shared.seed(sharedServer)
   const { deleteAccount, deleteServer } = ada.on(shared.east)
   expect(await refusal(deleteAccount({ password: ada.password }))).toBe("owns_servers")
@@ -241,7 +241,7 @@ test("a second factor is asked for, a code of it counts once, and a sign-in unde
   expect(await shared.sql`SELECT FROM one_time_tokens WHERE user_id = ${ada.id}`).toHaveLength(0)
 })
 
-test("an account without a password is deleted by whoever has just signed in", async ({ shared }) => {
+test("an account without a password is deleted by a user who has just signed in", async ({ shared }) => {
   const { sql, east } = shared
   const now = Math.floor(Date.now() / 1000)
   const user = plantedId()
@@ -269,7 +269,7 @@ test("two deletions at once make one", async ({ shared }) => {
   expect((await standing(shared, ada.id)).deletion_status).toBe("frozen")
 })
 
-test("a purge erases what was somebody's alone, tells those who knew him, and leaves his messages to a stub", async ({
+test("a purge erases what belongs to the user alone, tells those who knew them, and leaves their messages to a stub account", async ({
   cluster,
 }) => {
   const [east, west] = await cluster.boot(2, { config: { STARLING_ACCOUNT_DELETION_DAYS: "0" } })
@@ -335,7 +335,7 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
       expect([name, rows.length]).not.toEqual([name, 0])
   }
   expect(await sql`SELECT FROM failed_logins WHERE name = ${`#${ada.id}`}`).toEqual([])
-  // Nowhere is he still to be found, but in what people wrote. Events on their way go by themselves.
+  // Nothing names them any more, but what people wrote. Stored events expire by themselves.
   const tables = await sql<{ name: string }[]>`
     SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`
   const found: string[] = []
@@ -378,7 +378,7 @@ test("a purge erases what was somebody's alone, tells those who knew him, and le
   expect(heir.user!.id).not.toBe(ada.id)
 }, 60_000)
 
-test("a purge that died in the middle goes on, and whoever is connected still is told", async ({ cluster }) => {
+test("a purge whose worker died in the middle goes on, and users who are still connected are told", async ({ cluster }) => {
   const [east] = await cluster.boot(1, { config: { STARLING_ACCOUNT_DELETION_DAYS: "0" } })
   const { ada, lin, server } = await cluster.seed(sharedServer)
   const { ask } = east!.node

@@ -151,7 +151,8 @@ test("logging everybody out takes bots' tokens, too; that a bot is as old as bef
   const ada = await cluster.person("ada")
   const bot = await newBot(operator, ada, "robot")
   const live = await identified(place!, bot.token)
-  // People's tokens count for nothing at once; a bot's does until it is taken away, so it is not to wait for theirs.
+  // People's tokens count for nothing at once; a bot's does until it is taken away, so it is not to
+  // wait for theirs.
   await cluster.sql`
     WITH people AS (INSERT INTO users (id, username, created_at) SELECT ${ada.id}::bigint + n, 'person_' || n, 0 FROM generate_series(1, 100) AS n RETURNING id)
     INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
@@ -209,7 +210,7 @@ test("of bots that are made at once no more are made than an owner may have", as
   expect(await operator.bots.ownedBy(ada.id)).toHaveLength(limits.botsPerOwner)
 })
 
-test("a bot whose making was interrupted is finished by whoever takes it over", async ({ shared }) => {
+test("a bot whose creation was interrupted is finished by the worker that takes it over", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   const [name, secret] = [shared.newName("half"), newSecret(48)]
@@ -289,7 +290,9 @@ test("a worker that comes late does nothing more of a command that may be anothe
   const outOfTime = () =>
     cluster.sql`UPDATE operator_commands SET taken_until = now() - interval '1 second' WHERE taken_by = 'late'`
 
-  /** What a worker asks to whom that happens while it has taken a command, or between its two steps. */
+  /**
+   * What a worker asks to whom that happens while it has taken a command, or between its two steps.
+   */
   async function askedBy(happens: { afterTaking?: () => unknown; meanwhile?: () => unknown }) {
     await cluster.sql`DELETE FROM operator_commands`
     const id = await requests.command(user, "unlockAccount", {})
@@ -333,7 +336,7 @@ test("a worker that comes late does nothing more of a command that may be anothe
   }
 })
 
-test("STAT1: whoever is locked is told, cut off and refused, his bots too, until he is let in again", async ({
+test("STAT1: a locked user is told, disconnected and refused, their bots too, until they are let in again", async ({
   shared,
 }) => {
   const operator = operatorOf(shared)
@@ -375,7 +378,7 @@ test("STAT1: whoever is locked is told, cut off and refused, his bots too, until
     "invalid_credentials",
   )
 
-  // His sessions were kept; failed sign-ins are forgotten, too.
+  // Their sessions were kept; failed sign-ins are forgotten, too.
   for (let i = 0; i < 5; i++)
     await send(shared.east, "/api/v1/auth/login", {
       method: "POST",
@@ -423,7 +426,7 @@ test("a frozen account and its bots are kept out of the gateway", async ({ share
   })
 })
 
-test("whoever has to take another name can do little else, but stays connected", async ({ shared }) => {
+test("a user who has to take another name can do little else, but stays connected", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   await ada.on(shared.west).listServers()

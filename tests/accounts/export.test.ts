@@ -194,12 +194,14 @@ test("exports that wait for a job are taken in the order in which they were aske
   expect((await exportsStorage(sql).takeStuck(10_000, 1, 5)).map(({ id }) => id)).toEqual(asked.slice(5))
 })
 
-/** Columns that name somebody; where he was, or how he is reached. */
+/** Columns that name somebody; where they were, or how to reach them. */
 const naming =
   /^(.*user_?id|owner_id|author_id|inviter_id|creator_id|.*_by|other_id|target_id|sender_id|member_id|recipient_id)$/
 const telling = /^(.*username|nickname|.*email.*|.*address|user_agent|phone.*|birth.*)$/
 
-/** What the tables of personal data do not know of the database, or say of it without being right. */
+/**
+ * What the tables of personal data do not know of the database, or say of it without being right.
+ */
 async function unknownIn({ sql }: Cluster): Promise<string[]> {
   const columns = await sql<{ table: string; column: string; refers: boolean }[]>`
     SELECT k.relname AS table, a.attname AS column, EXISTS (

@@ -18,7 +18,7 @@ async function chief(shared: SharedCluster, permission = "administrator"): Promi
   return person
 }
 
-test("only who has the permission may; without a token nobody is asked who he is", async ({ shared }) => {
+test("only users with the permission may; without a token nobody is asked who they are", async ({ shared }) => {
   const [ada, ...chiefs] = await Promise.all([
     shared.person("ada"),
     ...["administrator", "admin.*", "*"].map(permission => chief(shared, permission)),
@@ -242,7 +242,7 @@ limited(
     expect(usual).toBeGreaterThan(0)
     await boss.setTier({ user_id: ada.id, tier: "premium" })
     expect(await limitOf()).toBe(3 * usual)
-    // Over before the doors would look again by themselves.
+    // Over before workers would look again by themselves.
     await boss.setTier({ user_id: ada.id, tier: "alpha", expires_at: now() + 4 })
     expect(await limitOf()).toBe(2 * usual)
     await until("the tier is over", async () => (await limitOf()) === usual, { timeoutMs: 15_000, everyMs: 500 })

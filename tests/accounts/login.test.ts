@@ -107,7 +107,7 @@ test("guesses sent at the same time do not outrun the lock, of a name that nobod
       refusal(clientAt(i % 2 ? shared.east : shared.west).login({ username, password: `${wrong}${i}` })),
     )
     const verdicts = await Promise.all(guesses)
-    // Whoever is judged after the fifth is told of the lock, and so learns nothing about his guess.
+    // Attempts after the fifth are told of the lock, and so learn nothing about the guess.
     expect(verdicts.filter(code => code === "invalid_credentials")).toHaveLength(5)
     expect(verdicts.filter(code => code === "account_locked")).toHaveLength(25)
   }
@@ -132,7 +132,8 @@ test("a right password among many wrong ones gets in only if the lock has not co
     const judged = verdicts.filter(code => code === "invalid_credentials").length
     if (verdicts[20] === "success") expect(judged).toBeLessThanOrEqual(9)
     else {
-      // On a busy machine he may be told that hashing is; others, too, and then fewer were judged.
+      // On a busy machine they may be told that hashing is busy; others, too, and then fewer were
+      // judged.
       expect(verdicts[20]).toBeOneOf(["account_locked", "unavailable"])
       expect(judged).toBeLessThanOrEqual(5)
     }
@@ -219,7 +220,7 @@ test("a hash of weaker parameters is replaced when its password is given", async
   expect(await hash()).toBe(renewed)
 })
 
-test("LOGIN4: whoever gives his password while its hash is made anew gets what it opens, however many come at once", async ({
+test("LOGIN4: a user who gives their password while its hash is made anew is let in, however many attempts come at once", async ({
   cluster,
 }) => {
   const [before] = await cluster.boot(1)

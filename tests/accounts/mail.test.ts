@@ -1,4 +1,7 @@
-/** Mails as they arrive at a mail server, and what becomes of them when it is away, refuses them or hangs. */
+/**
+ * Mails as they arrive at a mail server, and what becomes of them when it is away, refuses them or
+ * hangs.
+ */
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
 import { hashSecret } from "../../src/cluster/tokens.ts"
@@ -81,7 +84,7 @@ test("a mail arrives as text and as HTML with the same link, under the server's 
   expect(html).not.toMatch(/<img|<script|<link|url\(/)
 })
 
-test("the links open pages on which a person verifies his address and chooses a new password", async ({
+test("the links open pages on which a person verifies their address and chooses a new password", async ({
   shared,
   skip,
 }) => {
@@ -150,7 +153,8 @@ test("the links open pages on which a person verifies his address and chooses a 
   await openAgain(page, `${shared.east.url}/reset-password`)
   await says("not whole")
 
-  // The browser writes down that an answer was no success; nothing else happened, and the policy refused nothing.
+  // The browser writes down that an answer was no success; nothing else happened, and the policy
+  // refused nothing.
   expect(noise.filter(line => !line.startsWith("Failed to load resource"))).toEqual([])
   for (const { token } of [verification, reset])
     expect(urls.filter(url => url.split("#")[0]!.includes(token))).toEqual([])

@@ -46,7 +46,7 @@ test("changes made at the same time are all kept", async ({ shared }) => {
   expect(await ada.on(shared.west).getMessagingSettings()).toMatchObject(Object.assign({}, ...changes) as object)
 })
 
-test("nobody lifts his own limits, and what is no choice is refused", async ({ shared }) => {
+test("nobody lifts their own limits, and unknown values are refused", async ({ shared }) => {
   const ada = await shared.person("ada")
   const body = { user_id: "1", max_message_length: 9, max_attachment_size: 9, max_attachments_per_message: 9 }
   const path = "/api/v1/users/@me/messaging-settings"
@@ -64,7 +64,7 @@ test("nobody lifts his own limits, and what is no choice is refused", async ({ s
   expect(await getMessagingSettings()).toEqual({ user_id: ada.id, ...defaults })
 })
 
-test("who does not want others to see that he types is not seen typing, over REST and the gateway", async ({
+test("users who do not want others to see that they type are not seen typing, over REST and the gateway", async ({
   shared,
 }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)

@@ -165,7 +165,7 @@ test("LEVEL1: one user has at most 1000 choices, however many are made at once",
   expect(await refusal(rest.putServerNotificationSettings({ server_id, muted: true }))).toBe(
     "notification_settings_limit",
   )
-  // What is there may change, and what goes makes room.
+  // What is there may change, and what goes frees capacity.
   const kept = channels[chosen.indexOf("kept")]!.id
   await rest.putChannelNotificationSettings({ channel_id: kept, level: "nothing" })
   await rest.putChannelNotificationSettings({ channel_id: kept, level: "default", muted: false })
@@ -185,7 +185,7 @@ const notify = (
     ...(where && { where }),
   })
 
-test("nobody is notified of what he does not want to be told of; what is about no channel reaches everybody", async ({
+test("nobody is notified of what they do not want to be told of; what is about no channel reaches everybody", async ({
   shared,
 }) => {
   const { lin, server, channel } = await shared.seed(sharedServer)
@@ -235,7 +235,8 @@ test("a choice ends with the membership, whether anybody listens or not, and is 
     expect(await rows()).toEqual([{ server_id: kept.server_id }])
     await rest.joinByInvite({ invite_code: code })
     await shared.settle()
-    // His home has forgotten, too: what is left out of the first choice afterwards is as if nothing had been.
+    // Their home has forgotten, too: what is left out of the first choice afterwards is as if
+    // nothing had been.
     expect(await rest.putServerNotificationSettings({ server_id, muted: true })).toMatchObject({ level: null })
     expect((await rest.getChannelNotificationSettings({ channel_id })).muted).toBe(false)
     await rest.putServerNotificationSettings({ server_id, muted: false })
@@ -243,7 +244,7 @@ test("a choice ends with the membership, whether anybody listens or not, and is 
   expect(await rest.getServerNotificationSettings({ server_id: kept.server_id })).toMatchObject({ level: "mentions" })
 })
 
-test("who chooses in the moment in which he goes, or the channel, leaves nothing behind", async ({ shared }) => {
+test("a choice made while the user leaves or the channel goes leaves nothing behind", async ({ shared }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const server_id = server.id
   const owner = ada.on(shared.east)

@@ -29,7 +29,10 @@ const config: Record<string, string> = {
 }
 const test = testWith({ config })
 
-/** Workers with other rules, booted when they are first needed. Neither has asked a provider anything before. */
+/**
+ * Workers with other rules, booted when they are first needed. Neither has asked a provider
+ * anything before.
+ */
 let others: Promise<{ byAge: Worker; byDate: Worker }> | undefined
 const strict = (shared: Cluster) =>
   (others ??= (async () => {
@@ -108,7 +111,7 @@ const asked = {
   gitlab: { scope: "read_user openid profile email", code_challenge_method: "S256" },
 } as const
 
-test("whoever comes from a provider gets an account, and comes back to it on any worker", async ({ shared }) => {
+test("a user who comes from a provider gets an account, and comes back to it on any worker", async ({ shared }) => {
   for (const name of oauthProviders) {
     const { sub, email } = newcomer({ nickname: "of no weight" })
     const begun = await begin(shared.east, name)
@@ -210,7 +213,7 @@ test("OAUTH1: a state is good at its provider and for its redirect address only,
   expect(await refusal(complete(begun, back))).toBe("oauth_state_refused")
 })
 
-test("only whoever holds the verifier completes a sign-in, and a stolen code is worth nothing to others", async ({
+test("only the client that holds the verifier completes a sign-in, and a stolen code is worth nothing to others", async ({
   shared,
 }) => {
   const [victim, thief] = [newcomer(), newcomer()]
@@ -268,7 +271,7 @@ test("what the provider did not sign, or not for this sign-in, is not believed",
     expect(await refusal(signIn(shared.east, "google", thief.sub))).toBe("oauth_failed")
   }
 
-  // One that is really his, of another of his sign-ins.
+  // One that is really theirs, of another of their sign-ins.
   const kept: string[] = []
   onTokens(answer => (kept.push(answer.id_token), answer))
   expect((await signIn(shared.east, "google", victim.sub)).user!.id).toBe(user!.id)
@@ -386,7 +389,7 @@ test("at Microsoft the domain's owner vouches for an address", async ({ shared }
   expect(await refusal(signIn(shared.east, "microsoft", other))).toBe("oauth_email_unverified")
 })
 
-test("OAUTH3: whoever registered a foreign address first does not get what its owner signs in with", async ({
+test("OAUTH3: a user who registered somebody else's address first does not get what its owner signs in with", async ({
   shared,
 }) => {
   const { sub, email } = newcomer()
@@ -399,7 +402,7 @@ test("OAUTH3: whoever registered a foreign address first does not get what its o
   expect(await shared.sql`SELECT FROM external_accounts WHERE user_id = ${user!.id}`).toEqual([])
   expect((await clientAt(shared.west, token!).getMe()).id).toBe(user!.id)
 
-  // Whoever reads the mails to an address gets its account, and then it is known to be his.
+  // A user who reads the mails to an address gets its account, and then it is known to be theirs.
   await east.confirmPasswordReset({
     token: await mailedToken(shared.sql, { id: user!.id, email: email.toUpperCase() }, "password_reset"),
     new_password,
@@ -433,7 +436,7 @@ test("OAUTH3: whoever registered a foreign address first does not get what its o
     methods: ["totp", "backup_code"],
     expires_in: 300,
   })
-  // Whoever reads those mails, but has no second factor, leaves nothing behind for later.
+  // A user who reads those mails, but has no second factor, leaves nothing behind for later.
   const { sub: another } = newcomer({ email })
   expect((await signIn(shared.west, "gitlab", another)).status).toBe("two_factor_required")
   expect(await shared.sql`SELECT FROM external_accounts WHERE subject = ${another}`).toEqual([])
@@ -453,7 +456,7 @@ test("two sign-ins at once of somebody new make one account", async ({ shared })
   expect(provided).toEqual([{ user_id: replies[0]!.user!.id }])
 })
 
-test("who is called like somebody else gets four digits behind his name, also at the same time", async ({ shared }) => {
+test("a user with a name that is taken gets four digits behind it, also at the same time", async ({ shared }) => {
   const name = shared.newName("Same Name")
   const replies = await Promise.all(
     [shared.east, shared.west, shared.east].map(place =>
@@ -470,7 +473,7 @@ test("who is called like somebody else gets four digits behind his name, also at
   expect(user!.username).toMatch(/^admin[0-9a-f]{4}$/)
 })
 
-test("whom an operator has locked, or who is on his way out, is kept out", async ({ shared }) => {
+test("a user whom an operator has locked, or whose account is being deleted, is kept out", async ({ shared }) => {
   const [locked, leaving] = [newcomer(), newcomer()]
   const { user } = await signIn(shared.east, "google", locked.sub)
   const until = Math.floor(Date.now() / 1000) + 3600
@@ -497,7 +500,7 @@ test("the same subject of a provider that is elsewhere by now is somebody else",
   }
 })
 
-test("guesses at his password lock nobody out who comes through a provider; his second factor is locked with it", async ({
+test("guesses at a password lock nobody out who comes through a provider; the second factor is locked with the password", async ({
   shared,
 }) => {
   const { sub, email } = newcomer()
@@ -543,7 +546,7 @@ test("P16: one address has ten sign-ins pending, however many come at once and w
     (await from(newAddress(), shared.east).beginOAuth({ provider: "github", redirect_uri: home })).state,
   ).toBeTruthy()
 
-  // Each that ends, well or not, makes room for one; so does one whose time is over.
+  // Each that ends, well or not, frees a slot; so does one whose time is over.
   const { state } = begun[0]!
   await refusal(at(0).completeOAuth({ provider: "github", redirect_uri: home, code: "x", state }))
   await shared.sql`UPDATE oauth_states SET expires_at = 1 WHERE state_hash = ${hashSecret(begun[1]!.state)}`

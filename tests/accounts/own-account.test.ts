@@ -1,4 +1,7 @@
-/** `GET /users/@me` is answered with what the doors know of a session: it must be what the last answered change has made it. */
+/**
+ * `GET /users/@me` is answered with what each worker knows of a session: it must be what the last
+ * answered change has made it.
+ */
 import { generateSync } from "otplib"
 import { userActor, type UserCommands } from "../../src/actors/user.ts"
 import type { Asked } from "../../src/runtime/actor.ts"
@@ -13,7 +16,9 @@ const nameOf = async ({ sql }: SharedCluster, id: string) =>
   (await sql<{ username: string }[]>`SELECT username FROM users WHERE id = ${id}`)[0]!.username
 const codeOf = (secret: string) => generateSync({ secret, epoch: Math.floor(Date.now() / 1000) })
 
-/** Somebody whose sessions both workers know, and what the other one says of him after each answer. */
+/**
+ * Somebody whose sessions both workers know, and what the other one says of them after each answer.
+ */
 async function watched(shared: SharedCluster) {
   const person = await shared.person("watched")
   const reply = await clientAt(shared.west).login(person)

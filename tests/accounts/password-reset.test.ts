@@ -1,4 +1,7 @@
-/** A new password by mail: who gets in afterwards, who does not any longer, and what strangers learn by asking. */
+/**
+ * A new password by mail: who gets in afterwards, who does not any longer, and what strangers learn
+ * by asking.
+ */
 import { generateSync } from "otplib"
 import { afterAll } from "vitest"
 import { send } from "../kit/exchange.ts"
@@ -15,7 +18,7 @@ let working: Promise<unknown> | undefined
 const withMail = (shared: SharedCluster) =>
   (working ??= shared.bootJobWorker({ config: { SMTP_URL: mailbox.url, STARLING_MAIL_FROM: "starling@chat.example" } }))
 
-/** What his mail brings. */
+/** What the mail to them contains. */
 async function tokenFor(person: Person, place: Place): Promise<string> {
   await clientAt(place).requestPasswordReset({ email: person.email })
   return (await mailbox.next(person.email)).token
@@ -129,7 +132,7 @@ test("a reset ends what was open for the old password: a second step, and other 
   const { completeTwoFactor } = clientAt(shared.west)
   expect(await refusal(completeTwoFactor({ challenge_token: challenge_token!, code }))).toBe("used_challenge")
   expect(await refusal(verifyEmail({ token: verification }))).toBe("invalid_token")
-  // The second factor itself stays: whoever reads the mail has but one of the two.
+  // The second factor itself stays: somebody who reads the mail has only one of the two.
   const again = await login({ username: ada.username, password: fresh })
   expect(again).toMatchObject({ status: "two_factor_required", token: null })
   const reply = await completeTwoFactor({ challenge_token: again.challenge_token!, code: other })

@@ -219,7 +219,7 @@ test("who has to choose another name can do only that, and then everything", asy
   expect(row).toEqual({ must_rename: false, rename_reason: null })
 })
 
-test("ACC3: a new name reaches himself, friends, requests and members; strangers hear nothing, and every read has it", async ({
+test("ACC3: a new name reaches the user, friends, requests and members; strangers hear nothing, and every read has it", async ({
   shared,
 }) => {
   await shared.bootJobWorker()
@@ -327,7 +327,8 @@ test("a tier, a badge, a name and a session survive one another, though the whol
   for (let round = 0; round < 5; round++) {
     const ada = await shared.person("ada")
     const username = shared.newName("ada")
-    // Those who ask meanwhile are served, though what is known of their session is renewed again and again.
+    // Those who ask meanwhile are served, though what is known of their session is renewed again
+    // and again.
     const asking = Array.from({ length: 8 }, (_, i) => ada.on(i % 2 === 0 ? east : west).getMyFeatures())
     await Promise.all([
       ada.on(east).editMe({ username }),

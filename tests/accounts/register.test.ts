@@ -5,7 +5,7 @@ import { expect, test } from "../kit/test.ts"
 
 const password = "Correct-Horse-9"
 
-test("P4: whoever registers on one worker is known on the other at once", async ({ shared }) => {
+test("P4: a user who registers on one worker is known on the other at once", async ({ shared }) => {
   const username = shared.newName("Ada")
   const email = `${username}@Example.com`
   const { token, user, ...rest } = await clientAt(shared.east).register({ username, email, password })
@@ -81,7 +81,7 @@ test("of parallel registrations of one name on two workers exactly one wins", as
   expect(rows).toEqual([{ username: won[0]!.value.user!.username }])
 })
 
-test("an operator's patterns keep names away, and his list of domains addresses", async ({ cluster }) => {
+test("an operator's patterns keep names away, and their list of domains addresses", async ({ cluster }) => {
   const [place] = await cluster.boot(1, {
     config: {
       STARLING_BLOCKED_USERNAMES: "st[a4]rl[i1]ng, ^x+y$",
@@ -114,7 +114,7 @@ test("where addresses have to be verified the account is made, and signing in wa
   expect(await cluster.sql`SELECT kind FROM mails WHERE user_id = ${row!["id"] as string}`).toEqual([
     { kind: "verify_email" },
   ])
-  // Only whoever has the password learns of it.
+  // Only a user who has the password learns of it.
   expect(await refusal(login({ username, password: "Wrong-Horse-99" }))).toBe("invalid_credentials")
   expect(await refusal(login({ username, password }))).toBe("email_not_verified")
   expect(await refusal(register({ username, email, password }))).toBe("user_exists")

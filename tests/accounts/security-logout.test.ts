@@ -116,7 +116,7 @@ test("a request that fails each time it is tried is given up, and holds up no ot
   expect(await attempts(put)).toBe(0)
 })
 
-test("a logout of everybody goes on past a user whose sessions cannot be taken away, counts him, and counts on from whoever had it before", async ({
+test("a logout of everybody goes on past a user whose sessions cannot be ended, counts them, and counts on from the worker that had it before", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1, { topology: attentive })
@@ -142,7 +142,7 @@ test("a logout of everybody goes on past a user whose sessions cannot be taken a
   }
 })
 
-test("P12: everybody is logged out at once: told, closed with 4004, refused everywhere before a session is taken away; whoever logs in again stays", async ({
+test("P12: everybody is logged out at once: told, closed with 4004, refused everywhere before a session is ended; users who log in again stay", async ({
   cluster,
 }) => {
   const workers = await boot(cluster)
@@ -209,7 +209,7 @@ test("P12: everybody is logged out at once: told, closed with 4004, refused ever
   expect((await anew.on(late!).getMe()).id).toBe(lin.id)
 })
 
-test("whoever has logged in again before his worker hears of the logout of everybody stays, and is told nothing", async ({
+test("a user who has logged in again before their worker hears of the logout of everybody stays, and is told nothing", async ({
   cluster,
 }) => {
   // Rarely enough that there is time for it.
@@ -236,10 +236,10 @@ test("a logout of everybody goes through thousands of users in batches, also whe
   const count = 1_000
   await cluster.sql`
     INSERT INTO users (id, username, email, created_at)
-    SELECT (86400000::bigint + n << 22) | ((n::bigint % 64 * 16) << 12), 'crowd_' || n, 'crowd_' || n || '@example.invalid', 1704153600 FROM generate_series(1, ${count}) AS n`
+    SELECT (86400000::bigint + n << 22) | ((n::bigint % 64 * 16) << 12), 'user_' || n, 'user_' || n || '@example.invalid', 1704153600 FROM generate_series(1, ${count}) AS n`
   await cluster.sql`
     INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
-    SELECT id + m, id, id || ' ' || m, '127.0.0.1', 'crowd', 1704153600, 4102444800, 1704153600 FROM users, generate_series(0, 1) AS m`
+    SELECT id + m, id, id || ' ' || m, '127.0.0.1', 'starling-tests', 1704153600, 4102444800, 1704153600 FROM users, generate_series(0, 1) AS m`
   const left = async () => (await cluster.sql`SELECT 1 FROM sessions`).length
   const request = await operator.requests.logoutAll()
   await until("some are gone", async () => (await left()) < 2 * count)

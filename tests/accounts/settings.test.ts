@@ -110,7 +110,7 @@ test("SET1: a hundred keys, however many write at the same time", async ({ share
     { rows: number },
   ]
   expect(rows).toBe(100)
-  // What is there may change; room is made by forgetting.
+  // What is there may change; forgetting frees capacity.
   expect((await east.putSetting({ key: "key 0", value: "y" })).value).toBe("y")
   await west.deleteSetting({ key: "key 1" })
   expect((await east.putSetting({ key: "one more", value: "x" })).key).toBe("one more")
@@ -160,7 +160,7 @@ test("SET2: several settings are kept together or not at all", async ({ shared }
   expect((await bulk('{"size":9007199254740991,"part":0.1}')).body).toEqual({ success: true })
 })
 
-test("what a client looks at is in no list, takes no room and is gone after an hour", async ({ shared }) => {
+test("what a client looks at is in no list, takes no capacity and is gone after an hour", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { putSetting, putSettings, getSetting, deleteSetting, listSettings } = ada.on(shared.east)
   const key = "_focused_channel"

@@ -20,7 +20,7 @@ async function signIn(place: Place, { username, password }: Person): Promise<str
 const getMe = async (place: Place, token: string, address: string, agent: string) =>
   (await send(place, "/api/v1/users/@me", { route: routes.getMe, token, ...from(address, agent) })).code
 
-test("with token_binding a token is refused from another address and from another user agent, at both doors", async ({
+test("with token_binding a token is refused from another address and from another user agent, over REST and the gateway", async ({
   cluster,
 }) => {
   const config = { ...proxied, STARLING_TOKEN_BINDING: "true" }

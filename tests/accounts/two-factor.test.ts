@@ -7,7 +7,10 @@ import { until } from "../kit/until.ts"
 const seconds = () => Date.now() / 1000
 /** A code, of so many steps after that of now. */
 const codeOf = (secret: string, steps = 0) => generateSync({ secret, epoch: Math.floor(seconds()) + steps * 30 })
-/** Waits where the step of now is nearly over, so that codes worked out next are what they are meant to be. */
+/**
+ * Waits where the step of now is nearly over, so that codes worked out next are what they are meant
+ * to be.
+ */
 const calmStep = () => until("a step has time left", () => seconds() % 30 < 25, { everyMs: 100 })
 const wrongCode = (secret: string) => {
   const right = new Set([-1, 0, 1, 2].map(steps => codeOf(secret, steps)))
@@ -136,7 +139,7 @@ test("SESS4: a code is good once: not again within its 90 seconds, on no route, 
   expect((await completeTwoFactor({ challenge_token, code: codeOf(secret, 1) })).status).toBe("success")
 })
 
-test("a backup code signs in once, with or without its dash, whoever comes with it at the same time", async ({
+test("a backup code signs in once, with or without its dash, however many use it at the same time", async ({
   shared,
 }) => {
   const { person, rest, backup_codes } = await setUp(shared)
@@ -274,7 +277,7 @@ test("wrong codes and wrong passwords count together on every route; guesses at 
     () => rest.enableTwoFactor({ password }),
   ])
     expect(await refusal(ask())).toBe("account_locked")
-  // The sessions he has go on.
+  // The sessions they have go on.
   expect((await rest.getMe()).id).toBe(person.id)
 })
 

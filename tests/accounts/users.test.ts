@@ -27,7 +27,7 @@ test("an id that is none and one that nobody has are told apart", async ({ share
     expect(await refusal(getUser({ user_id }))).toBe("user_not_found")
 })
 
-test("a user is found by his whole name in any case, and by nothing else", async ({ shared }) => {
+test("a user is found by their whole name in any case, and by nothing else", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("Ada_Love"), shared.person("lin")])
   const { findUser, getUser } = lin.on(shared.west)
   const shown = await getUser({ user_id: ada.id })

@@ -1,4 +1,4 @@
-/** Where addresses have to be verified: nobody gets in before, and only the mail lets him. */
+/** Where addresses have to be verified: nobody gets in before, and only the mail lets them. */
 import { afterAll } from "vitest"
 import { Mailbox } from "../kit/mailbox.ts"
 import { refusal } from "../kit/conformance.ts"
@@ -29,7 +29,7 @@ async function newcomer(shared: SharedCluster) {
   return who
 }
 
-test("who registers is let in once he has answered the mail, not before", async ({ shared }) => {
+test("a user who registers is let in once they have answered the mail, not before", async ({ shared }) => {
   const { username, email } = await newcomer(shared)
   const { login, verifyEmail } = clientAt(shared.west)
   expect(await refusal(login({ username, password }))).toBe("email_not_verified")
@@ -106,7 +106,7 @@ test("answering the mail of a reset verifies, too", async ({ shared }) => {
   expect((await login({ username, password: "Another-Horse-9" })).user).toMatchObject({ email_verified: true })
 })
 
-test("who changes his address verifies the new one; the link of the old one is void", async ({ shared }) => {
+test("a user who changes their address verifies the new one; the link of the old one is void", async ({ shared }) => {
   const { username, email } = await newcomer(shared)
   const { verifyEmail, login } = clientAt(shared.east)
   await verifyEmail({ token: (await mailbox.next(email)).token })

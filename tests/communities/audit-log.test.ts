@@ -14,7 +14,9 @@ type Name = keyof Routes
 
 const dot = fileOf(apng())
 
-/** Ada's server, in which Mo is an administrator and everybody else a plain member; Eve is in none. */
+/**
+ * Ada's server, in which Mo is an administrator and everybody else a plain member; Eve is in none.
+ */
 async function scene(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const server_id = server.id
@@ -57,7 +59,7 @@ async function scene(shared: SharedCluster) {
     message_id,
     bulk,
     code,
-    /** What a deed has made, for those after it. */
+    /** What a change has made, for those after it. */
     made: new Map<string, string>(),
   }
 }
@@ -67,7 +69,7 @@ interface Change {
   readonly does: (rest: Starling, scene: Scene, options: CallOptions) => Promise<unknown>
   readonly action: AuditAction
   readonly target: (scene: Scene) => { readonly type: AuditTarget; readonly id: string; readonly name: string | null }
-  /** Whoever may do it; the administrator, unless told. */
+  /** Who may do it; the administrator, unless told. */
   readonly by?: (scene: Scene) => Person
   /** Keeps the id of what was made under this name. */
   readonly makes?: string
@@ -87,7 +89,10 @@ const about = (type: AuditTarget, id: (scene: Scene) => string, name: string | n
   return { type, id: id(scene), name }
 }
 
-/** One deed for each route that changes something in a server, in an order in which each finds what it is about. */
+/**
+ * One change for each route that changes something in a server, in an order in which each finds
+ * what it is about.
+ */
 const changes: { readonly [N in Name]?: Change } = {
   editServer: {
     does: (rest, { server_id }, options) => rest.editServer({ server_id, name: "Renamed" }, options),
@@ -347,13 +352,13 @@ test("every route that changes a server is held against its log", () => {
     method !== "GET" && permission !== undefined && !unnoted.has(name) ? [name] : [],
   )
   const missing = changing.filter(name => !(name in changes))
-  expect(missing, "add what each does to `deeds`, or to `unnoted` if the log says nothing of it").toEqual([])
+  expect(missing, "add what each does to `changes`, or to `unnoted` if the log says nothing of it").toEqual([])
 })
 
 const reason = "weil’s – so – ist: 100 % 🙂"
 const because = { headers: { "x-audit-log-reason": encodeURIComponent(reason) } }
 
-test("every deed leaves one entry that says who did what to whom and why; what was refused leaves none", async ({
+test("every change leaves one entry that says who did what to whom and why; what was refused leaves none", async ({
   shared,
 }) => {
   const all = await scene(shared)
@@ -464,7 +469,7 @@ test("the log is for members who may see it", async ({ shared }) => {
     "INVITE_CREATE",
     "SERVER_CREATE",
   ])
-  // What others of his servers wrote down is not among it.
+  // What others of their servers wrote down is not among it.
   const other = await owner.createServer({ name: "Other" })
   expect(await refusal(reader.listAuditLog({ server_id: other.id }))).toBe("access_denied")
   expect(await refusal(reader.listAuditLog({ server_id: "1" }))).toBe("server_not_found")
@@ -474,7 +479,7 @@ test("the log is for members who may see it", async ({ shared }) => {
   expect(await refusal(reader.listAuditLog({ server_id }))).toBe("permission_denied")
 })
 
-test("who comes of his own will is noted as one who came, with the invite that he used if he used one", async ({
+test("a user who joins is noted as one who joined, with the invite that they used if they used one", async ({
   shared,
 }) => {
   const ada = await shared.person("ada")
@@ -547,7 +552,8 @@ test("a reason is up to 512 characters of percent-encoded UTF-8; a blank one is 
     expect(await latest()).toBe(kept)
   }
   const before = (await owner.listAuditLog({ server_id, limit: "100" })).length
-  // Half a character, a byte that no UTF-8 holds, what is no encoding at all, NUL, and one character too many.
+  // Half a character, a byte that no UTF-8 holds, what is no encoding at all, NUL, and one
+  // character too many.
   for (const wrong of ["%C3", "%FF", "%E0%A4%A", "%", "100 %", "%00", encodeURIComponent("🙂".repeat(513))])
     expect(await refusal(create(wrong))).toBe("validation_failed")
   // Nothing was done for it.

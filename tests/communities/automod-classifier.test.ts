@@ -26,7 +26,7 @@ const json =
   (body: unknown, status = 200): Answer =>
   (_, response) =>
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
-/** Grave is whatever is about a bomb. */
+/** Severe is whatever is about a bomb. */
 const aboutBombs = (text: unknown) => ({ violence: String(text).includes("bomb") ? 0.97 : 0.02, spam: 0.4 })
 
 /** A classifier on this machine, which answers as a test wants it to. */
@@ -89,7 +89,7 @@ async function classified(shared: SharedCluster, config: object, more: object = 
   } // prettier-ignore
 }
 
-test("a classifier is asked once about a message; what it calls grave is refused, on send and on edit", async ({
+test("a classifier is asked once about a message; what it calls severe is refused, on send and on edit", async ({
   shared,
 }) => {
   const { owner, channel_id, say, edit, violations } = await classified(shared, {})

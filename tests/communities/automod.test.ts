@@ -140,7 +140,7 @@ test("what is wrong with a rule is told by name; ids of other servers are nobody
   expect(await other.owner.listAutomodRules({ server_id: other.server_id })).toEqual(other.rules)
 })
 
-test("AM3: only who may moderate writes rules, and gives them no power that he lacks", async ({ shared }) => {
+test("AM3: only who may moderate writes rules, and gives them no power that the author lacks", async ({ shared }) => {
   const { lin, owner, member, server_id, rules } = await moderated(shared, noBadWords())
   const eve = (await shared.person("eve")).on(shared.west)
   const rule_id = rules[0]!.id
@@ -246,7 +246,7 @@ test("a message that breaks a rule is refused: nobody hears of it, and it is not
   expect(BigInt(second!.id)).toBeGreaterThan(BigInt(first!.id))
 })
 
-test("an edit that breaks a rule takes the message with it, and whoever saw it is told", async ({ shared }) => {
+test("an edit that breaks a rule takes the message with it, and those who saw it are told", async ({ shared }) => {
   const { ada, lin, member, server_id, channel_id, say, violations } = await moderated(shared, noBadWords())
   const eve = await shared.person("eve")
   const [inbox, own, foreign] = [
@@ -283,7 +283,7 @@ test("a repeated nonce of a refused message is refused again and counted once", 
   expect(await violations(), "what was noted outlives its rule").toHaveLength(2)
 })
 
-test("the refusal of a message that threw its author out is repeated to him, too", async ({ shared }) => {
+test("the refusal of a message that removed its author is repeated to them, too", async ({ shared }) => {
   const kicking = noBadWords({ actions: [...deleting, { action_type: "kick_user" }] })
   const { lin, channel_id, violations } = await moderated(shared, kicking)
   const send = (place: Worker, nonce: string) => lin.on(place).createMessage({ channel_id, content: "badword", nonce })
@@ -292,7 +292,7 @@ test("the refusal of a message that threw its author out is repeated to him, too
   expect(await violations()).toHaveLength(1)
 })
 
-test("AM2: a rule does to its author's equals and betters nothing but refuse; what it does is done by whoever wrote it last", async ({
+test("AM2: a rule does to its author's equals and betters nothing but refuse; what it does is done by the user who wrote it last", async ({
   shared,
 }) => {
   const { ada, lin, owner, server_id, channel_id, say, violations } = await moderated(shared)
@@ -483,7 +483,7 @@ test("AM1: kicks and bans take effect with the verdict, on send and on edit", as
   }
 })
 
-test("without delete_message a message is sent before its author goes, and what he wrote can go with him", async ({
+test("without delete_message a message is sent before its author goes, and what they wrote can go with them", async ({
   shared,
 }) => {
   await shared.bootJobWorker()
@@ -499,7 +499,7 @@ test("without delete_message a message is sent before its author goes, and what 
   expect((await owner.listBans({ server_id })).length).toBe(1)
 })
 
-test("two messages at once that a rule throws their author out for: he goes once", async ({ shared }) => {
+test("two messages at once for which a rule removes their author: they are removed once", async ({ shared }) => {
   const kicking = noBadWords({ actions: [...deleting, { action_type: "kick_user" }] })
   const { owner, lin, channel_id, server_id } = await moderated(shared, kicking)
   const outcomes = await Promise.all(

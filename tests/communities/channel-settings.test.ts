@@ -34,7 +34,7 @@ test("what is changed of a channel is answered, listed, told to its viewers, and
   const blind = await shared.person("blind")
   const { code } = await owner.createInvite({ channel_id: ids[0]! })
   await blind.on(shared.west).joinByInvite({ invite_code: code })
-  const { id: category_id } = await owner.createChannel({ server_id, name: "rooms", type: "category" })
+  const { id: category_id } = await owner.createChannel({ server_id, name: "group", type: "category" })
   const channel_id = ids[1]!
   await hideFrom(owner, channel_id, blind)
   const [inbox, deaf] = [await lin.listen(shared.west), await blind.listen(shared.east)]
@@ -72,7 +72,7 @@ test("what is changed of a channel is answered, listed, told to its viewers, and
   })
   await shared.settle()
   for (const client of [inbox, deaf]) expect(client.rest()).toEqual([])
-  // Whoever comes to see it sees it as it is now; the home wakes to it, too.
+  // Members who come to see it see it as it is now; the home wakes to it, too.
   await owner.deleteOverride({ channel_id, target_id: blind.id })
   expect(await deaf.next("CHANNEL_CREATE")).toMatchObject({ name: "Quay", topic: null, category_id: null })
   const [row] =
@@ -129,11 +129,11 @@ test("a channel's settings have their bounds, and its category is one of the sam
   expect(await refusal(owner.reorderChannels(move))).toBe("invalid_category")
 })
 
-test("whoever may not view a category puts nothing into it, and may leave there what is", async ({ shared }) => {
+test("a member who may not view a category puts nothing into it, and may leave there what is in it", async ({ shared }) => {
   const { lin, server_id, owner, member, ids } = await furnished(shared)
   const { id: role_id } = await owner.createRole({ server_id, name: "M", permissions: { "channels.manage": true } })
   await owner.giveRole({ server_id, member_id: lin.id, role_id })
-  const { id: category_id } = await owner.createChannel({ server_id, name: "rooms", type: "category" })
+  const { id: category_id } = await owner.createChannel({ server_id, name: "group", type: "category" })
   const { id: inside } = await owner.createChannel({ server_id, name: "inside", category_id })
   await hideFrom(owner, category_id, lin)
   const channel_id = ids[0]!
@@ -233,9 +233,9 @@ test("CHAN1: a channel gets the position that was asked for; no other is renumbe
 test("channels are put in order in one call, all of them or none", async ({ shared }) => {
   const { ada, lin, server_id, owner, ids } = await furnished(shared, "b", "c", "d")
   const other = await furnished(shared)
-  const { id: rooms } = await owner.createChannel({ server_id, name: "rooms", type: "category" })
+  const { id: group } = await owner.createChannel({ server_id, name: "group", type: "category" })
   const before = await owner.listChannels({ server_id })
-  const valid = { id: ids[0]!, position: 3, category_id: rooms }
+  const valid = { id: ids[0]!, position: 3, category_id: group }
   for (const [wrong, expected] of [
     [{ id: other.ids[0]! }, "channel_not_found"],
     [{ id: server_id, position: 0 }, "channel_not_found"],
@@ -252,14 +252,14 @@ test("channels are put in order in one call, all of them or none", async ({ shar
   expect(await owner.listChannels({ server_id })).toEqual(before)
 
   const inbox = await lin.listen(shared.west)
-  const moves = [valid, { id: ids[3]!, position: 0 }, { id: ids[1]!, position: 0 }, { id: ids[2]!, category_id: rooms }]
+  const moves = [valid, { id: ids[3]!, position: 0 }, { id: ids[1]!, position: 0 }, { id: ids[2]!, category_id: group }]
   const after = await owner.reorderChannels({ server_id, channels: moves })
   expect(after.map(({ name, position, category_id }) => [name, position, category_id])).toEqual([
     ["b", 0, null],
     ["d", 0, null],
-    ["c", 2, rooms],
-    ["general", 3, rooms],
-    ["rooms", 4, null],
+    ["c", 2, group],
+    ["general", 3, group],
+    ["group", 4, null],
   ])
   expect(await lin.on(shared.west).listChannels({ server_id })).toEqual(after)
   const told = await Promise.all([1, 2, 3, 4].map(() => inbox.next("CHANNEL_UPDATE")))
@@ -275,7 +275,7 @@ test("channels are put in order in one call, all of them or none", async ({ shar
     },
     category_id: {
       old: { [ids[0]!]: null, [ids[2]!]: null },
-      new: { [ids[0]!]: rooms, [ids[2]!]: rooms },
+      new: { [ids[0]!]: group, [ids[2]!]: group },
     },
   })
   // The same again is no change.
@@ -353,7 +353,7 @@ test("the end of a channel is told to those who could view it, live, and nothing
   const server_id = server.id
   const owner = ada.on(east)
   const blind = await cluster.person("blind")
-  const { id: category_id } = await owner.createChannel({ server_id, name: "rooms", type: "category" })
+  const { id: category_id } = await owner.createChannel({ server_id, name: "group", type: "category" })
   const doomed = await owner.createChannel({ server_id, name: "doomed", category_id })
   const talk = await owner.createChannel({ server_id, name: "talk", type: "voice", category_id })
   const channel_id = doomed.id
@@ -433,7 +433,7 @@ test("the end of a channel is told to those who could view it, live, and nothing
   expect(choice).toEqual({ level: "mentions" })
 })
 
-test("P12: who resumes is told of a channel's end if he could view it, and of what was hidden from him nothing", async ({
+test("P12: a session that resumes is told of a channel's end if its user could view it, and nothing of what was hidden from them", async ({
   shared,
 }) => {
   const { lin, server_id, owner, ids } = await furnished(shared, "hidden", "open")

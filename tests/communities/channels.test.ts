@@ -9,7 +9,7 @@ test("every type of channel is made, at the end of the list, and told to all who
   const inbox = await lin.listen(shared.west)
   const { createChannel } = ada.on(shared.east)
   const made = [
-    await createChannel({ server_id, name: "rooms", type: "category" }),
+    await createChannel({ server_id, name: "group", type: "category" }),
     await createChannel({ server_id, name: "talk", type: "voice" }),
     await createChannel({ server_id, name: "news", type: "announcement" }),
     await createChannel({ server_id, name: "show", channel_type: "stage" }),
@@ -29,7 +29,7 @@ test("what is given to a channel is kept, and what is left out has its default",
   const { server, ada } = await shared.seed(sharedServer)
   const server_id = server.id
   const { createChannel } = ada.on(shared.east)
-  const category = await createChannel({ server_id, name: "rooms", type: "category" })
+  const category = await createChannel({ server_id, name: "group", type: "category" })
   const settings = { topic: "⚓ talk", nsfw: true, slowmode_seconds: 21_600, read_receipts_enabled: false }
   const full = await createChannel({ server_id, name: " Quay No. 7 ", category_id: category.id, ...settings })
   expect(full).toMatchObject({ name: "Quay No. 7", category_id: category.id, ...settings })

@@ -17,7 +17,7 @@ import { until } from "../kit/until.ts"
 
 const test = testWith({ topology: { http: { uploads: { maxBytes: 1_000_000, maxBytesPerUser: 600_000 } } } })
 
-/** Ada's server, in which Lin has a role that lets him manage emoji, and Mo has nothing. */
+/** Ada's server, in which Lin has a role that lets them manage emoji, and Mo has nothing. */
 async function managed(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const server_id = server.id
@@ -32,7 +32,7 @@ async function managed(shared: SharedCluster) {
 
 const small = fileOf(await png())
 
-test("an emoji is added, read, renamed and deleted by whoever may; every member is told with the whole list", async ({
+test("an emoji is added, read, renamed and deleted by members who may; every member is told with the whole list", async ({
   shared,
 }) => {
   const { lin, mo, server_id, owner, artist, member } = await managed(shared)
@@ -79,7 +79,7 @@ test("an emoji is added, read, renamed and deleted by whoever may; every member 
   ])
 })
 
-test("the event is told again to whoever was away", async ({ shared }) => {
+test("the event is replayed to sessions that were away", async ({ shared }) => {
   const { mo, server_id, artist } = await managed(shared)
   const client = await mo.listen(shared.east)
   client.drop()
@@ -232,7 +232,7 @@ test("emoji: 403 for others, 404 for what is not there or another server's, 400 
   expect(await message(stranger.listEmojis({ server_id }))).toContain("Not a member of this server")
 })
 
-test("whoever manages the server may, too", async ({ shared }) => {
+test("a member who manages the server may, too", async ({ shared }) => {
   const { mo, server_id, owner, member } = await managed(shared)
   const { id: role_id } = await owner.createRole({ server_id, name: "Keeper", permissions: { "server.manage": true } })
   await owner.giveRole({ server_id, member_id: mo.id, role_id })
@@ -295,7 +295,7 @@ test("what a worker holds of uploads has a bound: beyond it they are put off, an
   expect(await filesOf(shared, server_id)).toHaveLength(length)
 })
 
-test("whoever uploads slowly holds up himself alone, and gives back what he held when he goes", async ({ shared }) => {
+test("a slow upload holds up its user alone, and frees what it held when it ends", async ({ shared }) => {
   const { lin, server_id, owner, artist } = await managed(shared)
   const image = fileOf(await pngOf(100_000))
   const here = lin.on(shared.east)
@@ -315,7 +315,7 @@ test("whoever uploads slowly holds up himself alone, and gives back what he held
   }
   let slow = await stall()
   // It may have come after the other, and be the one that is put off.
-  await until("his share is taken", async () => {
+  await until("their share is taken", async () => {
     if ((await outcome(here)) === 503) return true
     slow.destroy()
     slow = await stall()
@@ -323,7 +323,7 @@ test("whoever uploads slowly holds up himself alone, and gives back what he held
   })
   expect(await outcome(owner)).toBe("granted")
   slow.destroy()
-  await until("his share is free again", async () => (await outcome(here)) === "granted")
+  await until("their share is free again", async () => (await outcome(here)) === "granted")
 })
 
 test("EMOJI2: what an emoji leaves goes: its file with it, a server's with the server, an orphan by the sweep", async ({
@@ -336,7 +336,8 @@ test("EMOJI2: what an emoji leaves goes: its file with it, a server's with the s
   const emoji = await owner.createEmoji({ server_id, name: "doomed", image: small })
   const kept = await owner.createEmoji({ server_id, name: "kept", image: small })
   expect(await filesOf(cluster, server_id)).toHaveLength(2)
-  // As of a worker that died between the file and its row, an hour ago; and of one that is about to name its file.
+  // As of a worker that died between the file and its row, an hour ago; and of one that is about to
+  // name its file.
   const orphans = ["a".repeat(32), "b".repeat(32)] as const
   const now = Math.floor(Date.now() / 1000)
   for (const [i, file] of orphans.entries()) {

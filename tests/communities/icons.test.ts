@@ -117,7 +117,7 @@ test("what is no picture, damaged, too long or too wide is 400 and changes nothi
   expect(await filesOf(shared, server_id)).toEqual([])
 })
 
-test("icons: only whoever manages the server; 404 for what is not there", async ({ shared }) => {
+test("icons: only members who manage the server; 404 for what is not there", async ({ shared }) => {
   const { lin, server_id, owner, member } = await managed(shared)
   const stranger = (await shared.person("eve")).on(shared.west)
   const file = fileOf(await png())

@@ -144,7 +144,7 @@ test("members and the banned do not join, and a full server takes nobody", async
   expect(await refusal(lin.on(shared.east).joinByInvite({ invite_code: invite.code }))).toBe("member_limit")
 })
 
-test("whoever has left comes back with another use of an invite", async ({ shared }) => {
+test("a user who has left comes back with another use of an invite", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const { code } = await ada.on(shared.east).createInvite({ channel_id: channel.id })
   for (const [there, here] of [
@@ -276,7 +276,7 @@ test("an invite is revoked by who made it, and by who manages invites or the ser
   await revoke(owner, await made(plain))
   await owner.editRole({ server_id, role_id, permissions: { "server.manage": true } })
   await revoke(host, await made())
-  // Who has left has no say any more, also about what he made.
+  // A user who has left has no say any more, also about what they made.
   const left = await made(plain)
   await plain.leaveServer({ server_id })
   expect(await refusal(revoke(plain, left))).toBe("access_denied")
@@ -366,7 +366,7 @@ test("an invite that ends by its time is told of; one whose channel has gone lea
   expect(await eve.on(place!).joinByInvite({ invite_code: code })).toMatchObject({ server_id: server.id })
 })
 
-test("a server has at most a thousand invites; one that ends makes room", async ({ shared }) => {
+test("a server has at most a thousand invites; one that ends frees a place", async ({ shared }) => {
   const { server_id, channel_id, owner, plain, mo } = await inviting(shared)
   // So many by now: counted when the home wakes.
   const planted = await plantServer(shared, { owner: mo })

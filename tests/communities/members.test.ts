@@ -67,7 +67,7 @@ test("a role that is gone is shown no longer, and a page has a hundred members u
   const first = 7_000_000_000_000_000
   await shared.sql`
     INSERT INTO users (id, username, created_at)
-    SELECT ${first} + i * 4096::bigint, ${shared.newName("crowd")} || i, 1704153600 FROM generate_series(1, 1204) AS i`
+    SELECT ${first} + i * 4096::bigint, ${shared.newName("many")} || i, 1704153600 FROM generate_series(1, 1204) AS i`
   await shared.sql`
     INSERT INTO members (server_id, user_id, joined_at, roles)
     SELECT ${server_id}, ${first} + i * 4096::bigint, 1704153600, '{12345}' FROM generate_series(1, 1204) AS i`
@@ -139,7 +139,7 @@ test("presence in a list is what the caller may see, as in op 8", async ({ share
   expect(unseen.presence).toEqual({ status: "offline" })
 })
 
-test("everybody chooses his own nickname; every member is told, live and after a resume", async ({ shared }) => {
+test("everybody chooses their own nickname; every member is told, live and after a resume", async ({ shared }) => {
   const { ada, mo, server_id, owner, plain } = await withGuard(shared, {})
   const eve = await shared.person("eve")
   const [inbox, quiet, stranger] = await Promise.all([
@@ -183,7 +183,7 @@ test("everybody chooses his own nickname; every member is told, live and after a
   ])
 })
 
-test("MEM1: nicknames of others take a permission and a higher rank; the owner's is his alone", async ({ shared }) => {
+test("MEM1: nicknames of others take a permission and a higher rank; the owner's is theirs alone", async ({ shared }) => {
   const { ada, lin, mo, server_id, owner, low, guard, member, plain } = await withGuard(shared, {
     "members.manage_nicknames": true,
   })

@@ -3,7 +3,10 @@ import { plantMessage, sharedServer } from "../kit/seeds.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-/** Ada's server, in which Lin may kick and ban through his role; Mo is a plain member, Eve a stranger. */
+/**
+ * Ada's server, in which Lin may kick and ban through their role; Mo is a plain member, Eve a
+ * stranger.
+ */
 async function moderated(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const [mo, eve] = [await shared.person("mo"), await shared.person("eve")]
@@ -20,7 +23,7 @@ async function moderated(shared: SharedCluster) {
   return { ada, lin, mo, eve, server_id, channel, code, owner, moderator: lin.on(shared.west), role_id }
 }
 
-test("a kicked member is out, everybody is told, and an invite lets him in again", async ({ shared }) => {
+test("a kicked member is out, everybody is told, and an invite lets them in again", async ({ shared }) => {
   const { ada, mo, server_id, channel, code, moderator } = await moderated(shared)
   const [inbox, own] = await Promise.all([mo.listen(shared.east), ada.listen(shared.west)])
   expect(await moderator.kickMember({ server_id, member_id: mo.id })).toEqual({ success: true })
@@ -78,7 +81,7 @@ test("a banned user is out and stays out until the ban is lifted; those who may 
   expect(ignorant.rest().map(({ name }) => name)).toEqual(["GUILD_MEMBER_REMOVE", "GUILD_MEMBER_ADD"])
 })
 
-test("nobody removes the owner, himself, or whoever ranks as high", async ({ shared }) => {
+test("nobody removes the owner, themselves, or a member who ranks as high", async ({ shared }) => {
   const { ada, lin, mo, server_id, owner, moderator, role_id } = await moderated(shared)
   await owner.giveRole({ server_id, member_id: mo.id, role_id })
   for (const person of [ada, lin, mo]) {
@@ -133,7 +136,7 @@ test("bans are listed by user id, page by page", async ({ shared }) => {
     expect(await refusal(owner.listBans({ server_id, ...query }))).toBe("validation_failed")
 })
 
-test("whoever is banned while he joins elsewhere is no member, whichever was first", async ({ shared }) => {
+test("a user who is banned while they join elsewhere is no member, whichever was first", async ({ shared }) => {
   const { server_id, code, owner, moderator } = await moderated(shared)
   const people = await Promise.all(Array.from({ length: 8 }, () => shared.person("guest")))
   const before = (await owner.getServer({ server_id })).member_count

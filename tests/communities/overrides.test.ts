@@ -5,7 +5,7 @@ import { refusal } from "../kit/conformance.ts"
 import { plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 
-/** Ada's server, in which Lin manages roles through a role of his own; above it is another. */
+/** Ada's server, in which Lin manages roles through a role of their own; above it is another. */
 async function managed(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const server_id = server.id
@@ -61,7 +61,7 @@ test("an override is kept as it was said, with what means something", async ({ s
   expect(await refusal(owner.deleteOverride({ channel_id, target_id: server_id }))).toBe("override_not_found")
 })
 
-test("a hidden channel is in no list and answers 403; whoever joins is not told of it", async ({ shared }) => {
+test("a hidden channel is in no list and answers 403; users who join are not told of it", async ({ shared }) => {
   const { lin, server_id, channel_id, owner, low } = await managed(shared)
   const eve = await shared.person("eve")
   const { id: open_id } = await owner.createChannel({ server_id, name: "open" })
@@ -87,7 +87,7 @@ test("a hidden channel is in no list and answers 403; whoever joins is not told 
   expect((await owner.listChannels({ server_id })).map(({ id }) => id)).toEqual([channel_id, open_id])
 })
 
-test("who manages roles overrides below his own rank, and lets do what he may do himself", async ({ shared }) => {
+test("a member who manages roles sets overrides below their own rank, and allows what they may do themselves", async ({ shared }) => {
   const { ada, lin, server_id, channel_id, owner, member, low, manager, high } = await managed(shared)
   await member.setOverride({
     channel_id,
@@ -162,7 +162,7 @@ test("who manages roles may be kept from it in a channel, or do it in one channe
   expect(await refusal(member.createRole({ server_id }))).toBe("permission_denied")
   const { id: other } = await owner.createChannel({ server_id, name: "other" })
   expect(await refusal(member.setOverride({ ...target, channel_id: other }))).toBe("permission_denied")
-  // Whoever is quiet for a while lets nobody else speak.
+  // A user who is quiet for a while lets nobody else speak.
   await owner.editMember({ server_id, member_id: lin.id, timeout_seconds: 60 })
   expect(await refusal(member.setOverride({ ...target, target_id: server_id, allow: ["messages.send"] }))).toBe(
     "permission_denied",

@@ -1,4 +1,6 @@
-/** Whose a server is: handing it over, and how many one may have. The barrier is in barrier.test.ts. */
+/**
+ * Whose a server is: handing it over, and how many one may have. The barrier is in barrier.test.ts.
+ */
 import { generateSync } from "otplib"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
@@ -24,7 +26,7 @@ const failuresOf = async ({ sql }: SharedCluster, { id }: Person) => {
   return row?.failures ?? 0
 }
 
-test("the owner hands his server to a member, who owns it from then on; everybody in it is told", async ({
+test("the owner hands their server to a member, who owns it from then on; everybody in it is told", async ({
   shared,
 }) => {
   const { ada, lin, server, server_id, channel_id, handOver } = await owned(shared)
@@ -45,7 +47,7 @@ test("the owner hands his server to a member, who owns it from then on; everybod
     target_id: server_id,
     changes: { owner_id: { old: ada.id, new: lin.id } },
   })
-  // Nothing is left that he had by ownership alone, on either worker.
+  // Nothing is left that they had by ownership alone, on either worker.
   for (const place of [shared.east, shared.west]) {
     const rest = ada.on(place)
     expect(await refusal(rest.deleteServer({ server_id }))).toBe("not_owner")
@@ -60,7 +62,7 @@ test("the owner hands his server to a member, who owns it from then on; everybod
   expect(stranger.rest()).toEqual([])
 })
 
-test("whoever owned servers and handed them over deletes his account", async ({ shared }) => {
+test("a user who owned servers and handed them over deletes their account", async ({ shared }) => {
   const { ada, lin, handOver, server_id } = await owned(shared)
   const deleteAccount = () => ada.on(shared.east).deleteAccount({ password: ada.password })
   expect(await refusal(deleteAccount())).toBe("owns_servers")
@@ -79,7 +81,7 @@ test("only the owner hands a server over, to another member who is a person and 
   await leaving.on(shared.east).joinByInvite({ invite_code: code })
   await leaving.on(shared.east).deleteAccount({ password: leaving.password })
 
-  // Nobody is asked for his password before it is known that it would help.
+  // Nobody is asked for their password before it is known that it would help.
   const nothing = {}
   expect(await refusal(handOver(ada, nothing))).toBe("invalid_new_owner")
   expect(await refusal(handOver(bot, nothing))).toBe("invalid_new_owner")
@@ -115,7 +117,7 @@ test("a hand-over takes the password, and guesses count like those of a sign-in"
   expect((await handOver(lin)).owner_id).toBe(lin.id)
 })
 
-test("whoever has no password hands over after he has signed in anew", async ({ shared }) => {
+test("a user without a password hands over after they have signed in anew", async ({ shared }) => {
   const [eve, lin] = [await shared.person("eve"), await shared.person("lin")]
   const { server_id } = await plantServer(shared, { owner: eve, members: [lin] })
   await shared.sql`UPDATE users SET password_hash = NULL WHERE id = ${eve.id}`
@@ -147,7 +149,7 @@ test("where a second factor is on, its code is asked for, and serves once", asyn
   expect((await handOver(lin, { password, code: backup_codes[1] })).owner_id).toBe(lin.id)
 })
 
-/** Keeps a server's row as it is, so that whoever changes it waits, until told. */
+/** Keeps a server's row as it is, so that a change of it waits, until told. */
 async function holdUp({ sql }: SharedCluster, server_id: string) {
   const held = await sql.reserve()
   await held`BEGIN`
@@ -168,7 +170,7 @@ async function holdUp({ sql }: SharedCluster, server_id: string) {
 const deletionOf = (shared: SharedCluster, person: Person) =>
   person.on(shared.west).deleteAccount({ password: person.password })
 
-test("nobody deletes his account while a server is being handed to him", async ({ shared }) => {
+test("nobody deletes their account while a server is being handed to them", async ({ shared }) => {
   const { lin, server_id, handOver } = await owned(shared)
   const held = await holdUp(shared, server_id)
   const handing = handOver(lin)
@@ -194,7 +196,7 @@ test("SLOT2: of a hand-over and the deletion of the heir's account at once, one 
   await Promise.all(pairs)
 })
 
-test("JOIN1: whoever leaves, is kicked or deletes the server as it is handed to him: its owner is a member, and members are counted", async ({
+test("JOIN1: a member leaves, is kicked or deletes the server as it is handed to them: its owner is a member, and members are counted", async ({
   shared,
 }) => {
   const rivals: ((lin: Person, ada: Person, server_id: string) => Promise<unknown>)[] = [
@@ -206,7 +208,7 @@ test("JOIN1: whoever leaves, is kicked or deletes the server as it is handed to 
   ]
   for (const rival of rivals) {
     const { ada, lin, server_id, handOver } = await owned(shared)
-    // Whoever is the first to arrive is the first to be decided: each is given the chance.
+    // The first to arrive is the first to be decided: each is given the chance.
     await Promise.allSettled([handOver(lin), rival(lin, ada, server_id)])
     const [row] = await shared.sql<{ member_count: number; members: string[]; owner_id: string }[]>`
       SELECT member_count, owner_id, ARRAY(SELECT user_id::text FROM members m WHERE m.server_id = s.id) AS members
@@ -217,7 +219,7 @@ test("JOIN1: whoever leaves, is kicked or deletes the server as it is handed to 
   }
 })
 
-test("of hand-overs at once one wins; whoever was a guest stays", async ({ shared }) => {
+test("of concurrent hand-overs one wins; a temporary member stays", async ({ shared }) => {
   const { ada, server_id, channel_id } = await owned(shared)
   const heirs = await Promise.all(["mo", "eve", "kim"].map(name => shared.person(name)))
   const { code } = await ada.on(shared.east).createInvite({ channel_id, temporary: true })
@@ -236,7 +238,7 @@ test("of hand-overs at once one wins; whoever was a guest stays", async ({ share
   )
 })
 
-test("whoever is in a voice channel by ownership alone leaves it with the ownership", async ({ shared }) => {
+test("a user who is in a voice channel by ownership alone leaves it with the ownership", async ({ shared }) => {
   const { ada, lin, server_id, handOver } = await owned(shared)
   const rest = ada.on(shared.east)
   const { id: channel_id } = await rest.createChannel({ server_id, name: "bridge", type: "voice" })
@@ -248,10 +250,10 @@ test("whoever is in a voice channel by ownership alone leaves it with the owners
   await handOver(lin)
   await client.next("VOICE_STATE_UPDATE", { where: state => state.channel_id === null })
   const rows = () => shared.sql`SELECT FROM voice_states WHERE server_id = ${server_id}`
-  await until("his call is over", async () => (await rows()).length === 0)
+  await until("their call is over", async () => (await rows()).length === 0)
 })
 
-test("the new owner's tier bounds what he may own", async ({ shared }) => {
+test("the new owner's tier bounds what they may own", async ({ shared }) => {
   const { lin, handOver, server_id } = await owned(shared)
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
@@ -262,7 +264,7 @@ test("the new owner's tier bounds what he may own", async ({ shared }) => {
   expect((await handOver(lin)).owner_id).toBe(lin.id)
 })
 
-test("SLOT1: who asks for servers at once gets no more than his tier allows, and not one less", async ({ shared }) => {
+test("SLOT1: a user who asks for servers at once gets no more than their tier allows, and not one less", async ({ shared }) => {
   const ada = await shared.person("ada")
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
@@ -279,7 +281,7 @@ test("SLOT1: who asks for servers at once gets no more than his tier allows, and
   expect(owned!["count"]).toBe(100)
 })
 
-test("nobody is in more than two hundred servers, however he comes into them, and however many at once", async ({
+test("nobody is in more than two hundred servers, however they join, and however many at once", async ({
   shared,
 }) => {
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
@@ -325,6 +327,6 @@ test("nobody is in more than two hundred servers, however he comes into them, an
   expect(await refusal(first.joinServer({ server_id: there!.id }))).toBe("already_member")
   expect(await refusal(first.joinByInvite({ invite_code: "nothing" }))).toBe("invite_not_found")
   await first.leaveServer({ server_id: there!.id })
-  await until("he is in one less", async () => (await second.listServers()).length === 199)
+  await until("they are in one less", async () => (await second.listServers()).length === 199)
   expect((await second.createServer({ name: "In its place" })).owner_id).toBe(lin.id)
 })

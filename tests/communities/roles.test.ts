@@ -4,7 +4,9 @@ import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { refusal } from "../kit/conformance.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 
-/** Ada's server, in which Lin manages roles through a role of his own; below it one, above it one. */
+/**
+ * Ada's server, in which Lin manages roles through a role of their own; below it one, above it one.
+ */
 async function managed(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const server_id = server.id
@@ -104,7 +106,7 @@ test("a role is given and taken once; members are told who has which", async ({ 
   expect(row!["roles"]).toEqual([manager.id])
 })
 
-test("ROLE1: who manages roles does so below his own, and grants what he has", async ({ shared }) => {
+test("ROLE1: a member who manages roles does so below their own, and grants what they have", async ({ shared }) => {
   const { ada, lin, owner, member, server_id, low, manager, high } = await managed(shared)
   const below = await member.createRole({ server_id, name: "Below", permissions: { "messages.manage": true } })
   const roles = await owner.listRoles({ server_id })
@@ -169,7 +171,7 @@ test("a change that changes nothing is told to nobody", async ({ shared }) => {
   expect(await entries()).toBe(before)
 })
 
-test("whoever manages roles through @everyone has no place below him", async ({ shared }) => {
+test("a member who manages roles through @everyone has nothing below them", async ({ shared }) => {
   const { lin, owner, server_id, manager } = await managed(shared)
   await owner.takeRole({ server_id, member_id: lin.id, role_id: manager.id })
   await owner.editRole({ server_id, role_id: server_id, permissions: { "channels.view": true, "roles.manage": true } })

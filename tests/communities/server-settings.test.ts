@@ -1,4 +1,7 @@
-/** What a server is called and how it is presented, what one may do in it, and how somebody comes into one that is public. */
+/**
+ * What a server is called and how it is presented, what one may do in it, and how somebody comes
+ * into one that is public.
+ */
 import { permissionNames } from "../../src/contract/core/permissions.ts"
 import { refusal } from "../kit/conformance.ts"
 import { readyOf, type Listener } from "../kit/person.ts"
@@ -32,7 +35,7 @@ async function granted(shared: SharedCluster, ...names: string[]) {
 
 const heard = async (client: Listener) => (await client.next("GUILD_UPDATE")).name
 
-test("whoever manages a server changes what is sent; members hear of the whole server, others of nothing", async ({
+test("a member who manages a server changes what is sent; members hear of the whole server, others of nothing", async ({
   shared,
 }) => {
   const { member, owner, ada, lin, eve, server, server_id, channel_id } = await granted(shared, "server.manage")
@@ -123,7 +126,7 @@ test("changing a server takes the permission, and values that are in bounds", as
   expect((await owner.getServer({ server_id })).name).toBe("Shared")
 })
 
-test("a default channel is one of the server's that holds messages and that whoever sets it sees", async ({
+test("a default channel is one of the server's that holds messages and that the member who sets it sees", async ({
   shared,
 }) => {
   const { member, owner, server_id, channel_id } = await granted(shared, "server.manage")
@@ -139,7 +142,7 @@ test("a default channel is one of the server's that holds messages and that whoe
   for (const wrong of [foreign, voice.id, category.id, hidden.id, server_id, plantedId(), "1"])
     expect(await refusal(member.editServer({ server_id, default_channel_id: wrong }))).toBe("invalid_default_channel")
   expect((await owner.editServer({ server_id, default_channel_id: hidden.id })).default_channel_id).toBe(hidden.id)
-  // Whoever sends back what he was shown changes nothing about it.
+  // A client that sends back what it was shown changes nothing about it.
   const { name, default_channel_id } = await member.getServer({ server_id })
   expect(await member.editServer({ server_id, name, default_channel_id: default_channel_id! })).toMatchObject({
     default_channel_id: hidden.id,
@@ -164,7 +167,7 @@ test("two changes at once are made one after the other, and the row is what was 
   expect(server.description).toMatch(/^About/)
 })
 
-test("everybody learns what he may do, by every name of every permission", async ({ shared }) => {
+test("everybody learns what they may do, by every name of every permission", async ({ shared }) => {
   const { owner, member, lin, eve, server_id } = await withGuest(shared)
   const names = [...permissionNames, ...aliases].toSorted()
   const all = await owner.getServerPermissions({ server_id })
@@ -240,7 +243,7 @@ test("in a channel its own rules count; of what one may not see, or another serv
   expect(await refusal(outside)).toBe("access_denied")
 })
 
-test("into a public server whoever wants to comes, once; others need an invite", async ({ shared }) => {
+test("a public server is joined by anybody, once; others need an invite", async ({ shared }) => {
   const { owner, ada, eve, server, server_id, channel_id } = await withGuest(shared)
   const [coming, own] = [await eve.listen(shared.west), await ada.listen(shared.east)]
   const joinServer = (place = shared.west) => eve.on(place).joinServer({ server_id })

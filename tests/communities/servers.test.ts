@@ -142,7 +142,7 @@ test("members leave, owners do not", async ({ shared }) => {
   }
 })
 
-test("whoever owns a hundred servers makes no more until one is gone", async ({ shared }) => {
+test("a user who owns a hundred servers makes no more until one is gone", async ({ shared }) => {
   const ada = await shared.person("ada")
   const planted = await plantServer(shared, { owner: ada })
   await shared.sql`
@@ -164,12 +164,12 @@ test("a server of many ends at once: its members are members no longer, and thei
   const kept = await plantServer(shared, { owner: ada, members: [lin] })
   await sql`UPDATE members SET temporary = true WHERE user_id = ${lin.id}`
   await sql`
-    WITH crowd AS (
+    WITH many AS (
       INSERT INTO users (id, username, created_at)
       SELECT ${plantedId(0)}::bigint + n, 'many_' || n, 1 FROM generate_series(1, ${size}::int) AS n RETURNING id),
     barred AS (
-      INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) SELECT ${server_id}, id + 100_000, '', ${ada.id}, 1 FROM crowd)
-    INSERT INTO members (server_id, user_id, joined_at) SELECT ${server_id}, id, 1 FROM crowd`
+      INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) SELECT ${server_id}, id + 100_000, '', ${ada.id}, 1 FROM many)
+    INSERT INTO members (server_id, user_id, joined_at) SELECT ${server_id}, id, 1 FROM many`
   const rows = async (of: string) => {
     const [counts] = await sql<{ members: number; bans: number }[]>`
       SELECT (SELECT count(*)::int FROM members WHERE server_id = ${of}) AS members,
@@ -279,8 +279,8 @@ async function rowsAbout(cluster: Cluster, server: string, channels: readonly st
 }
 
 /**
- * Keys of Redis, and fields of its hashes, that name one of these ids. What was on its way to clients is over with the resume
- * window, and a job at its time.
+ * Keys of Redis, and fields of its hashes, that name one of these ids. What was on its way to
+ * clients is over with the resume window, and a job at its time.
  */
 async function keysAbout({ redisUrl, redisPrefix }: Cluster, ids: readonly string[]): Promise<string[]> {
   const redis = openRedis(redisUrl, "looking", () => {})

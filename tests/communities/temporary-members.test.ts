@@ -1,4 +1,4 @@
-/** Whoever joined for as long as he is there: when he goes, and what makes him stay. */
+/** Members for as long as they are online: when they go, and what makes them stay. */
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
 import type { Person } from "../kit/person.ts"
@@ -28,7 +28,7 @@ async function visited(cluster: Cluster, place: Worker) {
   return { ada, owner, server_id: server.id, code, visitor, guest: await visitor() }
 }
 
-/** Goes and is away for so long that whoever would be removed by now has been. */
+/** Goes and is away for so long that members who would be removed by now have been. */
 async function another(cluster: Cluster, { server_id, visitor }: Awaited<ReturnType<typeof visited>>, place: Worker) {
   const person = await visitor()
   const inbox = await person.listen(place)
@@ -36,7 +36,7 @@ async function another(cluster: Cluster, { server_id, visitor }: Awaited<ReturnT
   await hasGone(cluster, server_id, person)
 }
 
-test("his membership ends with his last session, and everybody is told", async ({ shared }) => {
+test("a temporary membership ends with the last session, and everybody is told", async ({ shared }) => {
   const scene = await visited(shared, shared.east)
   const { ada, guest, owner, server_id, code } = scene
   const [inbox, first, second] = await Promise.all([
@@ -46,18 +46,18 @@ test("his membership ends with his last session, and everybody is told", async (
   ])
   first.close()
   await another(shared, scene, shared.west)
-  expect(await isMember(shared, server_id, guest), "his second session lives").toBe(true)
+  expect(await isMember(shared, server_id, guest), "their second session lives").toBe(true)
   second.close()
   await hasGone(shared, server_id, guest)
   while ((await inbox.next("GUILD_MEMBER_REMOVE", { timeoutMs: 10_000 })).user.id !== guest.id);
   const [entry] = await owner.listAuditLog({ server_id, action: "MEMBER_KICK", user_id: guest.id })
   expect(entry).toMatchObject({ user_id: guest.id, target_id: guest.id, reason: "temporary membership ended" })
-  // He may come again.
+  // They may come again.
   await guest.on(shared.west).joinByInvite({ invite_code: code })
   expect(await isMember(shared, server_id, guest)).toBe(true)
 })
 
-test("a role makes him stay, also when it is taken again; so does another way in", async ({ shared }) => {
+test("a role makes them stay, also when it is taken again; so does another way in", async ({ shared }) => {
   const scene = await visited(shared, shared.east)
   const { guest, owner, server_id, visitor } = scene
   const [crew, once, plain] = [guest, await visitor(), await shared.person("plain")]
@@ -90,7 +90,7 @@ test("who resumes, or signs in anew before it is over, stays, and may be invisib
   for (const person of [guest, hidden, again]) await hasGone(shared, server_id, person)
 })
 
-test("it ends, too, when the worker that held his session, or the one that owned his home, has died", async ({
+test("it ends, too, when the worker that held the session, or the one that owned the home, has died", async ({
   cluster,
 }) => {
   const [east, west] = await cluster.boot(2, { topology })
@@ -122,7 +122,7 @@ test("an owner who dies after somebody has gone leaves it to the next", async ({
   while (!(await ownedBy(person, east!))) person = await visitor()
   ;(await person.listen(west!)).close()
   const asker = (await cluster.person("asker", west)).on(west!)
-  await until("he has gone", async () => (await asker.getPresence({ user_id: person.id })).status === "offline")
+  await until("they have gone", async () => (await asker.getPresence({ user_id: person.id })).status === "offline")
   expect(await isMember(cluster, server_id, person)).toBe(true)
   await east!.drain()
   await hasGone(cluster, server_id, person)

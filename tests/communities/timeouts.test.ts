@@ -9,7 +9,9 @@ import { until } from "../kit/until.ts"
 
 const seconds = () => Math.floor(Date.now() / 1000)
 
-/** Ada's server, in which Lin may kick through a role, below an administrator; Mo is a plain member. */
+/**
+ * Ada's server, in which Lin may kick through a role, below an administrator; Mo is a plain member.
+ */
 async function guarded(shared: SharedCluster) {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const server_id = server.id
@@ -28,7 +30,7 @@ async function guarded(shared: SharedCluster) {
 const timeoutIn = async ({ sql }: SharedCluster, server_id: string, { id }: Person) =>
   (await sql`SELECT timeout_until, timeout_reason FROM members WHERE server_id = ${server_id} AND user_id = ${id}`)[0]
 
-test("who is timed out may read, and neither write nor type nor edit; he is told, and so is every member", async ({
+test("a member who is timed out may read, and neither write nor type nor edit; they are told, and so is every member", async ({
   shared,
 }) => {
   const { lin, mo, ada, server_id, member_id, channel, moderator, owner } = await guarded(shared)
@@ -118,7 +120,7 @@ test("MEM2: a time-out takes a permission and a higher rank, and never meets own
   expect(await refusal(out(moderator, mo))).toBe("rank_too_low")
   expect(await timeoutIn(shared, server_id, mo)).toEqual({ timeout_until: null, timeout_reason: null })
   await out(owner, mo)
-  // Nor may he lift his own.
+  // Nor may they lift their own.
   expect(await refusal(mo.on(shared.east).editMember({ server_id, member_id: mo.id, timeout_until: 0 }))).toBe(
     "rank_too_low",
   )
@@ -184,7 +186,8 @@ test("JOIN4: nobody escapes a time-out by leaving and coming back, or by being k
   await moderator.editMember({ server_id, member_id: (await another(shared, code)).id, timeout_seconds: 1 })
   await shared.sql`UPDATE left_timeouts SET timeout_until = ${seconds() - 1} WHERE server_id = ${server_id}`
   await shared.sql`UPDATE members SET timeout_until = ${seconds() - 1} WHERE server_id = ${server_id}`
-  // Who leaves after it is over leaves nothing behind, and what others left goes with him who leaves while his is on.
+  // A member who leaves after it is over leaves nothing behind, and what others left goes with a
+  // member who leaves while theirs is on.
   const noisy = await another(shared, code)
   await moderator.editMember({ server_id, member_id: noisy.id, timeout_seconds: 600 })
   await noisy.on(shared.west).leaveServer({ server_id })
