@@ -378,7 +378,9 @@ test("a purge erases what belongs to the user alone, tells those who knew them, 
   expect(heir.user!.id).not.toBe(ada.id)
 }, 60_000)
 
-test("a purge whose worker died in the middle goes on, and users who are still connected are told", async ({ cluster }) => {
+test("a purge whose worker died in the middle goes on, and users who are still connected are told", async ({
+  cluster,
+}) => {
   const [east] = await cluster.boot(1, { config: { STARLING_ACCOUNT_DELETION_DAYS: "0" } })
   const { ada, lin, server } = await cluster.seed(sharedServer)
   const { ask } = east!.node

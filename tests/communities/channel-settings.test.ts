@@ -129,7 +129,9 @@ test("a channel's settings have their bounds, and its category is one of the sam
   expect(await refusal(owner.reorderChannels(move))).toBe("invalid_category")
 })
 
-test("a member who may not view a category puts nothing into it, and may leave there what is in it", async ({ shared }) => {
+test("a member who may not view a category puts nothing into it, and may leave there what is in it", async ({
+  shared,
+}) => {
   const { lin, server_id, owner, member, ids } = await furnished(shared)
   const { id: role_id } = await owner.createRole({ server_id, name: "M", permissions: { "channels.manage": true } })
   await owner.giveRole({ server_id, member_id: lin.id, role_id })

@@ -183,7 +183,9 @@ test("everybody chooses their own nickname; every member is told, live and after
   ])
 })
 
-test("MEM1: nicknames of others take a permission and a higher rank; the owner's is theirs alone", async ({ shared }) => {
+test("MEM1: nicknames of others take a permission and a higher rank; the owner's is theirs alone", async ({
+  shared,
+}) => {
   const { ada, lin, mo, server_id, owner, low, guard, member, plain } = await withGuard(shared, {
     "members.manage_nicknames": true,
   })

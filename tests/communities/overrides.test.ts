@@ -87,7 +87,9 @@ test("a hidden channel is in no list and answers 403; users who join are not tol
   expect((await owner.listChannels({ server_id })).map(({ id }) => id)).toEqual([channel_id, open_id])
 })
 
-test("a member who manages roles sets overrides below their own rank, and allows what they may do themselves", async ({ shared }) => {
+test("a member who manages roles sets overrides below their own rank, and allows what they may do themselves", async ({
+  shared,
+}) => {
   const { ada, lin, server_id, channel_id, owner, member, low, manager, high } = await managed(shared)
   await member.setOverride({
     channel_id,

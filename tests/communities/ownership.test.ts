@@ -264,7 +264,9 @@ test("the new owner's tier bounds what they may own", async ({ shared }) => {
   expect((await handOver(lin)).owner_id).toBe(lin.id)
 })
 
-test("SLOT1: a user who asks for servers at once gets no more than their tier allows, and not one less", async ({ shared }) => {
+test("SLOT1: a user who asks for servers at once gets no more than their tier allows, and not one less", async ({
+  shared,
+}) => {
   const ada = await shared.person("ada")
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
@@ -281,9 +283,7 @@ test("SLOT1: a user who asks for servers at once gets no more than their tier al
   expect(owned!["count"]).toBe(100)
 })
 
-test("nobody is in more than two hundred servers, however they join, and however many at once", async ({
-  shared,
-}) => {
+test("nobody is in more than two hundred servers, however they join, and however many at once", async ({ shared }) => {
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   await shared.sql`
     WITH planted AS (
