@@ -74,7 +74,8 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
   }
   const sayIn = (server: string) => {
     const id = idOf(1, { ms: epochMs + position, sequence: 0 })
-    const header = ["e", 1, position, server, { kind: "members", server }, "MESSAGE_CREATE", []] as const
+    const audience = { kind: "members", server } as const
+    const header = ["e", 1, position, server, audience, "MESSAGE_CREATE", [], [server, id]] as const
     const item: LogItem = { s: ++position, header, data: `{"id":"${id}"}`, bytes: 0 }
     deliveries.take([item])
   }

@@ -90,9 +90,11 @@ export class Deliveries {
 
   /** New pieces of the log, in order. */
   take(items: readonly LogItem[]): void {
-    for (const { header, s, data } of items) {
+    for (const { header, s } of items) {
       if (header[0] !== "e" || header[5] !== messageCreate.name) continue
-      const ms = msOf(idIn(data))
+      const message = header[7]?.[1]
+      if (message === undefined) continue
+      const ms = msOf(message)
       this.#marks.note(header[3], s, ms)
       this.#marks.note(anyHome, s, ms, ofAnyKept)
     }
@@ -256,7 +258,3 @@ export class Deliveries {
 /** The later one; what is not known, and what nothing is known of, moves nothing. */
 const later = (before: number | null, now: number | undefined): number | null =>
   now === undefined || !Number.isFinite(now) ? before : Math.max(before ?? now, now)
-
-/** A message is told with its id first; whatever else is told so is looked at as a whole. */
-const idIn = (data: string): Snowflake =>
-  /^\{"id":"(\d+)"/.exec(data)?.[1] ?? (JSON.parse(data) as { id: Snowflake }).id

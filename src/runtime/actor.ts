@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
-import type { Dispatch, JobRequest } from "../contract/core/registry.ts"
+import type { Dispatch, JobRequest, MessageRefs } from "../contract/core/registry.ts"
 import type { Audience } from "../domain/core/audience.ts"
 import type { Control } from "../domain/core/control.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
@@ -25,6 +25,8 @@ export interface Tell {
   readonly isEphemeral?: true
   /** It passes on an event: until it has arrived, no id of this moment counts as arrived. */
   readonly isRelay?: true
+  /** The messages that the event that it passes on is about. */
+  readonly about?: MessageRefs
 }
 
 /** A control entry for the workers interested in this home and, beside them, for those named in `also`. */

@@ -96,6 +96,7 @@ test("a log's header names shard, row, home and audience", () => {
     { kind: "viewers", server: "44", channel: "45" },
     "MESSAGE_DELETE",
     ["9"],
+    ["45", "46"],
   ])
   expect(data).toBe('{"id":"46","channel_id":"45","server_id":"44","guild_id":"44"}')
 })

@@ -1,5 +1,5 @@
 import type { Snowflake } from "../contract/core/fields.ts"
-import type { JobRequest } from "../contract/core/registry.ts"
+import type { JobRequest, MessageRefs } from "../contract/core/registry.ts"
 import type { Audience } from "../domain/core/audience.ts"
 import type { Control } from "../domain/core/control.ts"
 import type { LogHeader } from "../domain/core/log-entry.ts"
@@ -7,13 +7,22 @@ import type { Publication } from "./actor.ts"
 import type { Shard } from "./shard.ts"
 
 /**
- * What one turn publishes, as it stands in the outbox. `d` is JSON made once; it goes to the logs as it is.
+ * What one turn publishes, as it stands in the outbox. `d` is JSON made once; it goes to the logs as
+ * it is. `about` names the messages that an event is about; it is absent where there are none.
  *   e  event   c  control entry   t  tell   j  job   r  revoked sessions   n  sessions to be looked at anew
  */
 export type RowItem =
-  | readonly ["e", home: Snowflake, audience: Audience, name: string, except: readonly string[], d: RawJson]
+  | readonly [
+      "e",
+      home: Snowflake,
+      audience: Audience,
+      name: string,
+      except: readonly string[],
+      d: RawJson,
+      about?: MessageRefs,
+    ]
   | readonly ["c", home: Snowflake, audience: Audience, type: Control["type"], control: RawJson]
-  | readonly ["t", actor: string, id: Snowflake, command: string, input: unknown]
+  | readonly ["t", actor: string, id: Snowflake, command: string, input: unknown, about?: MessageRefs]
   | readonly ["j", job: string, data: unknown, key: string, runAtMs: number]
   | readonly ["r", sessions: readonly Snowflake[]]
   | readonly ["n", sessions: readonly Snowflake[]]
@@ -35,6 +44,8 @@ export interface Row {
   readonly again: boolean
 }
 
+const withRefs = (about: MessageRefs | undefined): [] | [MessageRefs] => (about ? [about] : [])
+
 export function toItem(home: Snowflake, publication: Publication): RowItem {
   switch (publication.kind) {
     case "event":
@@ -45,6 +56,7 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
         publication.event.name,
         publication.except,
         new RawJson(JSON.stringify(publication.data)),
+        ...withRefs(publication.about),
       ]
     case "control":
       return [
@@ -55,7 +67,7 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
         new RawJson(JSON.stringify(publication.control)),
       ]
     case "tell":
-      return ["t", publication.actor, publication.id, publication.command, publication.input]
+      return ["t", publication.actor, publication.id, publication.command, publication.input, ...withRefs(publication.about)]
     case "job":
       return ["j", publication.job, publication.data, publication.key, publication.runAtMs]
     case "revoke":
@@ -80,7 +92,8 @@ export function readRowBody(body: string): { items: RowItem[]; answers: RowAnswe
     answers,
     items: items.map(item => {
       // What is parsed and made again is the same text: it was made by JSON.stringify in the first place.
-      if (item[0] === "e" || item[0] === "c") item[item.length - 1] = new RawJson(JSON.stringify(item.at(-1)))
+      const d = item[0] === "e" ? 5 : item[0] === "c" ? 4 : undefined
+      if (d !== undefined) item[d] = new RawJson(JSON.stringify(item[d]))
       return item as unknown as RowItem
     }),
   }
@@ -92,11 +105,10 @@ export function logFields(
   item: RowItem,
 ): [header: string, data: string] | undefined {
   if (item[0] === "e") {
-    const [, home, audience, name, except, d] = item
-    return [
-      JSON.stringify(["e", row.shard.number, row.number, home, audience, name, except] satisfies LogHeader),
-      d.text,
-    ]
+    const [, home, audience, name, except, d, about] = item
+    const { shard, number } = row
+    const header: LogHeader = ["e", shard.number, number, home, audience, name, except, ...withRefs(about)]
+    return [JSON.stringify(header), d.text]
   }
   if (item[0] === "c") {
     const [, home, audience, type, control] = item

@@ -573,7 +573,7 @@ test("a block waits for what the two are told, not for what others are; and who 
   const undo = [east, west].map(({ node: { router } }) => {
     const tell = router.tell.bind(router)
     router.tell = async told => {
-      if (told.command === "hear" && held.has(told.id)) await gate
+      if (told.command === "relay" && held.has(told.id)) await gate
       return tell(told)
     }
     return () => {

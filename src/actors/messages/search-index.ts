@@ -321,38 +321,17 @@ export class SearchIndex {
   }
 }
 
-interface MessageEvent {
-  readonly id?: string
-  readonly ids?: readonly string[]
-  readonly channel_id: string
-  readonly server_id: string | null
-}
-
-const messageEvents: ReadonlySet<string> = new Set([
-  "MESSAGE_CREATE",
-  "MESSAGE_UPDATE",
-  "MESSAGE_DELETE",
-  "MESSAGE_DELETE_BULK",
-])
-
-const placesOf = ({ id, ids = [], channel_id }: MessageEvent): MessagePlace[] =>
-  [...(id === undefined ? [] : [id]), ...ids].map(message_id => ({ channel_id, message_id }))
-
-/** The messages that a row of the outbox tells of, each as its home tells it: conversations outside servers through their participants' homes. */
+/**
+ * The messages that a row of the outbox changes. A conversation outside servers has no events of its
+ * own: its home tells the homes of its participants. What these relay to their users is left out.
+ */
 export function messagesIn(items: readonly RowItem[]): MessagePlace[] {
   const found = new Map<string, MessagePlace>()
-  const note = (places: readonly MessagePlace[]) => {
-    for (const place of places) found.set(keyOf(place), place)
-  }
   for (const item of items) {
-    if (item[0] === "e" && messageEvents.has(item[3])) {
-      const event = JSON.parse(item[5].text) as MessageEvent
-      // What a participant's home passes on was told by the conversation's.
-      if (event.server_id !== null) note(placesOf(event))
-    } else if (item[0] === "t" && item[3] === "hear") {
-      const { event, data } = item[4] as { event: string; data: MessageEvent }
-      if (messageEvents.has(event)) note(placesOf(data))
-    }
+    const about = item[0] === "e" && item[2].kind !== "user" ? item[6] : item[0] === "t" ? item[5] : undefined
+    if (!about) continue
+    const [channel_id, ...messages] = about
+    for (const message_id of messages) found.set(keyOf({ channel_id, message_id }), { channel_id, message_id })
   }
   return [...found.values()]
 }

@@ -10,11 +10,11 @@ import { tellsOf } from "./tells.ts"
 /** What a user's home does for the other homes: it tells the user's sessions. */
 export interface RelayCommands {
   /** An event for this user alone, by its wire name. */
-  hear(input: { event: string; data: unknown }): void
+  relay(input: { event: string; data: unknown }): void
 }
 
 export const relayCommands: ActorKind<UserState, UserState, RelayCommands>["commands"] = {
-  hear: {
+  relay: {
     forListeners: true,
     turn: ({ state: user }, { event, data }) => ({
       publish: [events[event as EventName].to(userOnly(user.id), data as never)],
@@ -31,7 +31,8 @@ export const toUser = <D extends z.ZodType>(
   event: EventDefinition<string, D>,
   data: z.output<D>,
 ): Tell => ({
-  ...tellUser(user, { type: "hear", event: event.name, data }),
+  ...tellUser(user, { type: "relay", event: event.name, data }),
   isRelay: true,
+  ...(event.about && { about: event.about(data) }),
   ...(event.delivery === "ephemeral" && { isEphemeral: true }),
 })

@@ -198,9 +198,14 @@ export interface EventDefinition<N extends string = string, D extends z.ZodType 
   readonly delivery: Delivery
   readonly summary: string
   readonly data: D
+  /** The messages whose content the event changes; absent: it is not about messages. */
+  about?(data: z.output<D>): MessageRefs
   /** The event, on its way to somebody. `except` names users who do not get it; of an ephemeral one for one user, his gateway sessions. */
   to<A>(audience: A, data: z.output<D>, options?: { except?: readonly string[] }): Dispatch<A>
 }
+
+/** Some messages of one channel. */
+export type MessageRefs = readonly [channel: string, ...messages: string[]]
 
 /** An event with its audience: what an actor's turn publishes. */
 export interface Dispatch<A = unknown> {
@@ -209,6 +214,7 @@ export interface Dispatch<A = unknown> {
   readonly audience: A
   readonly data: unknown
   readonly except: readonly string[]
+  readonly about?: MessageRefs
 }
 
 /** Declares one gateway event (op 0). From it come its type, the AsyncAPI document, the class of sessions that receive it, and the check of every frame in the tests. */
@@ -218,6 +224,7 @@ export function defineEvent<N extends string, D extends z.ZodType>(event: {
   delivery: Delivery
   summary: string
   data: D
+  about?(data: z.output<D>): MessageRefs
 }): EventDefinition<N, D> {
   const definition: EventDefinition<N, D> = {
     ...event,
@@ -228,6 +235,7 @@ export function defineEvent<N extends string, D extends z.ZodType>(event: {
       audience,
       data,
       except: options?.except ?? [],
+      ...(event.about && { about: event.about(data) }),
     }),
   }
   return definition

@@ -232,6 +232,7 @@ export const messageCreate = defineEvent({
   delivery: "stored",
   summary: "A message was sent",
   data: Message,
+  about: ({ channel_id, id }) => [channel_id, id],
 })
 export const messageUpdate = defineEvent({
   name: "MESSAGE_UPDATE",
@@ -239,6 +240,7 @@ export const messageUpdate = defineEvent({
   delivery: "stored",
   summary: "A message, its pin or its poll changed. The event has the whole message",
   data: Message,
+  about: ({ channel_id, id }) => [channel_id, id],
 })
 export const messageDelete = defineEvent({
   name: "MESSAGE_DELETE",
@@ -252,6 +254,7 @@ export const messageDelete = defineEvent({
     guild_id: Snowflake.nullable(),
     automod: z.literal(true).optional().describe("Present if auto-moderation deleted the message"),
   }),
+  about: ({ channel_id, id }) => [channel_id, id],
 })
 export const messageDeleteBulk = defineEvent({
   name: "MESSAGE_DELETE_BULK",
@@ -264,4 +267,5 @@ export const messageDeleteBulk = defineEvent({
     server_id: Snowflake.nullable(),
     guild_id: Snowflake.nullable(),
   }),
+  about: ({ channel_id, ids }) => [channel_id, ...ids],
 })

@@ -1,10 +1,11 @@
+import type { MessageRefs } from "../../contract/core/registry.ts"
 import type { Audience } from "./audience.ts"
 import type { Control } from "./control.ts"
 
 /**
  * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
- *   e  an event: shard, number, home, audience, event name, who does not get it: users, or of one user's sessions these. Its data
- *      is `d`, ready to send.
+ *   e  an event: shard, number, home, audience, event name, who does not get it (users, or sessions
+ *      of one user), and the messages that it is about, if any. Its data is `d`, ready to send.
  *   x  an ephemeral event: the same without a number
  *   c  a control entry: shard, number, home, audience, type. Its data is a `Control` of that type.
  *   g  a gap: events of this shard are missing before this point
@@ -19,6 +20,7 @@ export type LogHeader =
       audience: Audience,
       name: string,
       except: readonly string[],
+      about?: MessageRefs,
     ]
   | readonly ["x", shard: number, number: 0, home: string, audience: Audience, name: string, except: readonly string[]]
   | readonly ["c", shard: number, number: number, home: string, audience: Audience, type: Control["type"]]
