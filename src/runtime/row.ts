@@ -67,7 +67,14 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
         new RawJson(JSON.stringify(publication.control)),
       ]
     case "tell":
-      return ["t", publication.actor, publication.id, publication.command, publication.input, ...withRefs(publication.about)]
+      return [
+        "t",
+        publication.actor,
+        publication.id,
+        publication.command,
+        publication.input,
+        ...withRefs(publication.about),
+      ]
     case "job":
       return ["j", publication.job, publication.data, publication.key, publication.runAtMs]
     case "revoke":
