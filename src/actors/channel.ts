@@ -5,12 +5,12 @@ import type { ServerState } from "../domain/communities/servers.ts"
 import { accessOf } from "./shared/access.ts"
 import { channelSettingsCommands, type ChannelSettingsCommands } from "./communities/channel-settings.ts"
 import { inviteChannelCommands, type InviteChannelCommands } from "./communities/invites.ts"
-import { messageDeletionCommands, type MessageDeletionCommands } from "./messages/message-deletion.ts"
+import { messageDeletion, messageDeletionCommands, type MessageDeletionCommands } from "./messages/message-deletion.ts"
 import { messageEditCommands, type MessageEditCommands } from "./messages/message-edits.ts"
 import { messageCommands, type MessageCommands } from "./messages/messages.ts"
 import { member } from "./shared/member-facts.ts"
-import { reactionCommands, type ReactionCommands } from "./messages/reactions.ts"
-import { pinCommands, type PinCommands } from "./messages/pins.ts"
+import { reactionCommands, reactionsDeletion, type ReactionCommands } from "./messages/reactions.ts"
+import { pinCommands, pinsDeletion, type PinCommands } from "./messages/pins.ts"
 import {
   readMarkNeeds,
   readMarks,
@@ -57,6 +57,8 @@ export interface ChannelCommands
   /** What the server has chosen for those who have chosen nothing; refuses whoever may not view the channel. */
   readChannelNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }
+
+const deletion = messageDeletion([reactionsDeletion, pinsDeletion])
 
 export const channelActor = defineActor<ServerState, ChannelState, ChannelCommands>({
   kind: "channel",
@@ -109,11 +111,11 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
 
     ...channelSettingsCommands([webhooksDeletion, historyDeletion, typingDeletion]),
     ...messageCommands,
-    ...messageEditCommands,
-    ...messageDeletionCommands,
+    ...messageEditCommands(deletion),
+    ...messageDeletionCommands(deletion),
     ...reactionCommands,
     ...pinCommands,
-    ...pollCommands,
+    ...pollCommands(deletion),
     ...readStateCommands,
     ...typingCommands,
     ...overrideCommands,

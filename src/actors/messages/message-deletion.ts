@@ -13,15 +13,33 @@ import { filesLeft } from "../shared/files.ts"
 import { forget } from "./kept-messages.ts"
 import { member } from "../shared/member-facts.ts"
 import { message, messageFacts } from "./message-facts.ts"
-import { reactorsGone } from "./reactions.ts"
-import { needsOfPinsGone, pinsGone } from "./pins.ts"
 import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { Need } from "../../runtime/facts.ts"
 import type { ActorKind, Publication } from "../../runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
 
-/** How messages of a channel end, among its commands. */
+/** What a subject contributes to the deletion of messages of one channel. */
+export interface MessageDeletionPart {
+  /** `found`: those of the messages that memory holds when the needs are read. */
+  readonly needs?: (channel: Snowflake, found: readonly Known[]) => readonly Need<ServerState>[]
+  readonly effects: (channel: Snowflake, found: readonly Known[]) => Partial<HomeEffects>
+}
+
+/** The deletion of messages, with what every subject contributes to it. */
+export interface MessageDeletion {
+  /** What a command needs of messages that it is about to delete. */
+  readonly needs: (server: Server, channel: Snowflake, ids: readonly Snowflake[]) => Need<ServerState>[]
+  /** `published`: the events that tell viewers of it. */
+  readonly effects: (
+    channel: Readonlied<ChannelState>,
+    found: readonly Known[],
+    published: readonly Publication[],
+    now: number,
+  ) => HomeEffects
+}
+
+/** Deletion of messages, among the commands of their channel. */
 export interface MessageDeletionCommands {
   deleteMessage(input: AuditContext & { message_id: Snowflake }): { deleted: true }
   /** Those of these messages that are there and his. */
@@ -33,9 +51,11 @@ export interface MessageDeletionCommands {
 type Server = Readonlied<ServerState>
 type Known = Readonlied<MessageState>
 
-export const messageDeletionCommands: ActorKind<ServerState, ChannelState, MessageDeletionCommands>["commands"] = {
+export const messageDeletionCommands = (
+  deletion: MessageDeletion,
+): ActorKind<ServerState, ChannelState, MessageDeletionCommands>["commands"] => ({
   deleteMessage: {
-    needs: ({ user, message_id }, { id, home }) => [member(user), ...deletionNeeds(home, id, [message_id])],
+    needs: ({ user, message_id }, { id, home }) => [member(user), ...deletion.needs(home, id, [message_id])],
     turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
       const access = accessOf(server, channel.id, user, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
@@ -50,23 +70,29 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
           { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
         )
       return {
-        ...combine(deleting(channel, [found], goneFrom(server, found), now), isHis ? undefined : { write: [noted()] }),
+        ...combine(
+          deletion.effects(channel, [found], goneFrom(server, found), now),
+          isHis ? undefined : { write: [noted()] },
+        ),
         reply: { deleted: true },
       }
     },
   },
 
   deleteMessagesOf: {
-    needs: ({ message_ids }, { id, home }) => deletionNeeds(home, id, message_ids),
+    needs: ({ message_ids }, { id, home }) => deletion.needs(home, id, message_ids),
     turn({ state: channel, home: server, now }, { author, message_ids }) {
       const found = those(server, channel.id, message_ids).filter(({ author_id }) => author_id === author)
       if (found.length === 0) return { reply: { deleted: 0 } }
-      return { ...deleting(channel, found, allGone(server, channel.id, found), now), reply: { deleted: found.length } }
+      return {
+        ...deletion.effects(channel, found, allGone(server, channel.id, found), now),
+        reply: { deleted: found.length },
+      }
     },
   },
 
   bulkDeleteMessages: {
-    needs: ({ user, message_ids }, { id, home }) => [member(user), ...deletionNeeds(home, id, message_ids)],
+    needs: ({ user, message_ids }, { id, home }) => [member(user), ...deletion.needs(home, id, message_ids)],
     turn({ state: channel, home: server, now, newId }, { user, reason, message_ids }) {
       const access = accessOf(server, channel.id, user, now)
       access.require("messages.manage")
@@ -79,51 +105,45 @@ export const messageDeletionCommands: ActorKind<ServerState, ChannelState, Messa
         { messages: { old: found.map(({ id }) => id), new: null } },
       )
       return {
-        ...combine(deleting(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
+        ...combine(deletion.effects(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
         reply: { deleted: found.length },
       }
     },
   },
-}
+})
 
 /** Each of these messages that is there, once. */
 const those = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Known[] =>
   [...new Set(ids)].flatMap(id => messageFacts.of(server).get(messageKey(channel, id)) ?? [])
 
-/** What a command has to know of messages that it is about to delete. */
-export const deletionNeeds = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Need<ServerState>[] => [
-  ...ids.map(id => message(channel, id)),
-  ...needsOfPinsGone(channel, those(server, channel, ids)),
-]
-
 /** Whether slow mode may have to know yet that its author posted then: whoever deletes what he said waits as long as before. */
 const maySlow = (channel: Readonlied<ChannelState>, { id }: Known, now: number): boolean =>
   channel.slowmode_seconds > 0 && now - msOf(id) < limits.slowmodeSeconds * 1000
 
-/** The end of messages of one channel, whoever decides on it: all that is of them goes with them. `told`: what is said of it. */
-export const deleting = (
-  channel: Readonlied<ChannelState>,
-  found: readonly Known[],
-  told: readonly Publication[],
-  now: number,
-): HomeEffects =>
-  combine(
-    {
-      apply: draft => {
-        for (const one of found) forget(draft, one)
+/** Deletion of messages with everything that belongs to them. */
+export const messageDeletion = (parts: readonly MessageDeletionPart[]): MessageDeletion => ({
+  needs(server, channel, ids) {
+    const found = those(server, channel, ids)
+    return [...ids.map(id => message(channel, id)), ...parts.flatMap(({ needs }) => needs?.(channel, found) ?? [])]
+  },
+  effects: (channel, found, published, now) =>
+    combine(
+      {
+        apply: draft => {
+          for (const one of found) forget(draft, one)
+        },
+        write: found.map(one =>
+          deleteMessage({
+            channel_id: one.channel_id,
+            id: one.id,
+            isLeft: one.nonce !== null || maySlow(channel, one, now),
+          }),
+        ),
+        publish: [...published, ...filesLeft(...found)],
       },
-      write: found.map(one =>
-        deleteMessage({
-          channel_id: one.channel_id,
-          id: one.id,
-          isLeft: one.nonce !== null || maySlow(channel, one, now),
-        }),
-      ),
-      publish: [...told, ...filesLeft(...found)],
-    },
-    reactorsGone(...found),
-    pinsGone(channel.id, found),
-  )
+      ...parts.map(({ effects }) => effects(channel.id, found)),
+    ),
+})
 
 /** Viewers are told that a message has gone. */
 export const goneFrom = (

@@ -11,7 +11,7 @@ import { accessOf } from "../shared/access.ts"
 import { countPost, judgingNeeds, moderating, type Classified, type Held } from "./automod-judging.ts"
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
-import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
+import { goneFrom, type MessageDeletion } from "./message-deletion.ts"
 import { member } from "../shared/member-facts.ts"
 import { messageFacts } from "./message-facts.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
@@ -25,12 +25,14 @@ export interface MessageEditCommands {
   ): Message | Held
 }
 
-export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEditCommands>["commands"] = {
+export const messageEditCommands = (
+  deletion: MessageDeletion,
+): ActorKind<ServerState, ChannelState, MessageEditCommands>["commands"] => ({
   editMessage: {
     needs: ({ user, message_id }, { id, home }) => [
       member(user),
       ...pair(home),
-      ...deletionNeeds(home, id, [message_id]),
+      ...deletion.needs(home, id, [message_id]),
       ...judgingNeeds(home, id, user),
     ],
     turn(context, { user, author, message_id, content, classifiers, scores }) {
@@ -77,8 +79,8 @@ export const messageEditCommands: ActorKind<ServerState, ChannelState, MessageEd
           }
         },
         // What the text became was never seen; the message goes with it.
-        () => deleting(channel, [found], goneFrom(server, found, { automod: true }), now),
+        () => deletion.effects(channel, [found], goneFrom(server, found, { automod: true }), now),
       )
     },
   },
-}
+})

@@ -17,9 +17,9 @@ import { member } from "../shared/member-facts.ts"
 import { message, messageFacts } from "./message-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
-import type { HomeEffects } from "../shared/effects.ts"
+import type { MessageDeletionPart } from "./message-deletion.ts"
 import { toViewers } from "./viewers.ts"
-import { defineFact, type Need } from "../../runtime/facts.ts"
+import { defineFact } from "../../runtime/facts.ts"
 
 /**
  * The pinned messages of a channel, among its commands. They keep:
@@ -123,15 +123,14 @@ function countPins(draft: ServerState, channel: Snowflake, by: number, at = 0): 
 }
 
 /**
- * What has to be known of messages that are about to be deleted. It is seen once they are there: a number that is read while
- * a pin is on its way out would be too high for ever.
+ * A deleted message is no longer pinned. The count is read after the messages: one that is read
+ * while a pin is being removed would stay too high.
  */
-export const needsOfPinsGone = (channel: Snowflake, found: readonly Message[]): Need<ServerState>[] =>
-  found.some(isPinned) ? [pinFacts.need(channel)] : []
-
-/** Pins go with messages of a channel that are deleted. */
-export const pinsGone = (channel: Snowflake, found: readonly Message[]): Pick<HomeEffects, "apply"> => ({
-  apply: draft => countPins(draft, channel, -found.filter(isPinned).length),
-})
+export const pinsDeletion: MessageDeletionPart = {
+  needs: (channel, found) => (found.some(isPinned) ? [pinFacts.need(channel)] : []),
+  effects: (channel, found) => ({
+    apply: draft => countPins(draft, channel, -found.filter(isPinned).length),
+  }),
+}
 
 const isPinned = ({ pinned_at }: Message): boolean => pinned_at !== null && pinned_at !== undefined

@@ -9,10 +9,13 @@ import type { MessageState } from "../../domain/messages/messages.ts"
 import { messageKey } from "../../storage/messages/messages.ts"
 import { voteKey } from "../../storage/messages/polls.ts"
 import { newChannel } from "../communities/channel-list.ts"
+import { messageDeletion } from "./message-deletion.ts"
 import { pollBegins, pollCommands, type PollCommands, pollVoteFacts } from "./polls.ts"
 import type { Command, Effects, Publication } from "../../runtime/actor.ts"
 import { memberFacts } from "../shared/member-facts.ts"
 import { messageFacts } from "./message-facts.ts"
+
+const commands = pollCommands(messageDeletion([]))
 
 const [server_id, channel_id, message_id] = ["4096", "8192", "12288"]
 const users = ["1", "2", "3", "4"]
@@ -101,7 +104,7 @@ class Bench {
     }
     let effects: Effects<ServerState, unknown>
     try {
-      effects = (pollCommands[name] as Command<ServerState, unknown, unknown, unknown>).turn(context, input)
+      effects = (commands[name] as Command<ServerState, unknown, unknown, unknown>).turn(context, input)
     } catch (error) {
       if (error instanceof Failure) return error.code
       throw error

@@ -25,7 +25,7 @@ import { Access, requireMember } from "../shared/access.ts"
 import { judgingNeeds, moderating, type Classified, type Held } from "./automod-judging.ts"
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
-import { deleting, deletionNeeds, goneFrom } from "./message-deletion.ts"
+import { goneFrom, type MessageDeletion } from "./message-deletion.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import { message, messageFacts } from "./message-facts.ts"
 import { combine } from "../shared/effects.ts"
@@ -81,7 +81,9 @@ export const pollVoteFacts = defineFact<ServerState, readonly Snowflake[]>({
 })
 const pollVote = (poll: Snowflake, user: Snowflake): Need<ServerState> => pollVoteFacts.need(voteKey(poll, user))
 
-export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["commands"] = {
+export const pollCommands = (
+  deletion: MessageDeletion,
+): ActorKind<ServerState, ChannelState, PollCommands>["commands"] => ({
   createPoll: {
     needs: ({ author, message_id }, { id, home }) => [
       member(author.id),
@@ -166,7 +168,11 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
   },
 
   deletePoll: {
-    needs: (input, { id, home }) => [member(input.user), ...pair(home), ...deletionNeeds(home, id, [input.message_id])],
+    needs: (input, { id, home }) => [
+      member(input.user),
+      ...pair(home),
+      ...deletion.needs(home, id, [input.message_id]),
+    ],
     turn(context, input) {
       const { state: channel, home: server, now } = context
       const { found, poll } = visible(server, channel.id, input, now)
@@ -179,10 +185,13 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
         embeds: embeds ?? [],
       })
       return {
-        ...combine(isAll ? deleting(channel, [found], goneFrom(server, found), now) : change(context, found, null), {
-          write: [deletePoll({ id: poll.id })],
-          publish: [purgePoll.at({ poll_id: poll.id }, { key: `purge:${poll.id}` })],
-        }),
+        ...combine(
+          isAll ? deletion.effects(channel, [found], goneFrom(server, found), now) : change(context, found, null),
+          {
+            write: [deletePoll({ id: poll.id })],
+            publish: [purgePoll.at({ poll_id: poll.id }, { key: `purge:${poll.id}` })],
+          },
+        ),
         reply: { deleted: true },
       }
     },
@@ -200,7 +209,7 @@ export const pollCommands: ActorKind<ServerState, ChannelState, PollCommands>["c
       return { ...ending(context, withAuthor(found, author), poll, poll.ends_at), reply: { there: true } }
     },
   },
-}
+})
 
 function needsMessage({ user, message_id }: ByPoll, { id }: { readonly id: Snowflake }) {
   return [member(user), message(id, message_id)]

@@ -23,7 +23,7 @@ import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { member } from "../shared/member-facts.ts"
 import { message, messageFacts } from "./message-facts.ts"
-import type { HomeEffects } from "../shared/effects.ts"
+import type { MessageDeletionPart } from "./message-deletion.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
@@ -222,14 +222,17 @@ const change = (
 /** One commit deletes so many with their messages; of more a job does it. */
 const fewReactions = 200
 
-/** Who reacted goes with messages that are deleted together: at once, or later where they are many. */
-export function reactorsGone(...found: Message[]): Pick<HomeEffects, "write" | "publish"> {
-  const counts = found.map(({ reactions }) => reactionsIn(reactions))
-  const places = found.filter((_, i) => counts[i]! > 0).map(({ channel_id, id }) => ({ channel_id, message_id: id }))
-  if (counts.reduce((sum, count) => sum + count, 0) <= fewReactions)
-    return { write: places.map(place => deleteReactors(place)), publish: [] }
-  return {
-    write: [],
-    publish: places.map(place => purgeReactors.at(place, { key: `reactors:${place.channel_id}:${place.message_id}` })),
-  }
+/** The reactors of deleted messages are deleted, too: at once, or by a job where they are many. */
+export const reactionsDeletion: MessageDeletionPart = {
+  effects(_channel, found) {
+    const counts = found.map(({ reactions }) => reactionsIn(reactions))
+    const places = found.filter((_, i) => counts[i]! > 0).map(({ channel_id, id }) => ({ channel_id, message_id: id }))
+    if (counts.reduce((sum, count) => sum + count, 0) <= fewReactions)
+      return { write: places.map(place => deleteReactors(place)) }
+    return {
+      publish: places.map(place =>
+        purgeReactors.at(place, { key: `reactors:${place.channel_id}:${place.message_id}` }),
+      ),
+    }
+  },
 }
