@@ -321,7 +321,9 @@ test("a file is its uploader's and of those who can read a message with it; a si
   )
 })
 
-test("with its channel, or its server, a file's links end at once, whoever clears up later", async ({ shared }) => {
+test("with its channel, or its server, a file's links end at once, no matter which job deletes it later", async ({
+  shared,
+}) => {
   const { ada, server_id, channel_id, rest } = await scene(shared)
   const channels = [await rest.createChannel({ server_id, name: "short" }), { id: channel_id }]
   const get = async (path: string) => (await send(shared.west, path, { route: routes.getAttachment })).status
@@ -557,7 +559,8 @@ test("FILE1: who shows a file while it ends has it, or is refused: no message is
   expect((await uploadsStorage(shared.sql).end(1, 10, [shown])).keys).toEqual([])
   expect(await state(shown)).toEqual([1, 1])
 
-  // The end comes first: it is not committed when the message is written, and the message had seen the file.
+  // The end comes first: it is not committed when the message is written, and the message had seen
+  // the file.
   const ended = await over()
   await shared.sql.begin(async sql => {
     const { keys } = await uploadsStorage(sql as unknown as typeof shared.sql).end(1, 10, [ended])
@@ -597,7 +600,7 @@ test("one user has three uploads at once, which keeps nobody else from any", asy
   expect(await refusal(rest.uploadAttachment({ channel_id, file: note("hello") }))).toBe("unavailable")
   await lin.on(shared.east).uploadAttachment({ channel_id, file: note("hello") })
   for (const { socket } of slow) socket.destroy()
-  await until("there is room again", async () => {
+  await until("there is capacity again", async () => {
     const verdict = await rest.uploadAttachment({ channel_id, file: note("hello") }).catch(() => undefined)
     return verdict !== undefined
   })

@@ -65,7 +65,7 @@ test("only who manages messages may, of a list of the right length", async ({ sh
     deleted: 1,
   })
 
-  // In a DM everybody deletes his own, one by one.
+  // In a DM everybody deletes their own, one by one.
   const dm = await dmBetween(ada, lin, shared.east)
   const { id: own } = await adas.createMessage({ channel_id: dm, content: "mine" })
   expect(await refusal(adas.bulkDeleteMessages({ channel_id: dm, messages: [own, plantedId()] }))).toBe(

@@ -1,6 +1,7 @@
 /**
- * What somebody writes passes through untouched: in every script and direction, whatever else a text may look like, on every way
- * in (JSON with escapes or without) and out (REST, the gateway's encodings, replay, the table itself).
+ * What somebody writes passes through untouched: in every script and direction, whatever else a
+ * text may look like, on every way in (JSON with escapes or without) and out (REST, the gateway's
+ * encodings, replay, the table itself).
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -160,7 +161,7 @@ async function listeners(shared: SharedCluster, person: Person): Promise<Listene
 const contentsOf = (inbox: Listener, name: "MESSAGE_CREATE" | "MESSAGE_UPDATE") =>
   inbox.rest().flatMap(event => (event.name === name ? [event.data.content] : []))
 
-test("every text comes back byte for byte, however it was sent and whoever reads it", async ({ shared }) => {
+test("every text comes back byte for byte, however it was sent and for every reader", async ({ shared }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const direct = await dmBetween(ada, lin, shared.east)
   const channel_id = channel.id
@@ -284,7 +285,10 @@ test("half a character and NUL are refused wherever text is, and change nothing"
   expect((await pagesOf(lin, shared, channel_id)).map(({ content }) => content)).toEqual(["whole", "😀"])
 })
 
-/** Lines of JSON with `text`: a few hundred made-up ones, and those of the file that the environment names. */
+/**
+ * Lines of JSON with `text`: a few hundred made-up ones, and those of the file that the environment
+ * names.
+ */
 const named = process.env["STARLING_CONVERSATIONS"]
 const made = fileURLToPath(new URL("../fixtures/conversations.jsonl", import.meta.url))
 

@@ -1,4 +1,6 @@
-/** Deliveries: a message counts as delivered to who has gone past it, not to whom it was published. */
+/**
+ * Deliveries: a message counts as delivered to who has gone past it, not to whom it was published.
+ */
 import type { Message } from "../../src/contract/messages/messages.ts"
 import { bitOf } from "../../src/contract/core/intents.ts"
 import { deliveriesStorage } from "../../src/storage/messages/deliveries.ts"
@@ -45,7 +47,10 @@ async function countOf(
 const isDelivered = (message: Message, reader: Person, place: Place, count: number) =>
   until(`it is delivered to ${count}`, async () => (await countOf(message, reader, place))[1] === count)
 
-/** Ada's server with Lin in it and Eve, who names what she receives: once something was delivered to her, it could have been to Lin. */
+/**
+ * Ada's server with Lin in it and Eve, who names what she receives: once something was delivered to
+ * her, it could have been to Lin.
+ */
 async function scene(shared: SharedCluster) {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const eve = await shared.person("eve")
@@ -56,7 +61,7 @@ async function scene(shared: SharedCluster) {
 const send = (person: Person, place: Place, channel_id: string, content = "hello") =>
   person.on(place).createMessage({ channel_id, content })
 
-test("a message is delivered once a session has named a position beyond it, whoever was sent it before", async ({
+test("a message is delivered once a session has named a position beyond it, and not when it was sent", async ({
   shared,
 }) => {
   const { east, west } = shared
@@ -110,7 +115,7 @@ test("a session that takes no messages of servers moves nothing there; another o
   await beat(lins, s)
   await beat(eves, await heard(eves, message))
   await isDelivered(message, ada, east, 1)
-  // Whatever is before the beginning of a session was there for whoever it belongs to.
+  // Whatever is before the beginning of a session was there for the session's user.
   const others = await ear(lin, east)
   await beat(others, (await others.event("READY")).s)
   await isDelivered(message, ada, east, 2)
@@ -152,7 +157,8 @@ test("what a client has named counts when its socket ends, and when it comes bac
   await beat(back, await heard(back, second))
   await isDelivered(second, ada, east, 2)
   back.close()
-  // On another worker positions are others; what it was sent of the old log counts once it has one of the new.
+  // On another worker positions are others; what it was sent of the old log counts once it has one
+  // of the new.
   const third = await send(ada, east, channel.id, "third")
   const moved = await open(east)
   moved.say({ op: 6, d: { token: lin.token, session_id, seq: positionOf(back, second) } })
@@ -182,7 +188,7 @@ test("in a DM it is the other who receives", async ({ shared }) => {
   await isDelivered(message, lin, west, 1)
 })
 
-test("while one of two has blocked the other nobody is told what he receives in their DM, but what he had read before", async ({
+test("while one of two has blocked the other nobody is told what the other receives in their DM, but what they had read before", async ({
   shared,
 }) => {
   const { east, west } = shared
@@ -194,7 +200,7 @@ test("while one of two has blocked the other nobody is told what he receives in 
   await isDelivered(read, ada, east, 1)
   const message = await send(ada, east, dm)
   await lin.on(west).blockUser({ user_id: ada.id })
-  // He comes and takes what is there, and more from somebody else.
+  // They come and take what is there, and more from somebody else.
   const lins = await ear(lin, west)
   const later = await send(eve, east, other)
   await beat(lins, await heard(lins, later))
@@ -257,7 +263,8 @@ test("after a worker has gone without a word, what was named before counts and n
   // Once the other's shards have an owner again, cursors move: Ada's own, and not Lin's.
   const third = await send(lin, east!, channel.id, "third")
   const at = await heard(back, third)
-  // A session that is still catching up may be behind what its client has been sent: the next heartbeat says it again.
+  // A session that is still catching up may be behind what its client has been sent: the next
+  // heartbeat says it again.
   await until("it is delivered", async () => {
     await beat(back, at)
     return (await countOf(third, lin, east!))[1] === 1
@@ -266,7 +273,7 @@ test("after a worker has gone without a word, what was named before counts and n
   expect(await countOf(first, ada, east!)).toEqual(["delivered", 1])
 })
 
-test("up to when cursors were moved outlives whoever moved them, and takes one row of who comes next", async ({
+test("up to when cursors were moved outlives the worker that moved them, and takes one row of the next one", async ({
   cluster,
 }) => {
   const { sql } = cluster

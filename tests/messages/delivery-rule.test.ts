@@ -1,4 +1,7 @@
-/** DELIV1, DELIV2: what a client has named covers what it has received, whoever minted it and however late it was appended, and no more. */
+/**
+ * DELIV1, DELIV2: what a client has named covers what it has received, no matter which home made
+ * its id and how late it was appended, and no more.
+ */
 import fc from "fast-check"
 import { IdWatermark, type Hold } from "../../src/runtime/id-watermark.ts"
 import { Shard } from "../../src/runtime/shard.ts"
@@ -16,7 +19,7 @@ class Owner {
   skew: number
   readonly watermark: IdWatermark
   readonly shards = new Set<Shard>()
-  /** What it minted and has not appended yet, in order. */
+  /** What it made ids for and has not appended yet, in order. */
   readonly queue: { readonly hold: Hold; readonly shard: number; readonly ms: number }[] = []
   said: WatermarkReport | null = null
 
@@ -32,11 +35,11 @@ class World {
   now = 0
   readonly owners: Owner[] = []
   readonly shards: Shard[]
-  readonly minted: { readonly home: string; readonly ms: number; at: number }[] = []
+  readonly made: { readonly home: string; readonly ms: number; at: number }[] = []
   readonly log: { readonly home: string; readonly ms: number }[] = []
   readonly marks = new MessageMarks()
   minted0: IdWatermarks | undefined
-  /** What stands in PostgreSQL, whoever ends. */
+  /** What stands in PostgreSQL, no matter which process ends. */
   bound = -Infinity
 
   constructor(skews: readonly number[]) {
@@ -55,12 +58,12 @@ class World {
     owner.said = owner.watermark.report(owner.shards)
   }
 
-  mint(number: number): void {
+  makeId(number: number): void {
     const owner = this.owners.find(({ shards }) => shards.has(this.shards[number]!))
     if (!owner) return
     const ms = msOf(this.shards[number]!.newId(owner.watermark.moment()))
     owner.queue.push({ hold: owner.watermark.hold(began + this.now + owner.skew, false), shard: number, ms })
-    this.minted.push({ home: homes[number]!, ms, at: Infinity })
+    this.made.push({ home: homes[number]!, ms, at: Infinity })
   }
 
   append(from: number): void {
@@ -70,7 +73,7 @@ class World {
     const home = homes[shard]!
     this.log.push({ home, ms })
     this.marks.note(home, this.log.length, ms)
-    const message = this.minted.find(one => one.home === home && one.ms === ms && one.at === Infinity)!
+    const message = this.made.find(one => one.home === home && one.ms === ms && one.at === Infinity)!
     message.at = this.log.length
     for (const { watermark } of this.owners) watermark.appended(hold)
   }
@@ -120,7 +123,7 @@ function newShard(number: number, lastId: string | undefined): Shard {
 type Rule = typeof deliveredUpTo
 
 const step = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant("mint" as const), home: fc.nat(3) }) },
+  { weight: 8, arbitrary: fc.record({ do: fc.constant("makeId" as const), home: fc.nat(3) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant("append" as const), owner: fc.nat(3) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("pass" as const), ms: fc.nat(20) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("report" as const), owner: fc.nat(3) }) },
@@ -141,7 +144,7 @@ function run(
   rule: Rule,
 ): void {
   const world = new World(skews)
-  // He hears three of the four.
+  // The user is subscribed to three of the four.
   const heard = homes.slice(0, 3)
   let named = 0
   let cursor = -Infinity
@@ -155,7 +158,7 @@ function run(
     moved.push({ cursor, named })
   }
   for (const each of steps) {
-    if (each.do === "mint") world.mint(each.home)
+    if (each.do === "makeId") world.makeId(each.home)
     else if (each.do === "append") world.append(each.owner)
     else if (each.do === "pass") world.now += each.ms
     else if (each.do === "report") world.report(each.owner)
@@ -168,25 +171,25 @@ function run(
   }
   // Messages to the end, however far ahead some of the ids are.
   for (let beat = 0; beat < 4; beat++) {
-    for (const home of homes) world.mint(homes.indexOf(home))
+    for (const home of homes) world.makeId(homes.indexOf(home))
     for (const [i, owner] of world.owners.entries()) while (owner.queue.length > 0) world.append(i)
     world.now += 500
     world.report()
     named = world.log.length
     settle()
     const upTo = world.minted0?.servers ?? -Infinity
-    for (const { home, ms } of world.minted)
+    for (const { home, ms } of world.made)
       if (heard.includes(home) && ms <= upTo && ms > cursor) throw new Error("not covered while more is said") // DELIV2
   }
   for (const { cursor: upTo, named: s } of moved)
-    for (const { home, ms, at } of world.minted)
+    for (const { home, ms, at } of world.made)
       if (heard.includes(home) && ms <= upTo && at > s) throw new Error(`${ms} at ${at} is not at or before ${s}`) // DELIV1
   // Clocks that fell back are waited for.
   named = world.log.length
   world.now += 10_000_000
   world.report()
   settle()
-  for (const { home, ms } of world.minted) if (heard.includes(home) && ms > cursor) throw new Error("never covered") // DELIV2
+  for (const { home, ms } of world.made) if (heard.includes(home) && ms > cursor) throw new Error("never covered") // DELIV2
 }
 
 const histories = fc.tuple(
@@ -205,7 +208,7 @@ test("DELIV1, DELIV2: a cursor covers what stands at or before what was named, a
 })
 
 test("without a look at what stands after the position, or at what is on its way, a cursor says too much", () => {
-  const heedless: Rule = (_marks, _homes, _s, minted) => ({ upTo: minted, isAll: true })
+  const heedless: Rule = (_marks, _homes, _s, made) => ({ upTo: made, isAll: true })
   expect(holdsOf(heedless, 1_500).failed).toBe(true)
   const hasty: Rule = (marks, of, s) => {
     const free = Math.min(...[...of].map(home => marks.freeUpTo(home, s)))

@@ -126,7 +126,7 @@ test("a page has of each message what the message has by itself", async ({ share
   }
 })
 
-test("deep in a channel a page says of its messages what each says by itself, to whoever may read it then", async ({
+test("deep in a channel a page says of its messages what each says by itself, to a member who may read it then", async ({
   shared,
 }) => {
   const [ada, lin, eve] = await Promise.all([shared.person("ada"), shared.person("lin"), shared.person("eve")])
@@ -249,7 +249,8 @@ test("HIST1: a channel that is being read is read from memory, and shows what Po
   for (const at of places)
     expect(await lin.on(at).listMessages({ channel_id, limit: "1" })).toMatchObject([{ id: newest, content: "newest" }])
 
-  // Who may not read any more reads nothing of it, and what a member is called now is what is shown.
+  // Who may not read any more reads nothing of it, and what a member is called now is what is
+  // shown.
   const username = shared.newName("lovelace")
   const inbox = await lin.listen(west)
   await shared.bootJobWorker()

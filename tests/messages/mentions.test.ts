@@ -1,4 +1,4 @@
-/** Who is notified of being mentioned: once each, of what he may see, as he wants to be told. */
+/** Who is notified of being mentioned: once each, of what they may see, as they want to be told. */
 import { openJobConnection, openJobQueue } from "../../src/cluster/job-queue.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { notifyMentioned as job } from "../../src/contract/core/jobs.ts"
@@ -38,7 +38,10 @@ const toldOf = async ({ sql }: SharedCluster, message_id: string): Promise<strin
   return rows.map(({ user_id }) => user_id)
 }
 
-/** How each of those is told who shall be, and that nobody else is: the last message mentions whoever reads it as a barrier. */
+/**
+ * How each of those is told who shall be, and that nobody else is: the last message mentions its
+ * reader, as a barrier.
+ */
 async function titlesOf(shared: SharedCluster, message_id: string, count: number): Promise<Record<string, string>> {
   const titles = async () => {
     const rows = await shared.sql<{ user_id: string; title: string }[]>`
@@ -163,7 +166,7 @@ test("in a DM that is muted, or whose level is nothing, nobody is told", async (
   )
 })
 
-test("everybody, whoever is there, and a role are called by those who may; the most specific mention counts", async ({
+test("@everyone, @here and a role are mentioned by those who may; the most specific mention counts", async ({
   shared,
 }) => {
   await working(shared)
@@ -214,7 +217,7 @@ test("everybody, whoever is there, and a role are called by those who may; the m
   const both = await lin.on(west).createMessage({ channel_id, content: "@here @everyone" })
   expect(Object.values(await titlesOf(shared, both.id, 4))).toEqual(Array(4).fill("@everyone mention"))
   expect((await hidden.next("NOTIFICATION_CREATE")).type).toBe("mention")
-  // In this channel he may not.
+  // In this channel they may not.
   const denied = {
     channel_id,
     target_id: lin.id,
@@ -228,7 +231,7 @@ test("everybody, whoever is there, and a role are called by those who may; the m
   expect(others).toHaveLength(5)
 })
 
-test("not told are who may not see the channel, who has blocked the author or is blocked by him, and who wants no word", async ({
+test("not told are members who may not see the channel, who have blocked the author or are blocked by them, and who want no notifications", async ({
   shared,
 }) => {
   await working(shared)
@@ -361,7 +364,8 @@ test("P15: each is told once, however often the job runs, wherever it was cut of
   const later = await ada.on(west).createMessage({ channel_id, content: "later" })
   const ending = toolsOf(shared, east, { signal: stopped.signal })
   await expect(notifyMentioned(ending, callOf(later, { everyone: true }))).rejects.toBe(broken)
-  // Where several call everybody at once the next one waits for its turn; who is named is told meanwhile.
+  // Where several call everybody at once the next one waits for its turn; who is named is told
+  // meanwhile.
   const busy = toolsOf(shared, east, { crowds: new Set(["1", "2", "3", "4"]) })
   await expect(notifyMentioned(busy, callOf(later, { here: true }))).rejects.toThrow(Deferral)
   const own = toolsOf(shared, east, { crowds: new Set([server_id]) })
@@ -399,7 +403,7 @@ test("a server of thousands is looked at page by page: told are all who may see 
   expect(new Set(await toldOf(shared, sent.id))).toEqual(new Set(seers))
 })
 
-test("who has read a message is notified as of something read, whenever he read it", async ({ shared }) => {
+test("a user who has read a message is notified as of something read, whenever they read it", async ({ shared }) => {
   const { east, west } = shared
   const [ada, lin] = (await people(shared, "ada", "lin")) as [Person, Person]
   const { channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
@@ -408,7 +412,7 @@ test("who has read a message is notified as of something read, whenever he read 
   await lin.on(west).ackMessages({ channel_id, message_id: first.id })
   await notifyMentioned(toolsOf(shared, east), callOf(first, { users: [lin.id] }))
   expect(await inbox.next("NOTIFICATION_CREATE")).toMatchObject({ read: true })
-  // As the job has looked at his position, and has not notified him yet.
+  // As if the job has looked at their position, and has not notified them yet.
   const second = await ada.on(east).createMessage({ channel_id, content: "second" })
   const ask = async (...args: Parameters<Worker["node"]["ask"]>) => {
     await lin.on(east).ackMessages({ channel_id, message_id: second.id })
@@ -419,7 +423,7 @@ test("who has read a message is notified as of something read, whenever he read 
   expect(told.read).toBe(false)
   expect(await inbox.next("NOTIFICATION_UPDATE")).toEqual({ id: told.id, read: true })
   expect(await lin.on(east).listNotifications()).toMatchObject({ unread_count: 0, notifications: [{}, {}] })
-  // Who reads while people are being notified has his notifications looked at.
+  // When a user reads while people are being notified, their notifications are looked at.
   const { range } = readStateStorage(shared.sql)
   const upto = { after: "0", upto: second.id }
   expect((await range(channel_id, lin.id, upto)).hasMentions).toBe(false)
@@ -428,7 +432,7 @@ test("who has read a message is notified as of something read, whenever he read 
   expect((await range(channel_id, lin.id, upto)).hasMentions).toBe(true)
 })
 
-test("nobody is shown what he was told of a message that is gone", async ({ shared }) => {
+test("nobody is shown what they were told of a message that is gone", async ({ shared }) => {
   const { east, west } = shared
   const [ada, lin] = (await people(shared, "ada", "lin")) as [Person, Person]
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
@@ -448,7 +452,7 @@ test("nobody is shown what he was told of a message that is gone", async ({ shar
   const counts = await readStateStorage(shared.sql).unreadIn(lin.id, channel_id, server_id)
   expect(counts.mention_count).toBe(1)
   expect(await notificationsStorage(shared.sql).states(lin.id, [notification_id])).toEqual(new Map())
-  // Nor is it kept, for him or for his export.
+  // Nor is it kept, for them or for their export.
   const kept = await shared.sql<{ content_preview: string }[]>`
     SELECT content_preview FROM notifications WHERE channel_id = ${channel_id}`
   expect(kept.map(one => one.content_preview)).toEqual(["stays"])
@@ -461,7 +465,7 @@ test("nobody is shown what he was told of a message that is gone", async ({ shar
   expect(rows).toMatchObject([{ content_preview: "stays" }])
 })
 
-test("of a message that called a crowd nothing is kept once it is deleted, nor of whoever is told meanwhile", async ({
+test("of a message to many members nothing is kept once it is deleted, nor of those who are told meanwhile", async ({
   shared,
 }) => {
   const { east } = shared
@@ -477,7 +481,7 @@ test("of a message that called a crowd nothing is kept once it is deleted, nor o
   await tell(sent.id, members)
   await rest.deleteMessage({ channel_id, message_id: sent.id })
   expect([await left(), await called()]).toEqual([10, [{ message_id: sent.id }]])
-  // As whoever was told while it was deleted.
+  // As of users who were told while it was deleted.
   await notifyMentioned(toolsOf(shared, east), callOf(sent))
   expect([await left(), await called()]).toEqual([0, []])
 
@@ -487,7 +491,9 @@ test("of a message that called a crowd nothing is kept once it is deleted, nor o
   expect(await left()).toBe(1)
 })
 
-/** A server with so many members, of whom nobody ever signs in, in the order in which they are told. */
+/**
+ * A server with so many members, of whom nobody ever signs in, in the order in which they are told.
+ */
 async function crowdOf(shared: SharedCluster, size: number) {
   const [ada] = (await people(shared, "ada")) as [Person]
   const place = await plantServer(shared, { owner: ada })
@@ -555,7 +561,7 @@ test("a home that refuses keeps nobody else from being told, and its own is not 
   expect(await left()).toHaveLength(0)
 })
 
-test("who joined after a message was sent is not called by it with all, or with his role; by his name he is", async ({
+test("a member who joined after a message was sent is not mentioned by it with all, or with their role; by their name they are", async ({
   shared,
 }) => {
   const { east, west } = shared

@@ -197,7 +197,7 @@ test("P2: after a take-over, too, a repeat is the first message, whatever would 
   const repeats = [
     [lin, { channel_id: slow.id, content: "unhurried", nonce: "once" }],
     [lin, { channel_id: channel.id, content: "reply", reply_to_id: target.id, nonce: "once" }],
-    [lin, { channel_id: quiet.id, content: "while he may", nonce: "once" }],
+    [lin, { channel_id: quiet.id, content: "while allowed", nonce: "once" }],
     [max, { channel_id: judged.id, content: "badword", nonce: "once" }],
   ] as const
   const sent = []
@@ -461,7 +461,7 @@ test("slow mode counts what was deleted, also where only PostgreSQL knows of it"
   expect(await lin!.on(shared.east).listMessages({ channel_id })).toMatchObject([{ id: sent.id }])
 })
 
-test("HOST1, P3: ids of a channel rise in the order of its history, whoever sends from wherever", async ({
+test("HOST1, P3: ids of a channel rise in the order of its history, no matter who sends from which worker", async ({
   shared,
 }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)

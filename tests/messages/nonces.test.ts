@@ -1,6 +1,7 @@
 /**
- * P2: one author and nonce make one message in a channel, for ever. What tests/messages/messages.test.ts leaves open: answers that get
- * lost, owners that are killed, everything a message can have on it, nonces of every kind, and refusals that do not last.
+ * P2: one author and nonce make one message in a channel, for ever. What
+ * tests/messages/messages.test.ts leaves open: answers that get lost, owners that are killed,
+ * everything a message can have on it, nonces of every kind, and refusals that do not last.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { idOf, secondsOf, shardOf } from "../../src/domain/core/snowflake.ts"
@@ -233,7 +234,7 @@ test("a refusal that does not last leaves its nonce free", async ({ shared }) =>
   expect(await idsIn(ada, shared.west, direct)).toEqual([heard.id])
 })
 
-test("whoever is killed while he stores messages: what is sent again is there once", async ({ cluster }) => {
+test("a worker is killed while it stores messages: what is sent again is there once", async ({ cluster }) => {
   const { databaseUrl } = cluster
   const program = await startProcesses({ DATABASE_URL: databaseUrl, WORKERS: "2" })
   try {

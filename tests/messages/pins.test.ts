@@ -5,7 +5,7 @@ import { dmBetween, plantedId, plantServer, sharedServer } from "../kit/seeds.ts
 import { expect, test } from "../kit/test.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 
-test("a message is pinned and unpinned by whoever manages messages; every viewer is told all of it", async ({
+test("a message is pinned and unpinned by members who manage messages; every viewer is told all of it", async ({
   shared,
 }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)

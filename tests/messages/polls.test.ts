@@ -68,7 +68,7 @@ async function plantPoll(
   return { poll_id: id, message_id, options }
 }
 
-test("a poll comes with a message, is the message's own everywhere, and who votes replaces his vote", async ({
+test("a poll comes with a message, is the message's own everywhere, and a second vote replaces the first", async ({
   shared,
 }) => {
   const { east, west } = shared

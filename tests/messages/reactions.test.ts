@@ -1,4 +1,7 @@
-/** Reactions: who may, who is told, how many there are, whatever happens at once; and what goes with what. */
+/**
+ * Reactions: who may, who is told, how many there are, whatever happens at once; and what goes with
+ * what.
+ */
 import { randomInt } from "node:crypto"
 import { allIntents, bitOf } from "../../src/contract/core/intents.ts"
 import type { JobTools } from "../../src/workers/processor.ts"
@@ -83,7 +86,7 @@ test("a reaction is counted once, shown everywhere, told to every viewer, and ta
   ])
 })
 
-test("events are told again to whoever was away; in a DM to both, with the other intent", async ({ shared }) => {
+test("events are replayed to sessions that were away; in a DM to both, with the other intent", async ({ shared }) => {
   const { ada, lin, of } = await posted(shared)
   const away = await lin.listen(shared.east)
   away.drop()
@@ -227,9 +230,7 @@ test("a custom emoji is one however it is written, and for those who may use it"
   await lins.addReaction(whisper)
 })
 
-test("REACT2: a message has at most twenty different emoji; whoever joins one of them is welcome", async ({
-  shared,
-}) => {
+test("REACT2: a message has at most twenty different emoji; anybody may join one of them", async ({ shared }) => {
   const { ids, of, adas, lins } = await posted(shared)
   const names = Array.from({ length: 30 }, (_, i) => `name_${i}`)
   const settled = await Promise.all(

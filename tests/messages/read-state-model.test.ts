@@ -1,4 +1,7 @@
-/** Unread counts are those of whoever goes through all messages, whatever happened before, with stretches of a few messages. */
+/**
+ * Unread counts equal those found by reading all messages, whatever happened before, with blocks of
+ * a few messages.
+ */
 import type { Snowflake } from "../../src/contract/core/fields.ts"
 import { countReaders, readersOf, readOn, someReaders, type ReadState } from "../../src/domain/messages/read-state.ts"
 import { compareIds, epochMs, idOf } from "../../src/domain/core/snowflake.ts"
@@ -42,7 +45,7 @@ for (const seed of [1, 2])
     const shown = new Map<string, Set<Snowflake>>()
     const states = new Map<string, ReadState>()
     const hiding = new Set<string>()
-    let minted = 0
+    let made = 0
     const others = (channel: string, user: string, after: string, upto = "9223372036854775807") =>
       model
         .get(channel)!
@@ -60,9 +63,9 @@ for (const seed of [1, 2])
       const act = random.next()
       if (act < 0.55) {
         const sent: Sent = {
-          id: idOf(7, { ms: epochMs + first + ++minted, sequence: minted % 3 }),
+          id: idOf(7, { ms: epochMs + first + ++made, sequence: made % 3 }),
           author: random.pick(people),
-          nonce: random.next() < 0.3 ? `n${minted}` : null,
+          nonce: random.next() < 0.3 ? `n${made}` : null,
         }
         await sql`
           INSERT INTO messages (channel_id, id, server_id, author_id, content, nonce)
@@ -116,10 +119,10 @@ for (const seed of [1, 2])
               gaps: [],
             }),
           )
-        // He changes his mind, or leaves and comes back.
+        // They change their mind, or leave and come back.
         if (random.next() < 0.3 && !hiding.delete(user)) hiding.add(user)
         if (random.next() < 0.2) {
-          joinedOf(user).since = idOf(7, { ms: epochMs + first + ++minted, sequence: 0 })
+          joinedOf(user).since = idOf(7, { ms: epochMs + first + ++made, sequence: 0 })
           await sql`UPDATE members SET since_id = ${joinedOf(user).since} WHERE user_id = ${user}`
         }
       }

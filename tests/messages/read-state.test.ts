@@ -95,7 +95,7 @@ test("the position may stand in the body; the query wins", async ({ shared }) =>
   expect(await ack("")).toBe(0)
 })
 
-test("who comes back begins anew; what he has read before stays read", async ({ shared }) => {
+test("a member who comes back begins anew; what they have read before stays read", async ({ shared }) => {
   const { ada, lin, server_id, channel_id, adas, lins } = await seededChannel(shared)
   const [before] = await say(ada, shared, channel_id)
   await lins.ackMessages({ channel_id })
@@ -178,7 +178,7 @@ test("in a DM that a block has shut neither sees what the other reads from then 
   expect(await look(ada, later!)).toMatchObject(read)
 })
 
-test("who stops showing what he reads before the others are told is not told of", async ({ shared }) => {
+test("a user who hides what they read before the others are told is not told of", async ({ shared }) => {
   const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
   const eve = await shared.person("eve")
   await eve.on(shared.east).joinByInvite({ invite_code: (await adas.createInvite({ channel_id })).code })
@@ -190,14 +190,14 @@ test("who stops showing what he reads before the others are told is not told of"
   }
   // Until all of it was within the second.
   let waiting = ""
-  await until("one of his is waiting", async () => {
+  await until("one of theirs is waiting", async () => {
     await lins.editMessagingSettings({ read_receipts_enabled: true })
     const began = Date.now()
     waiting = await wait(lin)
     await lins.editMessagingSettings({ read_receipts_enabled: false })
     return Date.now() - began < 1_000
   })
-  // What she has read is told after what he has would have been.
+  // What Ada has read is told after what Lin has read would have been.
   const later = await wait(eve)
   const acks = [await others.next("MESSAGE_ACK")]
   while (acks.at(-1)!.message_id !== later) acks.push(await others.next("MESSAGE_ACK"))
@@ -220,7 +220,7 @@ test("others are told once in a second, and in the end of the last", async ({ sh
   expect(acksIn(others, channel_id)).toEqual([])
 })
 
-test("READ3: nobody else is told of whoever hides it, where a channel hides it, in large servers, and of many at once", async ({
+test("READ3: nobody else is told of a user who hides it, where a channel hides it, in large servers, and of many at once", async ({
   shared,
 }) => {
   const { ada, lin, channel_id, adas, lins } = await seededChannel(shared)
@@ -257,7 +257,7 @@ test("READ3: nobody else is told of whoever hides it, where a channel hides it, 
   expect(acksIn(others, large.channel_id)).toEqual([])
 })
 
-test("in a large server the viewers of a channel are told of whoever reads it while they are a hundred at most", async ({
+test("in a large server the viewers of a channel are told who reads it while they are a hundred at most", async ({
   shared,
 }) => {
   const { ada, lin } = await seededChannel(shared)

@@ -495,7 +495,7 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
     )
 })
 
-test("who searches more than he may keeps only himself waiting", async ({ shared }) => {
+test("a user who searches more than they may keeps only themselves waiting", async ({ shared }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
   await ada.on(shared.east).createMessage({ channel_id: channel.id, content: "loganberry" })
   await indexed(shared)

@@ -127,7 +127,7 @@ test("only own uploads are taken, found by id or by the path of their address; o
     const { attachments } = await post({ attachments: [input] })
     expect(attachments).toMatchObject([{ filename: "note.txt", content_type: "text/plain", size: 5, hash: file.hash }])
   }
-  // In another channel, too: it is his.
+  // In another channel, too: it is theirs.
   const other = await plantServer(shared, { owner: ada })
   expect((await rest.createMessage({ channel_id: other.channel_id, attachments: [file] })).attachments).toHaveLength(1)
   expect((await post({ attachments: Array.from({ length: 10 }, () => file) })).attachments).toHaveLength(10)

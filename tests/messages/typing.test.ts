@@ -27,7 +27,7 @@ test("typing is told to the others in the channel, whichever way it comes, and n
   for (const inbox of [east, west, own, deaf]) expect(inbox.rest()).toEqual([])
 })
 
-test("whoever says several times within a second that he types is told of once", async ({ shared }) => {
+test("a user who says several times within a second that they type is told of once", async ({ shared }) => {
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const [inbox, own] = await Promise.all([lin.listen(shared.east), ada.listen(shared.west)])
   const said = async () => {
@@ -49,7 +49,7 @@ test("whoever says several times within a second that he types is told of once",
   })
 })
 
-test("that somebody has stopped is told to whoever was told that he types, whatever his intents; else to nobody", async ({
+test("that somebody has stopped is told to those who were told that they type, whatever their intents; else to nobody", async ({
   shared,
 }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
@@ -104,7 +104,7 @@ test("what was said too long ago is not taken back", async ({ cluster }) => {
   expect(inbox.rest().filter(({ name }) => name === "TYPING_STOP")).toEqual([])
 })
 
-test("with his last socket somebody stops typing everywhere, at once", async ({ shared }) => {
+test("with their last socket somebody stops typing everywhere, at once", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const other = await ada.on(shared.east).createChannel({ server_id: server.id, name: "other" })
   const [inbox, first, second] = await Promise.all([
@@ -135,13 +135,13 @@ test("what was said over REST is taken back with the last socket too, wherever t
       return inbox.rest().some(({ name }) => name === "TYPING_START")
     })
     // Behind what was said from there.
-    await east.node.bus.request(west.id, "servedHomes", { shards: [] }, 5_000)
+    await east.node.bus.request(west.id, "servedHomes", { shards: [] }, 5_000) // words: its name on the wire
     socket.drop()
     expect((await inbox.next("TYPING_STOP")).channel_id).toBe(channel.id)
   }
 })
 
-test("whoever sees a channel may type there, muted or not; nobody else may", async ({ shared }) => {
+test("a member who sees a channel may type there, muted or not; nobody else may", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const eve = await shared.person("eve")
   const quiet = await plantServer(shared, { owner: ada, members: [lin], everyone: ["channels.view"] })

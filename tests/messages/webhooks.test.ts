@@ -1,4 +1,7 @@
-/** Webhooks: who makes them, what they send, and that nobody sends through them who was not given the token. */
+/**
+ * Webhooks: who makes them, what they send, and that nobody sends through them who was not given
+ * the token.
+ */
 import type { Message } from "../../src/contract/messages/messages.ts"
 import { ApiError } from "../../client/rest.ts"
 import { routes } from "../../src/contract/contract.ts"
@@ -63,7 +66,7 @@ const plantWebhooks = ({ sql }: Cluster, server_id: string, channel_id: string, 
   SELECT id, ${server_id}, ${channel_id}, 1, 'Planted', 'x', 1704153600
   FROM unnest(${Array.from({ length: count }, () => plantedId(shardOf(server_id)))}::bigint[]) AS id`
 
-test("HOOK1: a webhook is made, read, changed and deleted; its token is shown to whoever made it, once", async ({
+test("HOOK1: a webhook is made, read, changed and deleted; its token is shown to its creator, once", async ({
   shared,
 }) => {
   const { ada, owner, server_id, channel_id, webhook, webhook_id, token } = await hooked(shared)
@@ -93,7 +96,7 @@ test("HOOK1: a webhook is made, read, changed and deleted; its token is shown to
   const [row] = await shared.sql`SELECT token_hash FROM webhooks WHERE id = ${webhook_id}`
   expect(row!["token_hash"]).toBe(hashSecret(token.split(".")[2]!))
 
-  const name = "  <b>Town & crier</b> 🦉 "
+  const name = "  <b>News & more</b> 🦉 "
   expect(await owner.editWebhook({ webhook_id, name })).toEqual({ ...read, name })
   expect(await owner.editWebhook({ webhook_id })).toEqual({ ...read, name })
   const other = "https://cdn.example.com/other.png"
@@ -134,7 +137,7 @@ test("HOOK2: a new token takes the place of the one before at once, on every wor
     expect(await refusal(execute(place, { content: "old" }))).toBe("invalid_webhook_token")
     expect(await sending(renewed).execute(place, { content: "new" })).toEqual({ success: true })
   }
-  // The server's home looks again: a door may have found what was so a moment ago.
+  // The server's home looks again: a worker may have found what was so a moment ago.
   const { node } = shared.west
   const execution = { type: "executeWebhook", webhook_id, channel_id, content: "late" } as const
   const hashOf = (token: string) => hashSecret(token.split(".")[2]!)
@@ -334,7 +337,7 @@ test("a message is sent at the host root and under /api/v1, by the whole token o
     expect([path, answer.status]).toEqual([path, 200])
     expect(answer.body).toMatchObject({ webhook_id, content: path })
   }
-  // Who else somebody is does not matter, nor whether he is anybody.
+  // The caller's account does not matter, nor whether they have one.
   const strange = { authorization: "Bearer nonsense" }
   const answer = await send(shared.east, paths[0]!, {
     route,
@@ -387,7 +390,7 @@ test("embeds are shown as they are meant, the same live and in history", async (
     expect(await refusal(awaited(shared.east, { embeds: wrong, content: "x" }))).toBe("validation_failed")
 })
 
-test("what is no message is refused, and so is whoever does not know the token; nothing of it appears", async ({
+test("what is no message is refused, and so are callers who do not know the token; nothing of it appears", async ({
   shared,
 }) => {
   const { owner, channel_id, webhook_id, token, execute } = await hooked(shared)
@@ -567,7 +570,7 @@ test("webhooks: unknown and foreign ids, names and addresses that are none", asy
     expect(await refusal(owner.listChannelWebhooks({ channel_id: id }))).toBe("channel_not_found")
     expect(await refusal(owner.editWebhook({ webhook_id, channel_id: id }))).toBe("channel_not_found")
   }
-  // Of a server that he is not in, and of one that he owns: a webhook stays in its server.
+  // Of a server that they are not in, and of one that they own: a webhook stays in its server.
   expect(await refusal(owner.createWebhook({ channel_id: hall!.id, name }))).toBe("access_denied")
   expect(await refusal(owner.editWebhook({ webhook_id, channel_id: hall!.id }))).toBe("channel_not_found")
   const [own] = await owner.listChannels({ server_id: (await owner.createServer({ name: "Own" })).id })
@@ -643,9 +646,7 @@ test("a channel has at most 50 webhooks and a server 100, however many are made 
   await owner.createWebhook({ channel_id: third!, name: "100" })
 })
 
-test("a webhook works on when whoever made it has left, and goes with its channel or its server", async ({
-  shared,
-}) => {
+test("a webhook works on when its creator has left, and goes with its channel or its server", async ({ shared }) => {
   const { ada, lin, owner, member, server_id, channel_id } = await hooked(shared)
   await granted(shared, server_id, ada, lin.id)
   const linsHook = await member.createWebhook({ channel_id, name: "Lin's" })
@@ -723,7 +724,7 @@ test("a failure while a webhook is executed leaves no token in the log", async (
   }
 })
 
-test("the bucket of a webhook is its own, whoever calls with its token", async ({ cluster }) => {
+test("the bucket of a webhook is its own, no matter who calls with its token", async ({ cluster }) => {
   const [place] = await cluster.boot(1, { limited: true })
   const { ada, channel } = await cluster.seed(sharedServer)
   const one = await ada.on(place!).createWebhook({ channel_id: channel.id, name: "One" })
@@ -745,7 +746,7 @@ test("the bucket of a webhook is its own, whoever calls with its token", async (
   expect(all.passed).toBeGreaterThanOrEqual(10)
   expect(all.passed).toBeLessThan(14)
   expect(all.statuses).toEqual(new Set([200, 429]))
-  // Whoever knows no more than the id takes nothing from whom it belongs to.
+  // Callers who know no more than the id take nothing from the webhook.
   expect((await statuses(14, two.id, [one.token!])).statuses).toEqual(new Set([401, 429]))
   const answer = await through(two.id, two.token!)
   expect(answer.status).toBe(200)

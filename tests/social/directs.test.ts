@@ -1,4 +1,7 @@
-/** Conversations outside servers: who opens them, who is told, and who may not be written to (any longer). */
+/**
+ * Conversations outside servers: who opens them, who is told, and who may not be written to (any
+ * longer).
+ */
 import { describe } from "vitest"
 import { directActor } from "../../src/actors/direct.ts"
 import { userActor } from "../../src/actors/user.ts"
@@ -156,7 +159,8 @@ describe("a DM", () => {
       const listed = await ada.on(west).listDirectChannels()
       return listed.map(({ id, last_message_id }: Direct) => [id, last_message_id])
     }
-    // Ids of different homes may be of one millisecond; of those that say nothing each stands by its own.
+    // Ids of different homes may be of one millisecond; of those that say nothing each stands by
+    // its own.
     const byAge = [first, second, third].toSorted((a, b) => compareIds(b, a)).map(id => [id, null])
     expect(await list()).toEqual(byAge)
     const inFirst = await lin.on(east).createMessage({ channel_id: first, content: "1" })
@@ -316,7 +320,7 @@ describe("who takes messages", () => {
     await lin.on(east).acceptFriend({ user_id: ada.id })
     expect(await refusal(open(eve, lin))).toBe("cannot_message")
     const { id: channel_id } = await open(ada, lin)
-    // He decides who may write to him, not to whom he may.
+    // They decide who may write to them, not to whom they may.
     expect((await open(lin, eve)).recipient_id).toBe(eve.id)
     await ada.on(west).deleteRelationship({ user_id: lin.id })
     await allow(lin, shared, "none")
@@ -380,7 +384,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
     await shared.settle()
     expect(inbox.rest().filter(({ name }) => name.startsWith("TYPING"))).toEqual([])
 
-    // Each lifts only his own.
+    // Each lifts only their own.
     await lin.on(east).blockUser({ user_id: ada.id })
     await ada.on(west).deleteRelationship({ user_id: lin.id })
     expect(await refusal(ada.on(west).createMessage({ channel_id, content: "x" }))).toBe("cannot_message")
@@ -506,7 +510,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
         const parties = { user: await shown(lin), other: await shown(ada) }
         const blocking = ada.on(west).blockUser({ user_id: lin.id })
         if (when === "before") await blocking
-        // Its door had looked for a block earlier.
+        // Its worker had looked for a block earlier.
         const [{ id: channel_id }] = await Promise.all([
           east.node.create(directActor, { type: "openDirect", ...parties }),
           blocking,
@@ -519,7 +523,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
   )
 
   test.for(["known", "new"])(
-    "reaches a DM that is %s to the home of the pair, even if the door that asked has died",
+    "reaches a DM that is %s to the home of the pair, even if the worker that asked has died",
     async (what, { shared }) => {
       const { east } = shared
       const [ada, lin] = await sorted(shared)
@@ -527,7 +531,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
       const two = { by: party(ada), other: party(lin) }
       const counts = { friend: 0, pending_incoming: 0, pending_outgoing: 0, blocked: 0 }
       const [lower] = [ada.id, lin.id].toSorted(compareIds)
-      // No door looks after the DM.
+      // No worker looks after the DM.
       const block = () =>
         east.node.ask(userActor, lower!, { type: "blockUser", ...two, room: { mine: counts, theirs: counts } })
       const lift = () => east.node.ask(userActor, lower!, { type: "deleteRelationship", ...two })
@@ -586,7 +590,8 @@ test("a block waits for what the two are told, not for what others are; and who 
     expect(await refusal(lin.on(east).createMessage({ channel_id, content: "x" }))).toBe("cannot_message")
     await ada.on(west).deleteRelationship({ user_id: lin.id })
 
-    // No door asks the DM for this block, whose messages are on their way still when it is lifted.
+    // No worker asks the DM for this block, whose messages are on their way still when it is
+    // lifted.
     held.add(lin.id)
     await lin.on(east).createMessage({ channel_id, content: "y" })
     const party = ({ id, username }: Person) => ({ id, username, avatar_url: null, presence: null })
@@ -602,7 +607,7 @@ test("a block waits for what the two are told, not for what others are; and who 
   }
 })
 
-test("a DM with somebody who is renamed or gone shows him as he is called by now", async ({ shared }) => {
+test("a DM with somebody who is renamed or gone shows their current name", async ({ shared }) => {
   const { east, west } = shared
   const [ada, lin] = await two(shared)
   const { id } = await ada.on(east).openDirectChannel({ recipient_id: lin.id })
@@ -637,7 +642,7 @@ test("what becomes of a message in a DM is told under its author's name by now, 
   for (let i = 0; i < 4; i++) told.push((await inbox.next("MESSAGE_UPDATE")).author_username)
   expect(told).toEqual([username, username, username, username])
 
-  // The page is in memory: what the DM remembers of him is in it.
+  // The page is in memory: what the DM remembers of them is in it.
   const tools = {
     ask: east.node.ask,
     storage: { users: usersStorage(shared.sql) },
@@ -651,7 +656,7 @@ test("what becomes of a message in a DM is told under its author's name by now, 
     await adas.removeReaction(reaction)
     return page.every(({ author_username }) => author_username === username)
   }
-  await until("the DM knows his name", isKnown, { timeoutMs: 5_000 })
+  await until("the DM knows their name", isKnown, { timeoutMs: 5_000 })
 })
 
 test("messages of DMs are not taken for those of channels that are gone", async ({ shared }) => {

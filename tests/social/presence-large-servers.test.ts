@@ -1,4 +1,7 @@
-/** Presence in servers that are too large to tell everybody of everybody: sessions hear of those whom they ask for. */
+/**
+ * Presence in servers that are too large to tell everybody of everybody: sessions hear of those
+ * whom they ask for.
+ */
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { allIntents } from "../../src/contract/core/intents.ts"
 import type { Listener, Person } from "../kit/person.ts"

@@ -38,19 +38,21 @@ async function quiet(cluster: Cluster): Promise<void> {
     const due = await Promise.all(workers.map(worker => gauge(worker, "starling_presence_due_users")))
     return due.every(users => users === 0)
   })
-  // Inboxes keep order: what was said before is with the owners of homes, and then with those who serve them.
+  // Inboxes keep order: what was said before is with the owners of homes, and then with those who
+  // serve them.
   for (const _ of [1, 2])
     await Promise.all(
-      workers.flatMap(one =>
-        workers
-          .filter(other => other !== one)
-          .map(other => one.node.bus.request(other.id, "servedHomes", { shards: [] }, 30_000)),
+      workers.flatMap(
+        one =>
+          workers
+            .filter(other => other !== one)
+            .map(other => one.node.bus.request(other.id, "servedHomes", { shards: [] }, 30_000)), // words: its name on the wire
       ),
     )
   await cluster.settle()
 }
 
-/** What others see of somebody is as it should be, whoever they ask. */
+/** What others see of somebody is as it should be, no matter which worker they ask. */
 const sees = (who: Person, place: Worker, whom: Person, status: string) =>
   until(`${who.username} sees ${whom.username} ${status}`, async () => {
     const presence = await who.on(place).getPresence({ user_id: whom.id })
@@ -60,9 +62,7 @@ const sees = (who: Person, place: Worker, whom: Person, status: string) =>
 const presencesIn = (inbox: Listener, person: Person) =>
   inbox.rest().flatMap(({ name, data }) => (name === "PRESENCE_UPDATE" && data.user_id === person.id ? [data] : []))
 
-test("whoever comes is online, whoever chooses is as he chose, and whoever hides looks as if he had gone", async ({
-  shared,
-}) => {
+test("a user who connects is online, a chosen status is shown, and a hidden user looks offline", async ({ shared }) => {
   const { ada, lin } = await shared.seed(sharedServer)
   const { east, west } = shared
   const inbox = await lin.listen(west, { intents })
@@ -74,7 +74,7 @@ test("whoever comes is online, whoever chooses is as he chose, and whoever hides
   const second = await ada.listen(west, { intents })
   for (const status of ["idle", "dnd"] as const) {
     expect(await ada.on(west).updatePresence({ status })).toMatchObject(seen(ada, { status }))
-    // After its answer a change is seen by whoever asks.
+    // After its answer a change is seen by everybody who asks.
     expect(await lin.on(west).getPresence({ user_id: ada.id })).toMatchObject(seen(ada, { status }))
     expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada, { status }))
     for (const own of [first, second]) expect(await own.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada, { status }))
@@ -87,7 +87,7 @@ test("whoever comes is online, whoever chooses is as he chose, and whoever hides
     )
   const shown = await lin.on(east).getPresence({ user_id: ada.id })
   expect(shown).toMatchObject(gone(ada))
-  await until("when he was last seen is noted", async () => {
+  await until("when they were last seen is noted", async () => {
     const { last_seen } = await lin.on(east).getPresence({ user_id: ada.id })
     return last_seen !== null && last_seen > 1_700_000_000
   })
@@ -118,7 +118,9 @@ test("people in a DM hear of one another, until one blocks the other", async ({ 
   expect(presencesIn(inbox, ada)).toEqual([])
 })
 
-test("whoever has several sessions goes with the last of them, once its window has passed", async ({ shared }) => {
+test("a user with several sessions goes offline with the last of them, once its window has passed", async ({
+  shared,
+}) => {
   const { ada, lin } = await shared.seed(sharedServer)
   const { east, west } = shared
   const inbox = await lin.listen(west, { intents })
@@ -135,7 +137,7 @@ test("whoever has several sessions goes with the last of them, once its window h
   expect(presencesIn(inbox, ada)).toEqual([])
 })
 
-test("PRES3, P14: whoever resumes on another worker was never gone", async ({ shared }) => {
+test("PRES3, P14: a session that resumes on another worker was never offline", async ({ shared }) => {
   const { ada, lin } = await shared.seed(sharedServer)
   const { east, west } = shared
   const inbox = await lin.listen(west, { intents })
@@ -229,12 +231,12 @@ test("a client chooses by op 3; what it says wrongly is ignored", async ({ share
   expect((await kept())[0]!.activities).toEqual([])
   await shared.settle()
   expect(own.rest()).toEqual([])
-  // Whoever asks is not told.
+  // Users who ask are not told.
   expect(asking.rest()).toEqual([])
   expect(asking.state).toBe("live")
 })
 
-test("friends see one another without a server in common; whoever is blocked sees nothing", async ({ shared }) => {
+test("friends see one another without a server in common; a blocked user sees nothing", async ({ shared }) => {
   const { east, west } = shared
   const { server_id, ...people } = await peopleInOneServer(shared)
   const { ada, lin, eve } = people
@@ -359,7 +361,7 @@ test("P14: the users of a worker that has died are offline after the window, and
   for (const person of staying) await sees(watcher, east, person, "offline")
 })
 
-test("PRES1, P14: nobody stays a ghost whose home's owner died with him, or right after he came or went", async ({
+test("PRES1, P14: nobody stays online whose home's owner died with them, or right after they came or went", async ({
   cluster,
 }) => {
   const [east, ...others] = (await cluster.boot(3, { topology })) as [Worker, Worker, Worker]
@@ -456,7 +458,7 @@ async function befriended(one: Person, other: Person, place: Worker): Promise<vo
   await other.on(place).acceptFriend({ user_id: one.id })
 }
 
-test("whoever becomes a friend is told what the other shows, though that has not changed", async ({ shared }) => {
+test("a new friend is told what the other shows, though that has not changed", async ({ shared }) => {
   const { east, west } = shared
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   await ada.on(east).updatePresence({ status: "dnd", custom_status: "busy" })
@@ -470,7 +472,7 @@ test("whoever becomes a friend is told what the other shows, though that has not
   expect([...presencesIn(linHears, ada), ...presencesIn(adaHears, lin)]).toEqual([])
 })
 
-test("after a block each of the two has gone for the other, whatever he shows, and nobody else hears of it", async ({
+test("after a block each of the two is offline for the other, whatever they show, and nobody else hears of it", async ({
   shared,
 }) => {
   const { east, west } = shared
@@ -495,7 +497,7 @@ test("after a block each of the two has gone for the other, whatever he shows, a
     expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(gone(ada))
     expect(await adaHears.next("PRESENCE_UPDATE", of(other))).toEqual(gone(other))
   }
-  // They never saw one another: what told the one that the other has gone would tell that he was blocked.
+  // They never saw one another: an event that the other has gone would tell that they were blocked.
   await ada.on(east).blockUser({ user_id: mo.id })
   await Promise.all([ada, lin, bob, mo].map(person => person.on(east).updatePresence({ status: "idle" })))
   expect(await eveHears.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada, { status: "idle" }))
@@ -522,7 +524,7 @@ test("whom others have blocked travels only as far as a server has both as membe
   expect((await audiences([ada.id], 2)).get(ada.id)).toEqual({ servers: [], friends: [], blocked: [] })
 })
 
-test("whoever asks while somebody is looked at is not told what was so before", async ({ shared }) => {
+test("a read during a change is not answered with what was so before", async ({ shared }) => {
   const { ada } = await shared.seed(sharedServer)
   const owner = await ownerOf(shared, ada)
   await ada.listen(shared.east)
@@ -592,7 +594,7 @@ test("what goes to many servers goes in slices, and to each session once", async
   for (const inbox of inboxes) expect(presencesIn(inbox, ada!)).toEqual([])
 })
 
-test("whoever changes very often is heard of at times, and that he goes at once", async ({ cluster }) => {
+test("a user who changes very often is told of at times, and that they go at once", async ({ cluster }) => {
   const long = 3_600_000
   const [east] = await cluster.boot(1, { topology: { presence: { spreadEvery: long, spreadAtLeastEvery: 500 } } })
   const { ada, lin } = await cluster.seed(sharedServer)
@@ -603,7 +605,7 @@ test("whoever changes very often is heard of at times, and that he goes at once"
   expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada, { status: "dnd" }))
 })
 
-test("whoever may not be told of for an hour is seen to go at once", async ({ cluster }) => {
+test("a user who may not be told of for an hour is seen to go at once", async ({ cluster }) => {
   const long = 3_600_000
   const [east] = await cluster.boot(1, { topology: { presence: { spreadEvery: long, spreadAtLeastEvery: long } } })
   const { ada, lin } = await cluster.seed(sharedServer)
@@ -703,7 +705,7 @@ test("friends whose home nobody answers for are listed and made all the same; wh
   for (const end of ends) end()
 })
 
-test("a fault of whoever is asked is told as such; only what an earlier version does not know is nobody's", async ({
+test("a fault of the asked worker is told as such; only what an earlier version does not know counts as empty", async ({
   cluster,
 }) => {
   const [east, west] = (await cluster.boot(2, { topology })) as [Worker, Worker]

@@ -1,4 +1,7 @@
-/** Friends, requests and blocks: what each side sees of them, whatever crosses and whoever is killed. */
+/**
+ * Friends, requests and blocks: what each side sees of them, whatever crosses and whichever worker
+ * is killed.
+ */
 import fc from "fast-check"
 import { describe } from "vitest"
 import { ApiError } from "../../client/rest.ts"
@@ -43,7 +46,10 @@ async function withInboxes(shared: SharedCluster, order: (typeof orders)[number]
     lin.listen(shared.east, { encoding: "msgpack" }),
     eve.listen(shared.west),
   ])
-  /** Everything told since the last look. A stranger is told nothing, and two sessions of one user the same. */
+  /**
+   * Everything told since the last look. A stranger is told nothing, and two sessions of one user
+   * the same.
+   */
   const told = async () => {
     await shared.settle()
     expect(toldTo(strange)).toEqual([])
@@ -67,7 +73,7 @@ async function expectSides(
 }
 
 describe.each(orders)("asked by $who", order => {
-  test("P4: a request is seen by both, each in his own way, and nobody else hears of it", async ({ shared }) => {
+  test("P4: a request is seen by both, each in their own way, and nobody else hears of it", async ({ shared }) => {
     const { ada, lin, told, adas } = await withInboxes(shared, order)
     const before = seconds()
     const asked = await adas.requestFriend({ user_id: lin.id, message: "It is me, Ada 👋" })
@@ -231,7 +237,8 @@ describe.each(orders)("asked by $who", order => {
       const mine = { user_id: lin.id, username: lin.username, avatar_url: avatarOf(lin), status: "blocked", created_at }
       expect(await told()).toEqual({
         ada: [["RELATIONSHIP_ADD", mine]],
-        // He is not told of the block: only that there is nothing any more, if there was something.
+        // They are not told of the block: only that there is nothing any more, if there was
+        // something.
         lin: what === "nothing" ? [] : [["RELATIONSHIP_REMOVE", { user_id: ada.id }]],
       })
       expect(await refusal(lins.requestFriend({ user_id: ada.id, message: "why?" }))).toBe("relationship_blocked")
@@ -251,7 +258,7 @@ describe.each(orders)("asked by $who", order => {
     },
   )
 
-  test("two may block one another; each lifts his own block only", async ({ shared }) => {
+  test("two may block one another; each lifts their own block only", async ({ shared }) => {
     const { ada, lin, told, adas, lins } = await withInboxes(shared, order)
     await adas.blockUser({ user_id: lin.id })
     await told()
@@ -542,7 +549,7 @@ const races: [title: string, before: readonly Command[], crossing: readonly Comm
 const permutations = <T>(list: readonly T[]): T[][] =>
   list.length === 0 ? [[]] : list.flatMap((one, i) => permutations(list.toSpliced(i, 1)).map(rest => [one, ...rest]))
 
-describe.each(orders)("whoever is who, begun by $who", order => {
+describe.each(orders)("either way round, begun by $who", order => {
   test.for(races)(
     "REL1, P3: %s, and both sides agree, as in one order or the other",
     patient,
@@ -685,7 +692,7 @@ describe("a worker ends in between", () => {
   })
 
   test(
-    "REL4, P4, P5: the one that has to be told; both are answered meanwhile, and he hears all of it in order",
+    "REL4, P4, P5: the one that has to be told; both are answered meanwhile, and the other one is told all of it in order",
     patient,
     async ({ cluster }) => {
       const [owner, other] = (await cluster.boot(2)) as [Worker, Worker]
@@ -721,7 +728,7 @@ describe("a worker ends in between", () => {
         sides = modelled(sides, command).sides
         expect(await sidesOf(people, owner)).toEqual(sides)
       }
-      await until("his home is somebody's again", async () => (await ownerOf(cluster, younger.id)) === owner.id)
+      await until("their home is owned again", async () => (await ownerOf(cluster, younger.id)) === owner.id)
       await cluster.settle()
       const statusesOf = (inbox: Listener) => toldTo(inbox).map(([, data]) => (data as { status?: string }).status)
       expect(inboxes.map(statusesOf)).toEqual([
@@ -754,7 +761,7 @@ describe("a worker ends in between", () => {
   )
 
   test(
-    "REL2, P1, P3, P5: one after another, while everybody changes his mind",
+    "REL2, P1, P3, P5: one after another, while everybody changes their mind",
     { timeout: 120_000 },
     async ({ cluster }) => {
       await cluster.boot(3)
