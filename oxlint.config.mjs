@@ -117,6 +117,7 @@ export default {
     "layers/environment": ["error", { layers }],
     "layers/no-barrel": "error",
     "import/no-cycle": "error",
+    "style/one-doc-comment": "error",
 
     // A promise that nobody waits for is the classic actor bug; `void` does not excuse it.
     "typescript/no-floating-promises": ["error", { ignoreVoid: false, checkThenables: true }],

@@ -81,7 +81,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     const options = { self, predecessor, config, ...places, topology: clusterConfig, log, metrics, onOver }
     if (self.role === "web") {
       const { startWebWorker } = await import("./process/web-worker.ts")
-      running = await startWebWorker({ ...options, port, host: config.host, shared: true })
+      running = await startWebWorker({ ...options, listen: { host: config.host, port } })
     } else {
       const { startJobWorker } = await import("./process/job-worker.ts")
       running = await startJobWorker(options)

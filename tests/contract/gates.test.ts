@@ -106,6 +106,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
         "std-import": [/src\/std may not import src\/domain[^]*src\/std\/retry\.ts:1/],
         "resource-import": [/src\/http\/server may not import src\/http[^]*src\/http\/server\/server\.ts:1/],
         "page-import": [/src\/web may not import src\/http[^]*src\/web\/help-pages\.ts:1/],
+        "doc-on-doc": [/style\(one-doc-comment\)[^]*src\/domain\/topics\.ts:2/],
         "password-hash-outside-integrations": [/only src\/integrations may import argon2, not src\/workers/],
       },
     ],

@@ -123,9 +123,7 @@ export class Cluster {
       redisUrl: services.redisUrl ?? this.redisUrl,
       redisPrefix: this.redisPrefix,
       secretKey,
-      host: "127.0.0.1",
-      port: 0,
-      shared: false,
+      listen: { host: "127.0.0.1", port: 0 },
       log: this.#log(`web-${slot}`),
       metrics,
       onOver: why => {

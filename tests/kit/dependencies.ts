@@ -76,8 +76,7 @@ interface Scene {
   readonly roles: { readonly edited: string; readonly deleted: string; readonly given: string; readonly taken: string }
   /** In the channel, by what becomes of them. */
   readonly webhooks: Readonly<Record<"edited" | "deleted" | "renewed" | "executed", Webhook>>
-  /** Of the server, by what becomes of them. */
-  /** By what becomes of them; files are kept where the program keeps them. */
+  /** Of the server, by what becomes of them; files are kept where the program keeps them. */
   readonly emojis: { readonly read: string; readonly renamed: string; readonly deleted: string }
   readonly stickers: { readonly read: string; readonly deleted: string }
   /** With an icon each. */
@@ -88,12 +87,12 @@ interface Scene {
   readonly message: Message
   readonly edited: Message
   readonly deleted: Message
-  /** Lin has reacted to it, and it is pinned. */
   /** By Lin, where Ada has read nothing. */
   readonly unread: {
     readonly one: { readonly channel_id: string; readonly message_id: string }
     readonly several: { readonly channel_id: string; readonly message_id: string }
   }
+  /** Lin has reacted to it, and it is pinned. */
   readonly praised: Message
   /** Of Ada's, by what becomes of them; to one more message one is added. */
   readonly polls: Readonly<Record<"asked" | "closed" | "deleted", Poll>> & { readonly added: Message }

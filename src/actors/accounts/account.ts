@@ -24,6 +24,7 @@ import { recounted } from "../voice/voice.ts"
  *       emailed tokens. A new address ends the tokens that were sent to the old one.
  *   ACC3  Everybody who sees a user receives their profile as it is after the last change.
  */
+
 /** What the homes that know a user are told when the user looks different. */
 export interface ServerAccountCommands {
   /** Told by the home of somebody who is, or was, a member. */

@@ -171,7 +171,6 @@ export const placementStorage = (sql: Sql) => ({
       WHERE outbox.shard = t.shard AND outbox.number = t.number`
   },
 
-  /** Whether it answers and takes writes. */
   /** @returns the replication id of the Redis in which the cluster's first worker started: this one, if it is the first */
   async redisOrigin(id: string): Promise<string> {
     await sql`INSERT INTO redis_origin (id) VALUES (${id}) ON CONFLICT DO NOTHING`
@@ -179,6 +178,7 @@ export const placementStorage = (sql: Sql) => ({
     return row!.id
   },
 
+  /** Resolves when PostgreSQL answers and takes writes. */
   async ping(): Promise<void> {
     const [row] = await sql<{ setting: string }[]>`SELECT current_setting('transaction_read_only') AS setting`
     if (row!.setting === "on") throw new Error("PostgreSQL is read-only")

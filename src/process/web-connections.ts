@@ -1,0 +1,67 @@
+import { join } from "node:path"
+import { inTurns } from "../cluster/batches.ts"
+import { openJobQueue } from "../cluster/job-queue.ts"
+import { redisKeys } from "../cluster/keys.ts"
+import { openRedis } from "../cluster/redis.ts"
+import { homeReplicationId } from "../cluster/replication.ts"
+import { createTokens } from "../cluster/tokens.ts"
+import { signedAttachmentPath } from "../domain/messages/attachments.ts"
+import type { ServiceView } from "../domain/service/server-status.ts"
+import { createSecrets } from "../integrations/secrets.ts"
+import { systemClock as clock } from "../std/system-clock.ts"
+import { openLocalBlobs } from "../storage/core/blobs.ts"
+import { openStorage } from "../storage/storage.ts"
+import type { WebWorkerOptions } from "./web-worker-options.ts"
+
+export type WebConnections = Awaited<ReturnType<typeof connectWebWorker>>
+
+/** What a web worker has open beside the cluster's own connections: PostgreSQL, Redis, its files. */
+export async function connectWebWorker({ self, config, topology, log, metrics, ...options }: WebWorkerOptions) {
+  const trouble = (name: string) => (error: unknown) => {
+    metrics.pools.redisErrors.of(name).inc()
+    log.debug({ err: error, connection: name }, "Redis error")
+  }
+  const storage = openStorage({ ...topology.storage, url: options.databaseUrl, name: self.id, metrics })
+  await storage.migrations.require()
+  const admission = openRedis(options.redisUrl, `${self.id} admission`, trouble("admission"))
+  const sessions = openRedis(options.redisUrl, `${self.id} sessions`, trouble("sessions"))
+  const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
+  const redis = [admission, sessions, queueing]
+  await Promise.all(redis.map(connection => connection.connect()))
+  const keys = redisKeys(options.redisPrefix, await homeReplicationId(admission, storage.placement.redisOrigin))
+  const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
+  const searchRows = storage.openSearchIndex()
+  const secrets = createSecrets(options.secretKey)
+  return {
+    storage,
+    admission,
+    sessions,
+    keys,
+    jobs,
+    searchRows,
+    blobs: openLocalBlobs(join(config.dataDir, "files")),
+    secrets,
+    signedPath: (file: string, now: number) =>
+      signedAttachmentPath(file, now, text => secrets.digest(text, "attachments")),
+    /** Once nothing uses them any more. */
+    async close() {
+      await jobs.close().catch(() => {})
+      for (const connection of redis) connection.disconnect()
+      await searchRows.close().catch(() => {})
+      await storage.close().catch(() => {})
+    },
+  }
+}
+
+/** The tokens of sessions, which end as soon as an operator ends all of them. */
+export const tokensOf = ({ admission, keys, storage }: WebConnections, service: Pick<ServiceView, "isOver">) =>
+  createTokens({
+    redis: admission,
+    keys,
+    load: inTurns(async ids => {
+      const found = new Map((await storage.sessions.find(ids)).map(session => [session.session_id, session]))
+      return ids.map(id => found.get(id))
+    }, clock),
+    isOver: session => service.isOver(session),
+    clock: () => clock.now(),
+  })

@@ -1,0 +1,62 @@
+import type { TemplatedApp } from "uWebSockets.js"
+import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
+import type { Admission } from "../cluster/admission.ts"
+import { GatewaySessions } from "../cluster/gateway-sessions.ts"
+import type { Tokens } from "../cluster/tokens.ts"
+import { gatewayPath } from "../contract/pages.ts"
+import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "../domain/core/client-address.ts"
+import type { ServiceView } from "../domain/service/server-status.ts"
+import type { IceServersFor } from "../domain/voice/voice.ts"
+import { Gateway } from "../gateway/gateway.ts"
+import type { ClusterInside } from "../runtime/join-cluster.ts"
+import { systemClock as clock } from "../std/system-clock.ts"
+import type { WebConnections } from "./web-connections.ts"
+import type { WebWorkerOptions } from "./web-worker-options.ts"
+
+/** What both entry points of a web worker stand on. */
+export interface WebParts {
+  readonly connections: WebConnections
+  readonly cluster: ClusterInside
+  readonly presences: PresenceLookup
+  readonly service: ServiceView
+  readonly tokens: Tokens
+  readonly admission: Admission
+  readonly iceServers: IceServersFor
+}
+
+/** The gateway of a web worker, on the server that REST shares with it. */
+export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts: WebParts): Gateway {
+  const { config, topology, log, metrics } = options
+  const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
+  const { policy } = config
+  const proxies = trustedProxies(config.trustedProxies)
+  return new Gateway({
+    app,
+    node: { ...cluster, presences },
+    records: new GatewaySessions(connections.sessions, connections.keys),
+    storage: connections.storage,
+    tokens: {
+      verify: token => tokens.verify(token),
+      known: session => tokens.known(session),
+      isFailedTooOften: admission.isFailedTooOften,
+    },
+    topology: topology.gateway,
+    presence: topology.presence,
+    policy: {
+      limited: config.rateLimits,
+      gatewayUrl: `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}${gatewayPath}`,
+      voice: policy,
+      iceServers,
+      allowedOrigins: policy.gateway_allowed_origins,
+      compression: policy.gateway_compression_enabled,
+      minClientVersion: policy.min_client_version,
+      tokenBinding: policy.token_binding,
+      clientAddress: (peer, forwardedFor) =>
+        formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
+    },
+    service,
+    clock,
+    log,
+    metrics,
+  })
+}

@@ -1,0 +1,140 @@
+import { availableParallelism } from "node:os"
+import { asyncapiDocument } from "../apidocs/asyncapi.ts"
+import { openapiInSteps } from "../apidocs/openapi.ts"
+import { webWorkersOf } from "../config.ts"
+import { fail, Failure } from "../contract/core/errors.ts"
+import { wireVersion } from "../contract/service/system.ts"
+import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/service/server-status.ts"
+import type { Gateway } from "../gateway/gateway.ts"
+import { createRestServer } from "../http/rest-server.ts"
+import { createClassifiers } from "../integrations/classifiers.ts"
+import { createHashing } from "../integrations/password-hashing.ts"
+import { createHealth } from "../observability/health.ts"
+import type { Log } from "../observability/log.ts"
+import type { Timer } from "../std/clock.ts"
+import { systemClock as clock } from "../std/system-clock.ts"
+import { DeliveryCounts } from "../views/delivery-counts.ts"
+import { documentationPages } from "../web/documentation-pages.ts"
+import { personPages } from "../web/person-pages.ts"
+import type { WebParts } from "./web-gateway.ts"
+import type { WebWorkerOptions } from "./web-worker-options.ts"
+
+/** The REST server of a web worker, and what it does later. */
+export function openRest(options: WebWorkerOptions, parts: WebParts, gateway: Gateway) {
+  const { config, topology, log, metrics } = options
+  const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
+  const { storage, jobs, blobs, secrets, signedPath } = connections
+  const { policy, publicUrl } = config
+  const deferred = deferredWork(log)
+  const server = createRestServer(
+    {
+      ask: cluster.ask,
+      create: cluster.create,
+      storage,
+      policy,
+      tokens,
+      jobs: { add: job => jobs.add(job), later: deferred.later },
+      live: {
+        presences,
+        workersOf: user => cluster.router.workersOf(user),
+        noteTyping: (user, channel) => gateway.noteTyping(user, channel),
+      },
+      integrations: {
+        blobs,
+        secrets,
+        iceServers,
+        classifiers: createClassifiers(config.classifiers, { log, metrics }),
+        hashing: createHashing({
+          memoryKib: policy.password_hash_memory,
+          passes: policy.password_hash_passes,
+          // Half of the cores, for all workers together.
+          maxConcurrent: Math.max(1, Math.floor(availableParallelism() / 2 / webWorkersOf(config, topology))),
+          timeoutMs: topology.http.hashTimeoutMs,
+        }),
+      },
+      service: {
+        health: healthOf(parts),
+        status: () => shownStatus(service.facts),
+        accessTokens: () => service.accessTokens,
+        publicUrl,
+        hasDocs: policy.docs_enabled,
+      },
+      views: {
+        ask: cluster.ask,
+        storage,
+        clock: () => clock.now(),
+        linkTo: file => signedPath(file, clock.now()),
+        delivered: new DeliveryCounts({ storage, clock }),
+        searchReach: topology.search,
+      },
+      clock: () => clock.now(),
+      log,
+    },
+    {
+      access: {
+        admission,
+        tokens,
+        tokenBinding: policy.token_binding,
+        trustedProxies: config.trustedProxies,
+        isBlocked: address => service.isBlocked(address),
+        maintenance: () => maintenanceOf(service),
+      },
+      pages: pagesOf(options),
+      limits: topology.http,
+      corsAllowedOrigins: policy.cors_allowed_origins,
+      metrics,
+    },
+  )
+  return { server, stopDeferred: () => deferred.stop() }
+}
+
+/** Work of this process for later; what waits when it ends is left undone. */
+function deferredWork(log: Log) {
+  const due = new Set<Timer>()
+  return {
+    later(delayMs: number, work: () => Promise<unknown>) {
+      const timer = clock.after(delayMs, () => {
+        due.delete(timer)
+        work().catch((error: unknown) => {
+          if (!(error instanceof Failure)) log.warn({ err: error }, "deferred work failed")
+        })
+      })
+      due.add(timer)
+    },
+    stop() {
+      for (const timer of due) timer.stop()
+    },
+  }
+}
+
+const healthOf = ({ connections, cluster }: WebParts) =>
+  createHealth(
+    {
+      postgres: () => connections.storage.placement.ping(),
+      redis: () => connections.admission.ping().then(() => {}),
+      membership: () => cluster.check(),
+    },
+    { timeoutMs: 1_000, cacheMs: 500 },
+  )
+
+/** The refusal of every request while the service is in maintenance. */
+function maintenanceOf({ facts }: ServiceView): Failure | undefined {
+  if (facts.state !== "maintenance") return undefined
+  const wait = waitFor(facts, Math.floor(clock.now() / 1000))
+  return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
+}
+
+function pagesOf({ config: { policy, publicUrl } }: WebWorkerOptions) {
+  const title = policy.server_name
+  const about = { title, publicUrl, version: wireVersion }
+  return {
+    ...documentationPages({
+      openapi: () => openapiInSteps({ ...about, limits: policy.rate_limits }),
+      asyncapi: () => asyncapiDocument(about),
+      title,
+      docs: policy.docs_enabled,
+      redoc: policy.redoc_enabled,
+    }),
+    ...personPages({ serverName: title }),
+  }
+}
