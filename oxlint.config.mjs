@@ -26,7 +26,7 @@ const domain = [...contract, ...rowsOf(domainRows)]
 const observed = [...domain, "src/observability"]
 const storageRows = ladder("storage", ["core", ...subjects], observed)
 const storage = [...observed, ...rowsOf(storageRows)]
-/** What of the layers below is about no subject. `src/storage` is the type that a home's loader is handed. */
+/** What of the layers below is about no subject. */
 const coreOnly = [...std, "src/contract/core", "src/domain/core", "src/storage/core", "src/observability"]
 const runtime = [...storage, "src/cluster", "src/runtime"]
 const actorRows = ladder("actors", ["shared", ...subjects], runtime)
@@ -61,7 +61,7 @@ export const layers = {
   "src/observability": { uses: [...std, "src/contract/core"] },
   ...storageRows,
   "src/cluster": { uses: [...coreOnly, "src/domain/accounts"] },
-  "src/runtime": { uses: [...coreOnly, "src/cluster", "src/storage"] },
+  "src/runtime": { uses: [...coreOnly, "src/cluster"] },
   ...actorRows,
   "src/views": { uses: actors, npm: [] },
   "src/integrations": { uses: [...storage, "src/cluster"] },

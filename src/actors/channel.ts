@@ -24,6 +24,7 @@ import { webhookChannelCommands, webhooksDeletion, type WebhookChannelCommands }
 import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./shared/notification-levels.ts"
 import { overrideCommands, type OverrideCommands } from "./communities/overrides.ts"
 import { defineActor } from "../runtime/actor.ts"
+import type { Storage } from "../storage/storage.ts"
 import { serverHome } from "./server.ts"
 import { hasHistoryName, historyDeletion, historyVersion, nameHistory } from "./messages/history-version.ts"
 import { typingCommands, typingDeletion, type TypingCommands } from "./messages/typing.ts"
@@ -60,7 +61,7 @@ export interface ChannelCommands
 
 const deletion = messageDeletion([reactionsDeletion, pinsDeletion])
 
-export const channelActor = defineActor<ServerState, ChannelState, ChannelCommands>({
+export const channelActor = defineActor<ServerState, ChannelState, ChannelCommands, Storage>({
   kind: "channel",
   home: serverHome,
   homeOf: (id, storage) => storage.channels.homeOf(id),

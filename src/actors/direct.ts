@@ -8,6 +8,7 @@ import type { DirectAccountCommands } from "./accounts/account.ts"
 import { forgetPair } from "./social/direct-privacy.ts"
 import type { DirectRelationCommands, RelationshipCommands } from "./social/relationships.ts"
 import { defineActor } from "../runtime/actor.ts"
+import type { Storage } from "../storage/storage.ts"
 import { serverHome } from "./server.ts"
 import { renameAuthor } from "./messages/history-version.ts"
 import { tellsOf } from "./shared/tells.ts"
@@ -28,7 +29,7 @@ export interface DirectCommands extends DirectAccountCommands, DirectRelationCom
 
 const tellUser = tellsOf<RelationshipCommands>("user")
 
-export const directActor = defineActor<ServerState, ServerState, DirectCommands>({
+export const directActor = defineActor<ServerState, ServerState, DirectCommands, Storage>({
   kind: "direct",
   home: serverHome,
   find: home => (home.participants === null ? undefined : home),

@@ -6,20 +6,25 @@ import { TemporaryMembers } from "./communities/temporary-members.ts"
 import { directActor } from "./direct.ts"
 import { hostShards, type ShardHost, type ShardHostOptions } from "../runtime/host-shards.ts"
 import type { ClusterInside } from "../runtime/join-cluster.ts"
+import type { Storage } from "../storage/storage.ts"
 import { serverActor } from "./server.ts"
 import { Presences, type PresenceTiming } from "./social/presences.ts"
 import { userActor } from "./user.ts"
 
-export interface ActorHostOptions extends Omit<ShardHostOptions, "actors" | "observers" | "extensions"> {
+export interface ActorHostOptions extends Omit<ShardHostOptions, "actors" | "source" | "observers" | "extensions"> {
+  readonly storage: Storage
   /** What others see of users has changed: of those who concern this worker's sessions. May come twice, and not at all. */
   readonly onPresences: (changes: readonly PresenceChange[]) => void
   readonly presence: PresenceTiming
 }
 
 /** The actors of a web worker's shards, with what follows who is there. */
-export function hostActors(cluster: ClusterInside, { onPresences, presence, ...options }: ActorHostOptions): ShardHost {
+export function hostActors(
+  cluster: ClusterInside,
+  { storage, onPresences, presence, ...options }: ActorHostOptions,
+): ShardHost {
   const { view, shards, bus, directory, router, signals } = cluster
-  const { storage, keys, topology, clock, log, metrics } = cluster.options
+  const { keys, topology, clock, log, metrics } = cluster.options
   const announced = new AnnouncedPresences(cluster.connections.log, keys)
   const temporaryMembers = new TemporaryMembers({
     store: storage.guildMembers,
@@ -57,6 +62,7 @@ export function hostActors(cluster: ClusterInside, { onPresences, presence, ...o
   signals.on("failover", () => presences.doubt())
   const hosted = hostShards(cluster, {
     ...options,
+    source: storage,
     actors: [serverActor, channelActor, directActor, userActor],
     observers: [presences],
     extensions: { presence: presences },

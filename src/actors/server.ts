@@ -38,6 +38,7 @@ import { stickerCommands, type StickerCommands } from "./communities/stickers.ts
 import { notificationDefaultOf, type NotificationDefault } from "./shared/notification-levels.ts"
 import { roleCommands, type RoleCommands } from "./communities/roles.ts"
 import { control, defineActor, type HomeKind } from "../runtime/actor.ts"
+import type { Storage } from "../storage/storage.ts"
 import { serverSettingsCommands, type ServerSettingsCommands } from "./communities/server-settings.ts"
 import { voiceOver, voiceServerCommands, type VoiceServerCommands } from "./voice/voice.ts"
 
@@ -66,12 +67,12 @@ export interface ServerCommands
 }
 
 /** The home of channels: a server, or a conversation outside servers. */
-export const serverHome: HomeKind<ServerState> = {
+export const serverHome: HomeKind<ServerState, Storage> = {
   name: "server",
   load: async (id, storage) => (await storage.servers.load(id)) ?? storage.directs.load(id),
 }
 
-export const serverActor = defineActor<ServerState, ServerState, ServerCommands>({
+export const serverActor = defineActor<ServerState, ServerState, ServerCommands, Storage>({
   kind: "server",
   home: serverHome,
   find: home => (home.deleted || home.participants !== null ? undefined : home),

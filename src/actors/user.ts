@@ -23,6 +23,7 @@ import { settingsCommands, type SettingsCommands } from "./accounts/settings.ts"
 import { accountStatusCommands, type AccountStatusCommands } from "./accounts/account-status.ts"
 import { voiceUserCommands, type VoiceUserCommands } from "./voice/voice.ts"
 import { defineActor, type HomeKind } from "../runtime/actor.ts"
+import type { Storage } from "../storage/storage.ts"
 
 /**
  * One user: his account, his sessions (SESS1 to SESS4 in sign-in.ts), his one-time tokens (OTT1, OTT2 in one-time-tokens.ts), and what
@@ -62,12 +63,12 @@ export interface UserCommands
   }
 }
 
-export const userHome: HomeKind<UserState> = {
+export const userHome: HomeKind<UserState, Storage> = {
   name: "user",
   load: (id, storage) => storage.users.load(id),
 }
 
-export const userActor = defineActor<UserState, UserState, UserCommands>({
+export const userActor = defineActor<UserState, UserState, UserCommands, Storage>({
   kind: "user",
   home: userHome,
   find: home => home,

@@ -4,14 +4,16 @@ import type { Dispatch, JobRequest, MessageRefs } from "../contract/core/registr
 import type { Audience } from "../domain/core/audience.ts"
 import type { Control } from "../domain/core/control.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
-import type { Storage } from "../storage/storage.ts"
 import type { Write } from "../storage/core/write.ts"
 import type { Need } from "./facts.ts"
 
-/** The unit of placement, order and failure: a server with its channels, or a user. */
-export interface HomeKind<Home> {
+/**
+ * The unit of placement, order and failure: a server with its channels, or a user. `Source` is what
+ * its loader reads from; see `HostedApplication.source`.
+ */
+export interface HomeKind<Home, Source = unknown> {
   readonly name: string
-  readonly load: (id: Snowflake, storage: Storage) => Promise<Home | undefined>
+  readonly load: (id: Snowflake, source: Source) => Promise<Home | undefined>
 }
 
 /** Tells cross homes: at least once on the wire, once in effect. Nothing is answered. */
@@ -124,11 +126,11 @@ export interface Creation<Home, Input, Reply> {
   ) => Omit<Effects<Home, Reply>, "apply"> & { readonly home: Home }
 }
 
-export interface ActorKind<Home, State, Commands> {
+export interface ActorKind<Home, State, Commands, Source = unknown> {
   readonly kind: string
-  readonly home: HomeKind<Home>
+  readonly home: HomeKind<Home, Source>
   /** The home that an actor's id lives in; absent: the id is the home's own. */
-  readonly homeOf?: (id: Snowflake, storage: Storage) => Promise<Snowflake | undefined>
+  readonly homeOf?: (id: Snowflake, source: Source) => Promise<Snowflake | undefined>
   readonly find: (home: Home, id: Snowflake) => State | undefined
   /** The refusal when there is no such actor. */
   readonly missing: ErrorCode
@@ -139,9 +141,9 @@ export interface ActorKind<Home, State, Commands> {
   }
 }
 
-export const defineActor = <Home, State, Commands extends object>(
-  actor: ActorKind<Home, State, Commands>,
-): ActorKind<Home, State, Commands> => actor
+export const defineActor = <Home, State, Commands extends object, Source = unknown>(
+  actor: ActorKind<Home, State, Commands, Source>,
+): ActorKind<Home, State, Commands, Source> => actor
 
 /** What is asked of an actor: the command's name with its input. */
 type InputOf<F> = F extends (input: infer Input) => unknown ? Input : never
@@ -159,7 +161,7 @@ export interface AskOptions {
 /** How actors are reached, wherever they live. */
 export interface Ask {
   <Home, State, Commands extends object, K extends keyof Commands & string>(
-    actor: ActorKind<Home, State, Commands>,
+    actor: ActorKind<Home, State, Commands, never>,
     id: Snowflake,
     command: Asked<Commands, K>,
     options?: AskOptions,
@@ -169,7 +171,7 @@ export interface Ask {
 /** How a new home is made: on a random shard, by a command that creates. */
 export interface Create {
   <Home, State, Commands extends object, K extends keyof Commands & string>(
-    actor: ActorKind<Home, State, Commands>,
+    actor: ActorKind<Home, State, Commands, never>,
     command: Asked<Commands, K>,
     options?: AskOptions,
   ): Promise<Answer<Commands, K>>

@@ -2,7 +2,6 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { Memory, type Bounds, type Facts } from "../domain/core/facts.ts"
 import type { Readonlied } from "../domain/core/readonlied.ts"
 import { SizedMap } from "../domain/core/sized-map.ts"
-import type { Storage } from "../storage/storage.ts"
 
 /** A memory of homes of one kind. In a turn it is to be read only; `apply` and `remember` may change it. */
 export class HomeMemory<Home, Value> extends Memory<Value> {
@@ -13,12 +12,13 @@ export class HomeMemory<Home, Value> extends Memory<Value> {
   }
 }
 
-export interface FactOptions<Home, Value> extends Bounds {
+/** `Source` is what loaders read from; see `HostedApplication.source`. */
+export interface FactOptions<Home, Value, Source = unknown> extends Bounds {
   /** The bytes that a value takes; for `keepBytes`. */
   readonly sizeOf?: (value: Value) => number
   /** `home`: for what has to be put together with what turns decide meanwhile. `now`: when it was asked for. */
   load(
-    storage: Storage,
+    source: Source,
     homeId: Snowflake,
     keys: readonly string[],
     home: Home,
@@ -31,9 +31,9 @@ export interface FactOptions<Home, Value> extends Bounds {
  * it before the turn, once; from then on turns keep it current in the home's map, where `null` means "known not to be".
  */
 export class Fact<Home, Value> extends HomeMemory<Home, Map<string, Value | null>> {
-  readonly load: FactOptions<Home, Value>["load"]
+  readonly load: FactOptions<Home, Value, never>["load"]
 
-  constructor({ sizeOf, load, ...bounds }: FactOptions<Home, Value>) {
+  constructor({ sizeOf, load, ...bounds }: FactOptions<Home, Value, never>) {
     super(() => (sizeOf ? new SizedMap(sizeOf) : new Map()), bounds)
     this.load = load
   }

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest"
-import type { Storage } from "../storage/storage.ts"
 import { Facts } from "../domain/core/facts.ts"
 import { defineFact, type Need } from "./facts.ts"
 import { Home } from "./home.ts"
@@ -36,7 +35,7 @@ function harbour() {
   const [bird, boat] = [(key: string) => birdFacts.need(key), (key: string) => boatFacts.need(key)]
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
   const home = new Home("1", shard, state, 0)
-  const load = (...needs: Need<State>[]) => home.loadMissing(needs, {} as Storage, 0)
+  const load = (...needs: Need<State>[]) => home.loadMissing(needs, {}, 0)
   return { asked, bird, boat, birds, boats, home, load }
 }
 

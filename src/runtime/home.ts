@@ -1,5 +1,4 @@
 import type { Snowflake } from "../contract/core/fields.ts"
-import type { Storage } from "../storage/storage.ts"
 import type { Facts } from "../domain/core/facts.ts"
 import type { Fact, Need } from "./facts.ts"
 import type { Shard } from "./shard.ts"
@@ -89,7 +88,7 @@ export class Home {
   }
 
   /** Loads what is not in memory yet, of each fact together; undefined when all is there. */
-  loadMissing(needs: readonly Need<never>[], storage: Storage, now: number): Promise<unknown> | undefined {
+  loadMissing(needs: readonly Need<never>[], source: unknown, now: number): Promise<unknown> | undefined {
     let loads: Set<Promise<void>> | undefined
     let missing: Map<AnyFact, Set<string>> | undefined
     for (const { fact, key } of needs as readonly Need<unknown>[]) {
@@ -105,13 +104,13 @@ export class Home {
       if (keys) keys.add(key)
       else missing.set(fact, new Set([key]))
     }
-    for (const [fact, keys] of missing ?? []) loads!.add(this.#load(fact, [...keys], storage, now))
+    for (const [fact, keys] of missing ?? []) loads!.add(this.#load(fact, [...keys], source, now))
     return loads && Promise.all(loads)
   }
 
-  #load(fact: AnyFact, keys: readonly string[], storage: Storage, now: number): Promise<void> {
+  #load(fact: AnyFact, keys: readonly string[], source: unknown, now: number): Promise<void> {
     const load = fact
-      .load(storage, this.id, keys, this.state, now)
+      .load(source as never, this.id, keys, this.state, now)
       .then(found => {
         const map = fact.of(this.state)
         // A turn may have made one known meanwhile; the turn is right.

@@ -12,8 +12,10 @@ import { Outbox } from "./outbox.ts"
 import type { EffectExtension, InterestObserver, RowSubscriber } from "./plugs.ts"
 import { ShardBalancer } from "./shard-balancer.ts"
 
-export interface ShardHostOptions {
-  readonly actors: readonly HostedActor[]
+export interface ShardHostOptions<Source = unknown> {
+  readonly actors: readonly HostedActor<Source>[]
+  /** What their loaders read from. */
+  readonly source: Source
   readonly jobs: Pick<JobQueue, "add">
   /** Where a file of a message may be read by those who are told, for a day from `now`. */
   readonly signedPath: (file: string, now: number) => string
@@ -39,7 +41,7 @@ export interface ShardHost {
 }
 
 /** Owns a part of the shards of the cluster and runs their actors. Before the process starts to take part. */
-export function hostShards(cluster: ClusterInside, options: ShardHostOptions): ShardHost {
+export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOptions<Source>): ShardHost {
   const { signals, router, view, watermark, shards, trouble } = cluster
   const { self, storage, topology, clock, log, metrics } = cluster.options
   const homes = new Homes()
@@ -63,7 +65,7 @@ export function hostShards(cluster: ClusterInside, options: ShardHostOptions): S
   const host = new Host({
     application: {
       actors: options.actors,
-      storage,
+      source: options.source,
       extensions: options.extensions ?? {},
       signedPath: options.signedPath,
     },
@@ -140,7 +142,7 @@ async function dropLogs({ logs }: ClusterInside, workers: readonly string[]): Pr
   for (const worker of workers) await logs.drop(worker)
 }
 
-function openOutbox(cluster: ClusterInside, options: ShardHostOptions, interests: Interests): Outbox {
+function openOutbox(cluster: ClusterInside, options: Omit<ShardHostOptions, "actors">, interests: Interests): Outbox {
   const { logs, view, dead, shards, router } = cluster
   const { storage, topology, clock, log, metrics } = cluster.options
   return new Outbox({
@@ -166,7 +168,7 @@ function openOutbox(cluster: ClusterInside, options: ShardHostOptions, interests
 
 function openBalancer(
   cluster: ClusterInside,
-  options: ShardHostOptions,
+  options: Omit<ShardHostOptions, "actors">,
   { host, outbox, interests }: { readonly host: Host; readonly outbox: Outbox; readonly interests: Interests },
 ): ShardBalancer {
   const { bus, logs, membership, view, router } = cluster

@@ -6,7 +6,6 @@ import { shardOf } from "../domain/core/snowflake.ts"
 import type { LogHeader } from "../domain/core/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import type { Storage } from "../storage/storage.ts"
 import type { Write } from "../storage/core/write.ts"
 import { markTell } from "../storage/core/tells.ts"
 import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
@@ -19,8 +18,10 @@ import type { EffectExtension } from "./plugs.ts"
 import { toItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 
-/** Any actor: what its homes and commands are made of is its own affair. */
-export type HostedActor = Pick<ActorKind<never, never, object>, "kind" | "missing">
+/** Any actor whose homes are loaded from a source: what its homes and commands are made of is its own affair. */
+export interface HostedActor<Source> extends Pick<ActorKind<never, never, object>, "kind" | "missing"> {
+  readonly home: HomeKind<unknown, Source>
+}
 // Inside the host the kinds of actors, homes and commands have lost their types; `ask` has checked them.
 type AnyActor = ActorKind<unknown, unknown, Record<string, never>>
 type AnyCommand = Command<unknown, unknown, unknown, unknown> | Creation<unknown, unknown, unknown>
@@ -42,8 +43,9 @@ export interface CommandEnvelope {
 
 /** What the application hands to the runtime. */
 export interface HostedApplication {
-  readonly actors: readonly HostedActor[]
-  readonly storage: Storage
+  readonly actors: readonly HostedActor<never>[]
+  /** What loaders of homes and facts read from. */
+  readonly source: unknown
   /** By the names that turns call them. */
   readonly extensions: Readonly<Record<string, EffectExtension>>
   /** Where a file of a message may be read by those who are told, for a day from `now`. */
@@ -246,7 +248,7 @@ export class Host {
         home: home.state,
         suspect: envelope.suspect ?? false,
       })
-      const loads = needs && home.loadMissing(needs, application.storage, clock.now())
+      const loads = needs && home.loadMissing(needs, application.source, clock.now())
       if (loads) {
         await loads
         continue
@@ -419,7 +421,7 @@ export class Host {
   }
 
   async #homeIdOf(actor: AnyActor, id: Snowflake): Promise<Snowflake | undefined> {
-    const homeId = await actor.homeOf!(id, this.#options.application.storage)
+    const homeId = await actor.homeOf!(id, this.#options.application.source)
     if (homeId === undefined) return undefined
     if (this.#homeIds.size >= 4 * this.#options.bounds.homes) this.#homeIds.clear()
     this.#homeIds.set(id, homeId)
@@ -440,7 +442,7 @@ export class Host {
     if (this.#homes.size >= bounds.homes) this.#sleep(0)
     if (this.#homes.size >= bounds.homes) throw unavailable("too many homes")
     while (this.#options.queue.unsettled) await this.#options.queue.unsettled
-    const state = await kind.load(id, application.storage)
+    const state = await kind.load(id, application.source)
     if (state === undefined) return undefined
     if (this.#options.queue.unsettled) throw new HomeReloaded()
     if (this.#shards.get(shard.number) !== shard) throw new ShardMoved()

@@ -16,7 +16,9 @@ import { epochMs } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { isAway } from "../storage/core/database.ts"
-import type { Storage } from "../storage/storage.ts"
+import type { Lane } from "../storage/core/lanes.ts"
+import type { placementStorage } from "../storage/core/placement.ts"
+import type { tellsStorage } from "../storage/core/tells.ts"
 import type { Ask, Create } from "./actor.ts"
 import { clusterView, DeadWorkers, type ClusterView } from "./cluster-view.ts"
 import { IdWatermark } from "./id-watermark.ts"
@@ -48,13 +50,24 @@ export interface RuntimeTopology {
   readonly resumeWindow: number
 }
 
+/** What the runtime itself keeps in PostgreSQL. */
+export interface RuntimeStorage {
+  readonly placement: ReturnType<typeof placementStorage>
+  readonly tells: ReturnType<typeof tellsStorage>
+  readonly deliveries: {
+    /** @returns the moment up to which delivery cursors may stand; kept on in the name of this worker */
+    takeBound(worker: string): Promise<number | undefined>
+  }
+  openLane(incarnation: string, lane: number, generation: number): Lane
+}
+
 export interface ClusterOptions {
   readonly self: Member
   /** The incarnation that serves in the same slot until this one does; it hands over and ends by itself. */
   readonly predecessor?: string | undefined
   readonly connect: Connect
   readonly keys: RedisKeys
-  readonly storage: Storage
+  readonly storage: RuntimeStorage
   readonly topology: RuntimeTopology
   /** Where a new home is to live; any shard, at random, unless told otherwise. */
   readonly newShard?: () => number

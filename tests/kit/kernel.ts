@@ -21,7 +21,7 @@ export interface Kernel extends Omit<Cluster, "stop" | "start">, Pick<ShardHost,
 let slots = 0
 
 /** Starts a worker that hosts these actors, with the shards of a database and a Redis prefix of its name. */
-export async function bootKernel(database: TestDatabase, actors: readonly HostedActor[]): Promise<Kernel> {
+export async function bootKernel(database: TestDatabase, actors: readonly HostedActor<unknown>[]): Promise<Kernel> {
   const slot = slots++
   const id = `k${slot}-${randomBytes(4).toString("hex")}`
   const metrics = createMetrics()
@@ -50,6 +50,7 @@ export async function bootKernel(database: TestDatabase, actors: readonly Hosted
   })
   const host = hostShards(cluster, {
     actors,
+    source: undefined,
     jobs: { add: () => Promise.reject(new Error("these actors have no jobs")) },
     signedPath: file => file,
     revoke: () => Promise.reject(new Error("these actors have no sessions")),

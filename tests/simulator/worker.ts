@@ -145,6 +145,7 @@ export class SimulatedWorker implements Actor {
     this.#gateway = gateway
     cluster.signals.on("logItems", items => gateway.takeItems(items))
     const host = hostActors(cluster, {
+      storage,
       jobs: { add: job => this.#options.addJob(job.key) },
       signedPath: attachmentPath,
       revoke: this.#options.revoke,

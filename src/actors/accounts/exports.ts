@@ -8,7 +8,7 @@ import { putExport } from "../../storage/accounts/exports.ts"
 
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * A user's export, among the commands of his home. They keep:

@@ -12,7 +12,7 @@ import {
 } from "../../storage/accounts/notifications.ts"
 import { notificationChoices, wantsToKnow, type NotificationDefault } from "../shared/notification-levels.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */
 export interface NotificationCommands {

@@ -9,7 +9,7 @@ import type { UserState } from "../../domain/accounts/user-state.ts"
 import { deleteOneTimeToken, putOneTimeToken } from "../../storage/accounts/one-time-tokens.ts"
 import type { Write } from "../../storage/core/write.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * A user's one-time tokens, one fact of his home: all of them, loaded when a command first needs them. It keeps:

@@ -10,7 +10,7 @@ import { deleteSetting, putSetting } from "../../storage/accounts/settings.ts"
 import { renewed } from "./renewing.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * What a user and his clients have decided, among the commands of his home. They keep:

@@ -18,7 +18,7 @@ import { discarded } from "../shared/files.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * The emoji of a server, among its home's commands. They keep:

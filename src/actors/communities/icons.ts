@@ -13,7 +13,7 @@ import { member } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, Moment } from "../../runtime/actor.ts"
 import { guildUpdated } from "./server-settings.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
 export interface IconCommands {

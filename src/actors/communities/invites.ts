@@ -16,7 +16,8 @@ import { auditEntry, type AuditContext } from "../shared/audit.ts"
 import { member } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact, type Need } from "../../runtime/facts.ts"
+import type { Need } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /** Invites: made where they lead to, kept and ended by their server. One that was revoked is gone. */
 export interface InviteChannelCommands {

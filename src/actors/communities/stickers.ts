@@ -30,7 +30,7 @@ import { discarded } from "../shared/files.ts"
 import { member } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * The stickers of a server, among its home's commands. They keep:

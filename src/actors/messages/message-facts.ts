@@ -3,7 +3,8 @@ import { bytesOf } from "../../domain/messages/message-sizes.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"
 import type { MessageState, SentState } from "../../domain/messages/messages.ts"
 import { messageKey, nonceKey } from "../../storage/messages/messages.ts"
-import { defineFact, type Need } from "../../runtime/facts.ts"
+import type { Need } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 import { readMessages } from "./renames.ts"
 
 /** Messages, as far as commands asked for them or made them. */

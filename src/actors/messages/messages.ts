@@ -32,7 +32,8 @@ import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
-import { defineFact, defineMemory, type Need } from "../../runtime/facts.ts"
+import { defineMemory, type Need } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 import { firstIdAt, msOf } from "../../domain/core/snowflake.ts"
 
 /**

@@ -19,7 +19,7 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
 import type { MessageDeletionPart } from "./message-deletion.ts"
 import { toViewers } from "./viewers.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * The pinned messages of a channel, among its commands. They keep:

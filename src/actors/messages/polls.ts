@@ -32,7 +32,8 @@ import { combine } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, Publication, TurnContext } from "../../runtime/actor.ts"
 import { toViewers } from "./viewers.ts"
-import { defineFact, type Need } from "../../runtime/facts.ts"
+import type { Need } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * Polls, each part of a message, among the commands of its channel. Whoever may read the message sees the poll and may vote;

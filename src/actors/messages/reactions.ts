@@ -27,7 +27,8 @@ import type { MessageDeletionPart } from "./message-deletion.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
 import { inServer, toViewers } from "./viewers.ts"
-import { defineFact, type Need } from "../../runtime/facts.ts"
+import type { Need } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * Reactions to the messages of a channel, among its commands. They keep:

@@ -32,7 +32,7 @@ import { member } from "../shared/member-facts.ts"
 import { nonce, nonceFacts } from "./message-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, Publication } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 
 /**
  * Webhooks: made where their messages go, kept by their server. They keep:

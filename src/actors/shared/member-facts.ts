@@ -1,6 +1,7 @@
 import type { MemberState, ServerState } from "../../domain/communities/servers.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { defineFact, type Need } from "../../runtime/facts.ts"
+import type { Need } from "../../runtime/facts.ts"
+import { defineFact } from "./facts.ts"
 
 /** Who is in a server, as far as its commands asked. */
 export const memberFacts = defineFact<ServerState, MemberState>({

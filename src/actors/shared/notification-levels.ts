@@ -23,7 +23,7 @@ import type { UserState } from "../../domain/accounts/user-state.ts"
 import { dropNotificationChoice, putNotificationChoice } from "../../storage/accounts/notification-settings.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "./facts.ts"
 
 /**
  * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:

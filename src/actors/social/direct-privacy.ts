@@ -2,7 +2,8 @@ import { fail } from "../../contract/core/errors.ts"
 import { isBlocked, type Pair } from "../../domain/social/relationships.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import { type Need, defineFact } from "../../runtime/facts.ts"
+import type { Need } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 import type { Command } from "../../runtime/actor.ts"
 
 /**

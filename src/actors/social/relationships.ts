@@ -27,7 +27,7 @@ import type { UserState } from "../../domain/accounts/user-state.ts"
 import { deleteRelationship, putRelationship } from "../../storage/social/relationships.ts"
 
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import { defineFact } from "../../runtime/facts.ts"
+import { defineFact } from "../shared/facts.ts"
 import { type ActorKind, type Publication } from "../../runtime/actor.ts"
 import { presenceChanged } from "./presence-changed.ts"
 import { tellsOf } from "../shared/tells.ts"
