@@ -167,7 +167,7 @@ function hostShards(
   })
   cluster.signals.on("logItems", items => gateway.takeItems(items))
   const host = hostActors(cluster, {
-    storage,
+    storage: connections.storage,
     jobs: connections.jobs,
     signedPath: connections.signedPath,
     revoke: sessions => tokens.revoke(sessions),
