@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- compression`: what compressed frames cost per delivery and per socket, compressed once for everybody and by a
- * deflater per socket, beside frames that are not compressed.
+ * `npm run bench -- compression`: what compressed frames cost per delivery and per socket,
+ * compressed once for everybody and by a deflater per socket, beside frames that are not
+ * compressed.
  */
 import { fork } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -15,7 +16,10 @@ import { commit, machine } from "./machine.ts"
 import { figure, type Figure } from "./statistics.ts"
 import { pause } from "./trials.ts"
 
-/** How many messages of a run go to all sockets; a deflater per socket is slow enough to be measured with few. */
+/**
+ * How many messages of a run go to all sockets; a deflater per socket is slow enough to be measured
+ * with few.
+ */
 const ways: readonly { way: Way; messages: number }[] = [
   { way: "plain", messages: 300 },
   { way: "shared", messages: 300 },
@@ -26,7 +30,7 @@ const ways: readonly { way: Way; messages: number }[] = [
 const sizes = [400, 2_000]
 
 const vocabulary =
-  "the a of to and in is it you that he was for on are with as I his they be at one have this from or had by hot but some what there we can out other were all your when up use word how said an each she which do their time if will way about many then them would write like so these her long make thing see him two has look more day could go come did my sound no most number who over know water than call first people may down side been now find any new work part take get place made live where after back little only round man year came show every good me give our under name very through just form much great think say help low line before turn cause same mean differ move right boy old too does tell sentence set three want air well also play small end put home read hand port large spell add even land here must big high such follow act why ask men change went light kind off need house picture try us again animal point mother world near build self earth father".split(
+  "the a of to and in is it you that river was for on are with as I stone they be at one have this from or had by hot but some what there we can out other were all your when up use word how said an each she which do their time if will way about many then them would write like so these her long make thing see cloud two has look more day could go come did my sound no most number who over know water than call first people may down side been now find any new work part take get place made live where after back little only round man year came show every good me give our under name very through just form much great think say help low line before turn cause same mean differ move right boy old too does tell sentence set three want air well also play small end put home read hand port large spell add even land here must big high such follow act why ask men change went light kind off need house picture try us again animal point mother world near build self earth father".split(
     " ",
   )
 

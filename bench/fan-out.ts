@@ -1,6 +1,7 @@
 /**
- * What a delivery costs: one message to many sessions, all of one channel. The floor is a bare uWebSockets.js `publish()`.
- * Both servers get their posts over HTTP, and send frames of the same length.
+ * What a delivery costs: one message to many sessions, all of one channel. The floor is a bare
+ * uWebSockets.js `publish()`. Both servers get their posts over HTTP, and send frames of the same
+ * length.
  */
 import type { Harness, Starling } from "./harness.ts"
 import type { Poster } from "./load/load-process.ts"
@@ -13,8 +14,9 @@ import type { Comparison, Extent, Sides } from "./trials.ts"
 export const audience = 1_000
 export const saturation = 32
 /**
- * One message at a time means one every 10 ms at most. Both have to be given the same pace: whoever sends on and on finds its clients
- * awake and its caches warm, and pays for a delivery little more than half of what it costs after a moment of rest.
+ * One message at a time means one every 10 ms at most. Both have to be given the same pace: a
+ * server that sends on and on finds its clients awake and its caches warm, and pays for a delivery
+ * little more than half of what it costs after a moment of rest.
  */
 export const everyMs = 10
 const idleSeconds = 3
@@ -43,7 +45,10 @@ export interface FanOutCase {
 export interface FanOutResult {
   sessions: number
   frameBytes: number
-  /** Milliseconds of CPU per second that Starling takes with its sessions connected and nothing to do. */
+  /**
+   * Milliseconds of CPU per second that Starling takes with its sessions connected and nothing to
+   * do.
+   */
   idleCpu: Record<string, number>
   oneAtATime: FanOutCase
   saturated: FanOutCase

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- guarantees`: what the guarantees cost. The same server, and the same with one of them taken out of its
- * text, take turns; only one runs at a time. A server without one of them is wrong: it exists for as long as it is measured.
+ * `npm run bench -- guarantees`: what the guarantees cost. The same server, and the same with one
+ * of them taken out of its text, take turns; only one runs at a time. A server without one of them
+ * is wrong: it exists for as long as it is measured.
  */
 import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"

@@ -33,8 +33,9 @@ const quiet = {
 }
 
 /**
- * Everything that runs for the benchmark and ends with it. Starling and the bare server each have a PostgreSQL of their
- * own, with the settings of the embedded one, so that neither pays for the other's vacuum.
+ * Everything that runs for the benchmark and ends with it. Starling and the bare server each have a
+ * PostgreSQL of their own, with the settings of the embedded one, so that neither pays for the
+ * other's vacuum.
  */
 export class Harness {
   readonly population: Population

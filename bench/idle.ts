@@ -1,7 +1,8 @@
 /**
- * What an idle session costs in memory: how much the server's processes grow from the first sessions to all of them, garbage
- * collected before each look. Every run has a server of its own, as memory that was grown once is seldom given back. The
- * floor is a bare uWebSockets.js socket with as many topics.
+ * What an idle session costs in memory: how much the server's processes grow from the first
+ * sessions to all of them, garbage collected before each look. Every run has a server of its own,
+ * as memory that was grown once is seldom given back. The floor is a bare uWebSockets.js socket
+ * with as many topics.
  */
 import type { Harness } from "./harness.ts"
 import type { LoadGroup } from "./load/load-group.ts"
@@ -10,7 +11,9 @@ import type { Parts } from "./processes.ts"
 import { alternate, compare, pause, scale, sum } from "./trials.ts"
 import type { Comparison, Extent, Sides } from "./trials.ts"
 
-/** Connected before the first look: they load what is there once for all, and get the code compiled. */
+/**
+ * Connected before the first look: they load what is there once for all, and get the code compiled.
+ */
 export const firstSessions = 1_000
 /** A user's own and ten servers'. */
 const topics = 11
@@ -119,7 +122,10 @@ async function grow(
   return { sessions, memory: sum(memoryByPart), memoryByPart, connectSeconds, connectCpu, idleCpu }
 }
 
-/** Waits until what was only needed to connect is gone, and collects: pages go back to the system only after several rounds. */
+/**
+ * Waits until what was only needed to connect is gone, and collects: pages go back to the system
+ * only after several rounds.
+ */
 export async function memoryAtRest(parts: Parts, restSeconds: number): Promise<Record<string, number>> {
   for (let second = 0; second < restSeconds; second++) {
     await pause(1)

@@ -1,6 +1,7 @@
 /**
- * From a post leaving to its frame at a session, with nothing else going on. Which worker serves a connection is read from the
- * kernel's tables, which worker owns the channel from the database, so the way of each frame is known.
+ * From a post leaving to its frame at a session, with nothing else going on. Which worker serves a
+ * connection is read from the kernel's tables, which worker owns the channel from the database, so
+ * the way of each frame is known.
  */
 import { readFileSync } from "node:fs"
 import postgres from "postgres"
@@ -62,7 +63,7 @@ export async function benchLatency(
   await loadGroup.ask("ping", { ...pinging, seconds: extent.warmUpSeconds, run: newRun() })
   for (let run = 0; run < extent.runs; run++) {
     const asked = loadGroup.ask("ping", { ...pinging, seconds: extent.seconds, run: newRun() })
-    // Whoever waits for it learns of it; until then it must not end the program.
+    // The caller that waits for it learns of it; until then it must not end the program.
     asked.catch(() => undefined)
     // Its connections are made at once and stay until it is over.
     const posting = await servedSoon(starling.parts.node, port, posterAddresses)

@@ -58,7 +58,10 @@ export function machine(loadBefore: number): Machine {
   }
 }
 
-/** Of this checkout, with a plus sign where something was changed since; `unknown` where there is no git. */
+/**
+ * Of this checkout, with a plus sign where something was changed since; `unknown` where there is no
+ * git.
+ */
 export function commit(): string {
   const git = (...args: string[]) =>
     execFileSync("git", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()

@@ -1,4 +1,7 @@
-/** From a post to its frame while something else goes on, beside the same on an idle system in the same run. */
+/**
+ * From a post to its frame while something else goes on, beside the same on an idle system in the
+ * same run.
+ */
 import type { Harness, Starling } from "./harness.ts"
 import { benchLatency } from "./latency.ts"
 import type { Way, WayResult } from "./latency.ts"

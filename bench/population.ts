@@ -1,7 +1,7 @@
 /**
- * Who lives in the benchmark: users with a session each, servers, memberships. They are written straight into a fresh
- * database before the server starts. Registering twenty thousand people over the interface would hash passwords for ten minutes,
- * and none of that is measured here.
+ * Who lives in the benchmark: users with a session each, servers, memberships. They are written
+ * straight into a fresh database before the server starts. Registering twenty thousand people over
+ * the interface would hash passwords for ten minutes, and none of that is measured here.
  */
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../src/cluster/tokens.ts"
@@ -16,9 +16,15 @@ export interface Population {
   authors: Poster[]
   /** Each in ten of a hundred servers; posters go round these. */
   idlers: { tokens: string[]; posters: Poster[] }
-  /** As many users each time, over more and more servers: user i and poster i are in server i % `servers`. */
+  /**
+   * As many users each time, over more and more servers: user i and poster i are in server i %
+   * `servers`.
+   */
   spreads: { servers: number; tokens: string[]; posters: Poster[] }[]
-  /** People with a password, the same one for all, in no server. By group: who they are, and the first session of each. */
+  /**
+   * People with a password, the same one for all, in no server. By group: who they are, and the
+   * first session of each.
+   */
   registered: { usernames: string[]; tokens: string[] }[]
   /** A few members of a quiet server. */
   quiet: { channel: string; tokens: string[]; posters: Poster[] }
@@ -47,7 +53,7 @@ interface User {
   /** Of the first session. */
   token: string
   passwordHash: string | null
-  /** When his sessions were last used, Unix seconds. */
+  /** When their sessions were last used, Unix seconds. */
   seenAt: number
 }
 
@@ -200,7 +206,8 @@ class Fixture {
         await sql`
           INSERT INTO members (server_id, user_id, joined_at)
           SELECT ${id}, user_id, ${now} FROM unnest(${column(members, user => user.id)}::bigint[]) AS m (user_id)`
-      // As autovacuum would have left them; what is still empty stays as it is in a fresh installation.
+      // As autovacuum would have left them; what is still empty stays as it is in a fresh
+      // installation.
       await sql`VACUUM ANALYZE users, sessions, servers, roles, channels, members`
     } finally {
       await sql.end({ timeout: 5 })

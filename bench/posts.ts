@@ -1,6 +1,6 @@
 /**
- * What an accepted post costs where nobody listens. The floor is a bare uWebSockets.js handler with a bare group commit: one
- * multi-row insert of whatever came while the last was under way.
+ * What an accepted post costs where nobody listens. The floor is a bare uWebSockets.js handler with
+ * a bare group commit: one multi-row insert of whatever came while the last was under way.
  */
 import type { Harness, Starling } from "./harness.ts"
 import { LoadGroup } from "./load/load-group.ts"
@@ -13,17 +13,25 @@ import type { Comparison, Extent, Sides } from "./trials.ts"
 
 export const postsInFlight = 128
 export const authors = 128
-/** Outbox rows of published messages go 15 s after they were written, by a sweep that comes once a second. */
+/**
+ * Outbox rows of published messages go 15 s after they were written, by a sweep that comes once a
+ * second.
+ */
 const sweptAfterSeconds = 17
 const idleSeconds = 3
 
 export interface PostsRun {
   posts: number
   postsPerSecond: number
-  /** Microseconds per post, user and system: of all server processes, and by part. Deferred work is in it. */
+  /**
+   * Microseconds per post, user and system: of all server processes, and by part. Deferred work is
+   * in it.
+   */
   cpu: number
   cpuByPart: Record<string, number>
-  /** What of it came after the last answer: sweeping the outbox, above what an idle server takes. */
+  /**
+   * What of it came after the last answer: sweeping the outbox, above what an idle server takes.
+   */
   deferred: Record<string, number>
   latency: LatencySummary
 }

@@ -1,6 +1,7 @@
 /**
- * What processes cost, as the kernel counts it. Everything is read from /proc, so Linux only, and nothing is asked of the
- * processes themselves: a bare server and Starling are measured by the same rule.
+ * What processes cost, as the kernel counts it. Everything is read from /proc, so Linux only, and
+ * nothing is asked of the processes themselves: a bare server and Starling are measured by the same
+ * rule.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 
@@ -17,7 +18,8 @@ interface Stat {
 function readStat(pid: number): Stat | undefined {
   try {
     const line = readFileSync(`/proc/${pid}/stat`, "latin1")
-    // After the name, which may hold anything: state, parent, …; utime to cstime are the 12th to 15th.
+    // After the name, which may hold anything: state, parent, …; utime to cstime are the 12th to
+    // 15th.
     const fields = line.slice(line.lastIndexOf(")") + 2).split(" ")
     const [utime, stime, cutime, cstime] = fields.slice(11, 15).map(Number)
     return { pid, parent: Number(fields[1]), ticks: utime! + stime! + cutime! + cstime! }
@@ -50,7 +52,9 @@ const each = <P extends string, T>(parts: Parts<P>, of: (stats: Stat[]) => T): R
     Object.entries<readonly number[]>(parts).map(([name, roots]) => [name, of(trees(roots))]),
   ) as Record<P, T>
 
-/** CPU microseconds, user and system, by part. What a child used stays counted when it has ended. */
+/**
+ * CPU microseconds, user and system, by part. What a child used stays counted when it has ended.
+ */
 export function readCpu<P extends string>(parts: Parts<P>): Record<P, number> {
   return each(parts, stats => stats.reduce((sum, { ticks }) => sum + ticks, 0) * microsecondsPerTick)
 }
@@ -63,8 +67,8 @@ export function cpuSince<P extends string>(parts: Parts<P>, before: Record<P, nu
 }
 
 /**
- * KiB in memory by part. Pages that several processes share count in parts (PSS): PostgreSQL's buffers would else count
- * once per connection.
+ * KiB in memory by part. Pages that several processes share count in parts (PSS): PostgreSQL's
+ * buffers would else count once per connection.
  */
 export function readMemory<P extends string>(parts: Parts<P>): Record<P, number> {
   return each(parts, stats => stats.reduce((sum, { pid }) => sum + memoryOf(pid), 0))
@@ -104,7 +108,10 @@ export function servedAddresses(roots: readonly number[], port: number): Map<str
   return served
 }
 
-/** The kernel writes the four bytes in its own order, which is the little-endian one; an IPv4-mapped address ends in them. */
+/**
+ * The kernel writes the four bytes in its own order, which is the little-endian one; an IPv4-mapped
+ * address ends in them.
+ */
 function ipv4(hex: string): string {
   const bytes = hex.split(":")[0]!.slice(-8).match(/../g) ?? []
   return bytes

@@ -1,4 +1,7 @@
-/** What every benchmark in a harness has around it: the build, the harness, what is said of a run, and keeping that. */
+/**
+ * What every benchmark in a harness has around it: the build, the harness, what is said of a run,
+ * and keeping that.
+ */
 import { mkdir, writeFile } from "node:fs/promises"
 import { loadavg } from "node:os"
 import { join } from "node:path"
@@ -21,7 +24,10 @@ export interface Occasion<E extends About["extent"]> {
   readonly say: (what: string) => void
 }
 
-/** Builds, opens a harness, measures in it, and closes it. @param measure adds to what is said of every run */
+/**
+ * Builds, opens a harness, measures in it, and closes it. @param measure adds to what is said of
+ * every run
+ */
 export async function record<E extends About["extent"], R extends About>(
   { sizes, extent, isQuick, mainFile, build, say }: Occasion<E>,
   measure: (harness: Harness, about: About & { extent: E }) => Promise<R>,

@@ -22,7 +22,10 @@ export interface Results {
   latency?: WayResult[]
 }
 
-/** One line of the summary. `value` is what is held against the aim: a ratio, or a figure with its unit; a count has none. */
+/**
+ * One line of the summary. `value` is what is held against the aim: a ratio, or a figure with its
+ * unit; a count has none.
+ */
 export interface Line {
   work: string
   bare: string

@@ -1,6 +1,7 @@
 /**
- * Starling beside bare servers that do as little as can be done, in one run on one machine: CPU per delivery and per post,
- * memory per idle session, latency. Prints the ratios beside what we aim for and keeps every raw number in `results/`.
+ * Starling beside bare servers that do as little as can be done, in one run on one machine: CPU per
+ * delivery and per post, memory per idle session, latency. Prints the ratios beside what we aim for
+ * and keeps every raw number in `results/`.
  */
 import { execFile } from "node:child_process"
 import { join, resolve } from "node:path"

@@ -34,7 +34,10 @@ const step = Math.log(1.01)
 const leastMs = 0.01
 const buckets = Math.ceil(Math.log(120_000 / leastMs) / step)
 
-/** Milliseconds in buckets that lie 1 % apart: a record costs the same however many there are, and takes no memory. */
+/**
+ * Milliseconds in buckets that lie 1 % apart: a record costs the same however many there are, and
+ * takes no memory.
+ */
 export class Histogram {
   readonly #counts = new Uint32Array(buckets)
   #count = 0

@@ -1,6 +1,7 @@
 /**
- * How long a channel is without its owner: messages flow into many channels while workers, then whole hosts, are killed with
- * -9. What counts is the time from the kill to the first message that a channel acknowledges after it.
+ * How long a channel is without its owner: messages flow into many channels while workers, then
+ * whole hosts, are killed with -9. What counts is the time from the kill to the first message that
+ * a channel acknowledges after it.
  */
 import { mkdir, mkdtemp, rm, chmod, writeFile } from "node:fs/promises"
 import { loadavg, tmpdir } from "node:os"
@@ -36,7 +37,10 @@ interface Run {
   lost: number
 }
 
-/** One sender a channel, each message under its nonce until it is acknowledged, by whichever host answers. */
+/**
+ * One sender a channel, each message under its nonce until it is acknowledged, by whichever host
+ * answers.
+ */
 async function send(hosts: () => readonly Processes[]) {
   const person = { username: "ada", email: "ada@example.org", password: "Correct-Horse-7-Battery" }
   const first = hosts()[0]!

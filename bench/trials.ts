@@ -10,7 +10,10 @@ export interface Sides<B, S = B> {
 /** How often and how long everything is measured. */
 export interface Extent {
   runs: number
-  /** Of load before the first run of each kind, which is not counted: code gets compiled, pools and buffers grow. */
+  /**
+   * Of load before the first run of each kind, which is not counted: code gets compiled, pools and
+   * buffers grow.
+   */
   warmUpSeconds: number
   /** Of load in a run. */
   seconds: number
@@ -21,7 +24,9 @@ export interface Extent {
   countsDeferredWork: boolean
 }
 
-/** Measures the two in turn, and who goes first changes: whatever else the machine does meets both. */
+/**
+ * Measures the two in turn, and who goes first changes: whatever else the machine does meets both.
+ */
 export async function alternate<B, S>(
   runs: number,
   measure: Sides<(run: number) => Promise<B>, (run: number) => Promise<S>>,
@@ -36,7 +41,10 @@ export async function alternate<B, S>(
   return results
 }
 
-/** A figure of both sides, and their ratio: of the medians, with the spread of the ratios run by run. */
+/**
+ * A figure of both sides, and their ratio: of the medians, with the spread of the ratios run by
+ * run.
+ */
 export function compare<B, S>(sides: Sides<B[], S[]>, bareOf: (run: B) => number, starlingOf: (run: S) => number) {
   const bare = sides.bare.map(bareOf)
   const starling = sides.starling.map(starlingOf)

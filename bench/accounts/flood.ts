@@ -1,4 +1,7 @@
-/** Whether those who talk notice that more people sign in than can be hashed: from a post to its frame, with and without them. */
+/**
+ * Whether those who talk notice that more people sign in than can be hashed: from a post to its
+ * frame, with and without them.
+ */
 import type { Harness } from "../harness.ts"
 import { latencyMeanwhile } from "../meanwhile.ts"
 import type { Disturbance, Meanwhile } from "../meanwhile.ts"
@@ -51,7 +54,7 @@ export async function benchFlood(
       const clients = harness.startLoadGroup()
       const input = { url: starling.url, path: loginPath, usernames, password, first, inFlight: lanes, everyMs }
       const signingIn = clients.loadGroup.ask("signIn", { ...input, seconds: longestSeconds, mayBeRefused: true })
-      // Whoever ends it learns of it.
+      // The caller that ends it learns of it.
       signingIn.catch(() => undefined)
       return async () => {
         try {

@@ -1,6 +1,6 @@
 /**
- * What a sign-in costs beside the hash that it cannot do without. The floor is a bare server that compares the password with the
- * same hash, as many at once.
+ * What a sign-in costs beside the hash that it cannot do without. The floor is a bare server that
+ * compares the password with the same hash, as many at once.
  */
 import { availableParallelism } from "node:os"
 import type { Harness } from "../harness.ts"

@@ -1,6 +1,6 @@
 /**
- * What it costs to be told who one is: a token is looked up, limits are counted, the account is read. The floor is a bare
- * server that answers as many bytes.
+ * What it costs to be told who one is: a token is looked up, limits are counted, the account is
+ * read. The floor is a bare server that answers as many bytes.
  */
 import { routeRateLimits } from "../../src/contract/core/limits.ts"
 import type { Harness } from "../harness.ts"

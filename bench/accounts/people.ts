@@ -24,7 +24,10 @@ export interface LoadGroups {
   readonly asking: number
 }
 
-/** People below the limit of sessions however often they sign in, people at it, and people who are signed in. */
+/**
+ * People below the limit of sessions however often they sign in, people at it, and people who are
+ * signed in.
+ */
 export async function peopleFor({ signInSeconds, asking }: LoadGroups): Promise<NonNullable<Sizes["registered"]>> {
   const most = policy.sessions_per_user
   const signIns = Math.ceil(signInSeconds) * availableParallelism() * hashesOfACore

@@ -1,4 +1,7 @@
-/** `npm run bench -- accounts`: what signing in costs, what asking who one is costs, and who notices when many sign in. */
+/**
+ * `npm run bench -- accounts`: what signing in costs, what asking who one is costs, and who notices
+ * when many sign in.
+ */
 import { parseArgs } from "node:util"
 import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"

@@ -1,6 +1,7 @@
 /**
- * uWebSockets.js and the ways to compress what it sends: not at all, once for everybody as Starling does, or with a deflater per
- * socket that refers back to what that socket was sent before. Driven by the process that started it.
+ * uWebSockets.js and the ways to compress what it sends: not at all, once for everybody as Starling
+ * does, or with a deflater per socket that refers back to what that socket was sent before. Driven
+ * by the process that started it.
  */
 import { createDeflateRaw, constants, type DeflateRaw } from "node:zlib"
 import uWS, { type WebSocket } from "uWebSockets.js"

@@ -1,14 +1,18 @@
 /**
- * The floor of a gateway: uWebSockets.js and the protocol's first frames, nothing else. Whoever identifies is subscribed to
- * what his URL says, a POST to a room is published to it, a topic for each kind of client. It knows no sessions, no rights, no
- * order across processes, keeps nothing, and encodes and compresses nothing: frames are only as long as the real ones.
+ * The floor of a gateway: uWebSockets.js and the protocol's first frames, nothing else. A client
+ * that identifies is subscribed to what its URL says, a POST to a server is published to it, a
+ * topic for each kind of client. It knows no sessions, no rights, no order across processes, keeps
+ * nothing, and encodes and compresses nothing: frames are only as long as the real ones.
  */
 import uWS from "uWebSockets.js"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { onJson, reply, serve } from "./serve.ts"
 
 export interface BareGatewayOptions {
-  /** An event of Starling's as JSON. `content` and `nonce` come from the post and `s` goes on, so that frames have as many bytes. */
+  /**
+   * An event of Starling's as JSON. `content` and `nonce` come from the post and `s` goes on, so
+   * that frames have as many bytes.
+   */
   frame?: string
   /** Bytes of the same event by class; the class `json` is sent the event itself. */
   bytes?: Record<string, number>

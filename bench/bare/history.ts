@@ -1,4 +1,7 @@
-/** The floor of a page of history: one statement for what a message shows, through postgres.js; nothing is done with its rows. Its LIMIT is a constant, so that it is planned once. */
+/**
+ * The floor of a page of history: one statement for what a message shows, through postgres.js;
+ * nothing is done with its rows. Its LIMIT is a constant, so that it is planned once.
+ */
 import uWS from "uWebSockets.js"
 import { openPool } from "../../src/storage/core/database.ts"
 import { messageFields } from "../../src/storage/messages/messages.ts"

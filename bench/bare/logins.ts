@@ -1,6 +1,7 @@
 /**
- * The floor of a sign-in: uWebSockets.js and one argon2id hash, as many at once as Starling has. It knows no people, no failures
- * and no sessions: the password is compared with one hash, the answer is always the same.
+ * The floor of a sign-in: uWebSockets.js and one argon2id hash, as many at once as Starling has. It
+ * knows no people, no failures and no sessions: the password is compared with one hash, the answer
+ * is always the same.
  */
 import { verify } from "argon2"
 import uWS from "uWebSockets.js"

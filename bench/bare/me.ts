@@ -1,4 +1,7 @@
-/** The floor of an answered GET: uWebSockets.js, a look at who asks, and one JSON object written out each time. */
+/**
+ * The floor of an answered GET: uWebSockets.js, a look at who asks, and one JSON object written out
+ * each time.
+ */
 import uWS from "uWebSockets.js"
 import { reply, serve } from "./serve.ts"
 

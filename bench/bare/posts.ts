@@ -1,6 +1,7 @@
 /**
- * The floor of an accepted post: uWebSockets.js, and one insert at a time of whatever came while the last was under way. A
- * post is answered when its row is committed. It knows no tokens, no rights, no repeats, and tells nobody.
+ * The floor of an accepted post: uWebSockets.js, and one insert at a time of whatever came while
+ * the last was under way. A post is answered when its row is committed. It knows no tokens, no
+ * rights, no repeats, and tells nobody.
  */
 import postgres from "postgres"
 import uWS from "uWebSockets.js"

@@ -1,11 +1,15 @@
 /**
- * The floor of a fan-out: uWebSockets.js and nothing else. Whoever connects is subscribed, a POST is published to all. It
- * knows no sessions, no rights, no order across processes, and keeps nothing.
+ * The floor of a fan-out: uWebSockets.js and nothing else. Clients that connect are subscribed, a
+ * POST is published to all. It knows no sessions, no rights, no order across processes, and keeps
+ * nothing.
  */
 import uWS from "uWebSockets.js"
 import { onJson, reply, serve } from "./serve.ts"
 
-/** An event of Starling's. `content` and `nonce` come from the post and `s` goes on, so that frames have as many bytes. */
+/**
+ * An event of Starling's. `content` and `nonce` come from the post and `s` goes on, so that frames
+ * have as many bytes.
+ */
 const frame = JSON.parse(process.argv[2] ?? "{}") as { s: number; d: object }
 
 const app = uWS.App()

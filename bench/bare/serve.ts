@@ -10,7 +10,10 @@ export function serve(app: TemplatedApp): void {
   process.on("disconnect", () => process.exit())
 }
 
-/** As little as a JSON interface can do with a request: its headers are looked at, its body is parsed, nothing is checked. */
+/**
+ * As little as a JSON interface can do with a request: its headers are looked at, its body is
+ * parsed, nothing is checked.
+ */
 export function onJson(res: HttpResponse, req: HttpRequest, take: (body: unknown) => void): void {
   req.getHeader("authorization")
   res.onAborted(() => {

@@ -1,6 +1,6 @@
 /**
- * A server is deleted, with all its members: how long others wait whose server has the same owner and so the same lane. A
- * message every few milliseconds goes to one of these meanwhile.
+ * A server is deleted, with all its members: how long others wait whose server has the same owner
+ * and so the same lane. A message every few milliseconds goes to one of these meanwhile.
  */
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Harness } from "../harness.ts"
@@ -22,7 +22,10 @@ export interface DeletionExtent {
 export interface DeletionRun {
   /** Milliseconds until the deletion was answered. */
   readonly answeredMs: number
-  /** The longest that a message to another server of the same owner took while it went on; and before. */
+  /**
+   * The longest that a message to another server of the same owner took while it went on; and
+   * before.
+   */
   readonly longestMs: number
   readonly longestBeforeMs: number
 }

@@ -1,6 +1,7 @@
 /**
- * Servers of every size, as full as a server may be: channels, roles, overrides, and as many members, bans and audit
- * entries as asked for, and invites up to what a server may have. Written into the database before the server starts.
+ * Servers of every size, as full as a server may be: channels, roles, overrides, and as many
+ * members, bans and audit entries as asked for, and invites up to what a server may have. Written
+ * into the database before the server starts.
  */
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
@@ -49,7 +50,9 @@ export const fullFixture = { channels: limits.channelsPerServer, roles: limits.r
 const categories = 20
 /** Channels that only one role sees, and as many in which only one may write. */
 const privateChannels = 25
-/** Older than anything else in the database, so that no id is the same; ids are as long as others. */
+/**
+ * Older than anything else in the database, so that no id is the same; ids are as long as others.
+ */
 const usersMs = epochMs + 50 * 86_400_000
 const serversMs = epochMs + 60 * 86_400_000
 const doomedMs = epochMs + 70 * 86_400_000

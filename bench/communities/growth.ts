@@ -1,6 +1,6 @@
 /**
- * What it costs to do something in a server, by how many members it has. As many sessions listen in each, so nothing but the
- * number of members differs; the sizes take turns.
+ * What it costs to do something in a server, by how many members it has. As many sessions listen in
+ * each, so nothing but the number of members differs; the sizes take turns.
  */
 import type { Harness, Starling } from "../harness.ts"
 import type { LoadGroup } from "../load/load-group.ts"
@@ -70,7 +70,10 @@ interface Step {
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i))
 const often = (count: number, { extent }: Setting) => Math.max(4, Math.round(count * extent.share))
 
-/** What is done one after the other in a server before it is the next one's turn: whoever joins has to leave. */
+/**
+ * What is done one after the other in a server before it is the next one's turn: users who join
+ * have to leave.
+ */
 const steps: readonly (readonly Step[])[] = [
   [
     asking("join by invite", ({ invite }, { fixture }) =>
@@ -217,7 +220,10 @@ export async function benchGrowth(
   }
 }
 
-/** The sizes take turns, and which is first changes; a first round is not counted: code gets compiled, homes wake. */
+/**
+ * The sizes take turns, and which is first changes; a first round is not counted: code gets
+ * compiled, homes wake.
+ */
 async function measureSteps(setting: Setting, together: readonly Step[]): Promise<GrowthCase[]> {
   const { communities } = setting.fixture
   const runs = together.map(() => communities.map((): GrowthRun[] => []))

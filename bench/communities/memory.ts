@@ -1,6 +1,6 @@
 /**
- * What a server takes in memory that is awake, by how many members it has, and a session in it. A fresh Starling each time; garbage is collected
- * before each look.
+ * What a server takes in memory that is awake, by how many members it has, and a session in it. A
+ * fresh Starling each time; garbage is collected before each look.
  */
 import type { Harness } from "../harness.ts"
 import { collecting, memoryAtRest } from "../idle.ts"
@@ -14,13 +14,19 @@ export interface MemoryExtent {
   readonly restSeconds: number
   /** In the largest server, and in the next smaller one, beside it. */
   readonly sessions: number
-  /** Members of the largest whose server is asked for by them: what is remembered of each is bounded. */
+  /**
+   * Members of the largest whose server is asked for by them: what is remembered of each is
+   * bounded.
+   */
   readonly askers: number
 }
 
 export interface MemoryRun {
   readonly members: number
-  /** KiB of the server's own processes: of a server of 500 channels and 250 roles that wakes, with one session in it. */
+  /**
+   * KiB of the server's own processes: of a server of 500 channels and 250 roles that wakes, with
+   * one session in it.
+   */
   readonly server: number
   /** Of each session more. */
   readonly session: number

@@ -1,6 +1,7 @@
 /**
- * What changes what many sessions see: a role's edit, a permission that nobody sees, a channel hidden from everybody and shown
- * again. All in the largest server, before more and more of its members' sessions.
+ * What changes what many sessions see: a role's edit, a permission that nobody sees, a channel
+ * hidden from everybody and shown again. All in the largest server, before more and more of its
+ * members' sessions.
  */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -26,7 +27,10 @@ const silenceMs = 400
 export interface NotificationExtent {
   readonly runs: number
   readonly sessions: readonly number[]
-  /** Each thing is done so often that so many sessions are told in a run, twice at least and no more often than is told here. */
+  /**
+   * Each thing is done so often that so many sessions are told in a run, twice at least and no more
+   * often than is told here.
+   */
   readonly tellings: number
   readonly repeats: number
   readonly settleSeconds: number
@@ -37,7 +41,10 @@ export interface ToldRun {
   readonly repeats: number
   /** Microseconds of CPU for each session and time, by part, without what an idle server takes. */
   readonly cpuByPart: Record<string, number>
-  /** Milliseconds from the request to its answer, and until the last session was told; the longest of the repeats. */
+  /**
+   * Milliseconds from the request to its answer, and until the last session was told; the longest
+   * of the repeats.
+   */
   readonly answeredMs: number
   readonly lastToldMs: number
   /** How long a web worker's event loop stood still at most, milliseconds. */
@@ -160,7 +167,7 @@ class Listening {
   }
 
   async grow(to: number): Promise<void> {
-    // Nobody is told what he does himself in another way: the owner has no session.
+    // Nobody is told in another way what they do themselves: the owner has no session.
     const others = this.#community.people.slice(1)
     while (this.#count < to) {
       let last = this.#loadGroups.at(-1)
@@ -181,7 +188,10 @@ class Listening {
     await Promise.all(this.#loadGroups.map(({ loadGroup }) => loadGroup.ask("watch", { name })))
   }
 
-  /** Until all are told. @returns when the last was, milliseconds since 1970, and how many posts came */
+  /**
+   * Until all are told. @returns when the last was, milliseconds since 1970, and how many posts
+   * came
+   */
   async watched(restMs: number): Promise<{ lastAt: number; posts: number }> {
     const told = await Promise.all(this.#loadGroups.map(({ loadGroup }) => loadGroup.ask("watched", { restMs })))
     return {
@@ -258,7 +268,10 @@ interface Repeat {
   readonly pauseMs: number
 }
 
-/** @param isWatched whether the workers' pauses are noted, and it is made sure that nobody gets what he may not */
+/**
+ * @param isWatched whether the workers' pauses are noted, and it is made sure that nobody gets what
+ * they may not
+ */
 async function measureAction(setting: Setting, action: Action, isWatched: boolean): Promise<Repeat> {
   // A connection that nobody uses for a while is closed.
   const owner = await HttpConnection.open(setting.starling.url)
@@ -293,7 +306,9 @@ async function measureBy(owner: HttpConnection, setting: Setting, action: Action
   return { cpu, answeredMs, lastToldMs: lastAt - since, pauseMs }
 }
 
-/** A message in the channel reaches every session: those who are not to get one would have got it. */
+/**
+ * A message in the channel reaches every session: those who are not to get one would have got it.
+ */
 async function requireHeard(owner: HttpConnection, setting: Setting): Promise<void> {
   await setting.audience.watch("MESSAGE_CREATE")
   await post(owner, setting)

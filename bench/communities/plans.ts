@@ -1,6 +1,7 @@
 /**
- * How PostgreSQL finds what a large server's pages ask for: the statements as the storage makes them, explained on the smallest and on
- * the largest server. A page that is one range of an index reads as many blocks in both.
+ * How PostgreSQL finds what a large server's pages ask for: the statements as the storage makes
+ * them, explained on the smallest and on the largest server. A page that is one range of an index
+ * reads as many blocks in both.
  */
 import postgres from "postgres"
 import { auditLogStorage } from "../../src/storage/communities/audit-log.ts"
@@ -15,10 +16,16 @@ export interface PlanResult {
   readonly sizes: readonly {
     readonly members: number
     readonly rows: number
-    /** Blocks of 8 KiB looked at, in whichever plan takes more: one for these values, or one for any. */
+    /**
+     * Blocks of 8 KiB looked at, in whichever plan takes more: one for these values, or one for
+     * any.
+     */
     readonly blocks: number
     readonly milliseconds: number
-    /** Indexes and tables that are read, and whether they are sorted then: `members_pkey, users_pkey, Sort`. */
+    /**
+     * Indexes and tables that are read, and whether they are sorted then: `members_pkey,
+     * users_pkey, Sort`.
+     */
     readonly ways: string
   }[]
 }

@@ -163,7 +163,7 @@ function planLine({ page, sizes }: PlanResult): Line {
 /** What each thing costs, by how many members the server has. */
 export function growthChart(results: CommunitiesResults, { cases }: GrowthResult): string {
   return lineChart({
-    title: "CPU of one deed by members of the server",
+    title: "CPU of one action by members of the server",
     subtitle: subtitleOf(results),
     across: "members",
     up: "µs",

@@ -1,4 +1,7 @@
-/** `npm run bench -- communities`: what a server costs as its members become many, and as its sessions do. */
+/**
+ * `npm run bench -- communities`: what a server costs as its members become many, and as its
+ * sessions do.
+ */
 import { parseArgs } from "node:util"
 import { measuringOptions, readCount, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"

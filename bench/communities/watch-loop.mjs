@@ -1,6 +1,7 @@
 /**
- * Loaded into a server before its own code where pauses are measured: on SIGWINCH it says how long its event loop stood still at
- * most since the last time, in milliseconds, in a file of the folder LOOP_WATCH that is named for the process.
+ * Loaded into a server before its own code where pauses are measured: on SIGWINCH it says how long
+ * its event loop stood still at most since the last time, in milliseconds, in a file of the folder
+ * LOOP_WATCH that is named for the process.
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"

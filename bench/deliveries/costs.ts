@@ -1,4 +1,7 @@
-/** What it costs to say to how many messages were delivered, by members of a server; in this process, so that nothing else is in it. */
+/**
+ * What it costs to say to how many messages were delivered, by members of a server; in this
+ * process, so that nothing else is in it.
+ */
 import postgres from "postgres"
 import { epochMs } from "../../src/domain/core/snowflake.ts"
 import { DeliveryCounts } from "../../src/views/delivery-counts.ts"
@@ -22,7 +25,10 @@ export interface DeliveredCost {
 const pageSize = 50
 const pagesAfter = 2_000
 
-/** Where everybody stands. Beside the members there are users of other servers, as in a service that has many. */
+/**
+ * Where everybody stands. Beside the members there are users of other servers, as in a service that
+ * has many.
+ */
 export async function plantCursors(databaseUrl: string, others: number): Promise<void> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
   const now = Date.now()

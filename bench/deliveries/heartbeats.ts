@@ -1,4 +1,7 @@
-/** What noting heartbeats costs a worker: those of quiet sessions, and those after a message to each. */
+/**
+ * What noting heartbeats costs a worker: those of quiet sessions, and those after a message to
+ * each.
+ */
 import type { Clock } from "../../src/std/clock.ts"
 import type { LogItem } from "../../src/domain/core/log-entry.ts"
 import { epochMs, idOf } from "../../src/domain/core/snowflake.ts"

@@ -1,4 +1,7 @@
-/** `npm run bench -- deliveries`: what it costs to say to how many people messages were delivered, by members. */
+/**
+ * `npm run bench -- deliveries`: what it costs to say to how many people messages were delivered,
+ * by members.
+ */
 import { parseArgs } from "node:util"
 import { measuringOptions, readMeasuring } from "../arguments.ts"
 import { plant } from "../communities/fixture.ts"

@@ -1,6 +1,6 @@
 /**
- * What a server takes while nothing happens: with no session, and with all of them connected and their heartbeats answered, each
- * as often as the server asks for.
+ * What a server takes while nothing happens: with no session, and with all of them connected and
+ * their heartbeats answered, each as often as the server asks for.
  */
 import type { Harness } from "../harness.ts"
 import { cpuSince, readCpu } from "../processes.ts"

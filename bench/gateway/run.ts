@@ -1,4 +1,7 @@
-/** `npm run bench -- gateway`: what the gateway costs as it grows, when everybody comes at once, and when nothing happens. */
+/**
+ * `npm run bench -- gateway`: what the gateway costs as it grows, when everybody comes at once, and
+ * when nothing happens.
+ */
 import { parseArgs } from "node:util"
 import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { benchIdle, firstSessions } from "../idle.ts"

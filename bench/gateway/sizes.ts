@@ -1,7 +1,8 @@
 /**
- * What a delivery costs, by how many hear it: one server's channel before more and more sessions, and the same sessions over
- * more and more servers. Clients ask for different intents and encodings, as they do. The floor is a bare `publish()` of frames
- * of the same length to as many sockets of the same kinds.
+ * What a delivery costs, by how many hear it: one server's channel before more and more sessions,
+ * and the same sessions over more and more servers. Clients ask for different intents and
+ * encodings, as they do. The floor is a bare `publish()` of frames of the same length to as many
+ * sockets of the same kinds.
  */
 import type { BareServer } from "../bare/bare-server.ts"
 import type { BareGatewayOptions } from "../bare/gateway.ts"
@@ -15,7 +16,10 @@ import type { Parts } from "../processes.ts"
 import { alternate, compare, newRun, pause, scale, sum } from "../trials.ts"
 
 const loadGroupsOfABareServer = 2
-/** What clients ask for: everything; the default; nearly all but typing and content; messages only; what brings none of them. */
+/**
+ * What clients ask for: everything; the default; nearly all but typing and content; messages only;
+ * what brings none of them.
+ */
 const masks = [65_535, 32_509, 4_607 + 512, 512, 1]
 const messages = 512
 const encodings = ["json", "msgpack", "json-zlib"] as const
@@ -78,7 +82,10 @@ class LoadGroups {
   readonly #list: { loadGroup: LoadGroup; sessions: number; stop: () => Promise<void> }[] = []
   #count = 0
 
-  /** @param urls gateways; each takes as many groups of load clients as a bare server does, the last one all that come after. */
+  /**
+   * @param urls gateways; each takes as many groups of load clients as a bare server does, the last
+   * one all that come after.
+   */
   constructor(
     { harness, extent, servers }: Pick<Setting, "harness" | "extent" | "servers">,
     urls: readonly string[],

@@ -1,6 +1,7 @@
 /**
- * Everybody at once: thousands identify with a server that knows their servers already, and thousands come back after their
- * worker was killed with -9. The floor is a bare server that answers as much and subscribes as often.
+ * Everybody at once: thousands identify with a server that knows their servers already, and
+ * thousands come back after their worker was killed with -9. The floor is a bare server that
+ * answers as much and subscribes as often.
  */
 import postgres from "postgres"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
@@ -41,14 +42,19 @@ export interface StormsExtent {
 
 export interface IdentifyRun {
   readonly sessions: number
-  /** Microseconds of CPU per session: of connecting up to HELLO, of IDENTIFY up to READY and what follows. */
+  /**
+   * Microseconds of CPU per session: of connecting up to HELLO, of IDENTIFY up to READY and what
+   * follows.
+   */
   readonly connectCpu: Record<string, number>
   readonly identifyCpu: Record<string, number>
   /** From all IDENTIFYs leaving at once to the last READY, and what each waited. */
   readonly seconds: number
   readonly p50: number
   readonly p99: number
-  /** Queries per session: all of all pools, and those of memberships. Undefined of a bare server. */
+  /**
+   * Queries per session: all of all pools, and those of memberships. Undefined of a bare server.
+   */
   readonly queries?: number
   readonly membershipQueries?: number
 }
@@ -56,7 +62,10 @@ export interface IdentifyRun {
 export interface ResumeRun {
   readonly resumed: number
   readonly refused: number
-  /** Microseconds of CPU per resume, connecting included, without what the worker's restart takes by itself. */
+  /**
+   * Microseconds of CPU per resume, connecting included, without what the worker's restart takes by
+   * itself.
+   */
   readonly cpu: Record<string, number>
   readonly awayP50: number
   readonly awayP99: number
@@ -259,7 +268,8 @@ async function killWorker(
 
     await connectReturning(loadGroups, starling.gatewayUrl)
     await pause(extent.settleSeconds)
-    // Until the end of the worker, so that there is something that its sessions have missed. The posts that it leaves unanswered fail.
+    // Until the end of the worker, so that there is something that its sessions have missed. The
+    // posts that it leaves unanswered fail.
     const posting = harness.startLoadGroup()
     const { posters } = harness.population.idlers
     const posts = posting.loadGroup
@@ -310,7 +320,10 @@ const firstWebWorker = ({ parts }: Starling): number | undefined =>
     }
   })
 
-/** Kills the first web worker. @returns when nothing belongs to it any more, in milliseconds since 1970 */
+/**
+ * Kills the first web worker. @returns when nothing belongs to it any more, in milliseconds since
+ * 1970
+ */
 async function kill(starling: Starling, sql: postgres.Sql): Promise<number> {
   const pid = firstWebWorker(starling)
   const [owner] = await sql<{ id: string }[]>`

@@ -1,6 +1,7 @@
 /**
- * What a page of 50 messages costs, from the end of a channel that everybody reads and from anywhere in it, by how many messages
- * the channel has. The floor is the same statement through postgres.js, whose rows are thrown away.
+ * What a page of 50 messages costs, from the end of a channel that everybody reads and from
+ * anywhere in it, by how many messages the channel has. The floor is the same statement through
+ * postgres.js, whose rows are thrown away.
  */
 import postgres from "postgres"
 import { epochMs, idOf, shardOf } from "../../src/domain/core/snowflake.ts"
@@ -30,7 +31,10 @@ export interface PagesExtent {
 
 export interface PagesRun {
   readonly pages: number
-  /** Microseconds per page, user and system: of all server processes, and by part; without what an idle server takes meanwhile. */
+  /**
+   * Microseconds per page, user and system: of all server processes, and by part; without what an
+   * idle server takes meanwhile.
+   */
   readonly cpu: number
   readonly cpuByPart: Record<string, number>
   readonly latency: LatencySummary

@@ -10,8 +10,9 @@ export interface HttpReply {
 const headEnd = Buffer.from("\r\n\r\n")
 
 /**
- * One kept connection with one request on its way. It knows as much of HTTP as uWebSockets.js answers (Content-Length, no
- * chunks) and costs a few microseconds per request, where Node's own client would take more than the server under load.
+ * One kept connection with one request on its way. It knows as much of HTTP as uWebSockets.js
+ * answers (Content-Length, no chunks) and costs a few microseconds per request, where Node's own
+ * client would take more than the server under load.
  */
 export class HttpConnection {
   readonly #socket: Socket

@@ -1,6 +1,7 @@
 /**
- * The clients of one server, in a process of their own, so that nothing they cost counts as the server's. It does what the
- * benchmark asks of it over IPC; posts and frames meet here, so latencies are differences of one clock.
+ * The clients of one server, in a process of their own, so that nothing they cost counts as the
+ * server's. It does what the benchmark asks of it over IPC; posts and frames meet here, so
+ * latencies are differences of one clock.
  */
 import { waitMs } from "../../client/backoff.ts"
 import type { Backoff } from "../../client/backoff.ts"
@@ -40,7 +41,10 @@ export interface Connecting {
   atOnce: number
   /** Left out, all are as the server has them by default, and hear. */
   kinds?: Kind[]
-  /** Session i is in room i % `rooms`, as post n is. Within a room the kinds take turns. 1 when left out. */
+  /**
+   * Session i is in server i % `servers`, as post n is. Within a server the kinds take turns. 1
+   * when left out.
+   */
   servers?: number
   /** How many sessions there are before these, here and elsewhere. */
   first?: number
@@ -53,7 +57,7 @@ export interface Posting {
   url: string
   /** HTTP origins that are sent every post too. */
   mirrors?: string[]
-  /** Poster n posts in room n % rooms. */
+  /** Poster n posts in server n % servers. */
   posters: Poster[]
   inFlight: number
   /** Of each lane, from one post to the next at least. */
@@ -63,7 +67,10 @@ export interface Posting {
   run: string
   /** Characters that each post is longer. */
   padding?: number
-  /** By room: how many other groups of load clients hear a post and say so, and how many sessions they have there. */
+  /**
+   * By server: how many other groups of load clients hear a post and say so, and how many sessions
+   * they have there.
+   */
   elsewhere?: { loadGroups: number; sessions: number }[]
 }
 
@@ -112,7 +119,10 @@ export interface Getting {
   /** HTTP origin. */
   url: string
   path: string
-  /** Who ask. So many of them take turns until each has asked `timesEach`, then it is others' turn; and so on and over again. */
+  /**
+   * Who ask. So many of them take turns until each has asked `timesEach`, then it is others' turn;
+   * and so on and over again.
+   */
   tokens: string[]
   atATime: number
   timesEach: number
@@ -170,13 +180,22 @@ export interface Commands {
   disconnect: { input: null; output: null }
   /** All lose their connection at once. */
   drop: { input: null; output: null }
-  /** Until nobody has been away for so long, once somebody was: no connection is about to be lost any more. */
+  /**
+   * Until nobody has been away for so long, once somebody was: no connection is about to be lost
+   * any more.
+   */
   back: { input: { quietMs: number }; output: Return }
-  /** From now on no more than so many bytes a second are read from each connection, 0: none. They may be closed for it. */
+  /**
+   * From now on no more than so many bytes a second are read from each connection, 0: none. They
+   * may be closed for it.
+   */
   readSlowly: { input: { bytesPerSecond: number }; output: null }
   /** Posts one message and answers a frame of it as it came, and how long it was by kind. */
   sample: { input: { url: string; poster: Poster; run: string }; output: { frame: string; bytes: number[] } }
-  /** From now on posts are counted, and the one who posts is told of those that all have here. Answers who hears, by room. */
+  /**
+   * From now on posts are counted, and the one who posts is told of those that all have here.
+   * Answers who hears, by server.
+   */
   listen: { input: null; output: { hearing: number[] } }
   /** Posts one message and answers what the server answered. */
   answer: { input: { url: string; poster: Poster; run: string }; output: { body: string } }
@@ -190,9 +209,15 @@ export interface Commands {
   stopSigningIn: { input: null; output: null }
   /** A request is in flight until it is answered. */
   gets: { input: Getting; output: { gets: number; seconds: number; latency: LatencySummary } }
-  /** Any requests, each in flight until it is answered with 200; lanes have connections of their own and take them in turn. */
+  /**
+   * Any requests, each in flight until it is answered with 200; lanes have connections of their own
+   * and take them in turn.
+   */
   requests: { input: Requesting; output: { count: number; seconds: number; latency: LatencySummary } }
-  /** From now on it is noted which sessions get an event of this name, and how many posts come. Frames are JSON. */
+  /**
+   * From now on it is noted which sessions get an event of this name, and how many posts come.
+   * Frames are JSON.
+   */
   watch: { input: { name: string }; output: null }
   /** Until all sessions have got that event, and for so long after it. */
   watched: { input: { restMs: number }; output: Told }
@@ -210,7 +235,7 @@ const wayBackMs = 120_000
 let sessions: Session[] = []
 /** How many have a place in `sessions`, ready or not. */
 let expected = 0
-/** How many sessions hear a post, by room; and the sessions that must not. */
+/** How many sessions hear a post, by server; and the sessions that must not. */
 let hearing: number[] = []
 const deaf = new Set<number>()
 /** By session. */
@@ -222,7 +247,7 @@ let onHeardElsewhere: (number: number) => void = () => undefined
 
 let beat = Math.floor(performance.now() / 1_000)
 const beating = setInterval(() => {
-  // Timers drift: no second is left out, as whoever misses two heartbeats is closed.
+  // Timers drift: no second is left out, as a session that misses two heartbeats is closed.
   for (const now = Math.floor(performance.now() / 1_000); beat < now; beat++)
     for (let i = beat % heartbeatEverySeconds; i < sessions.length; i += heartbeatEverySeconds) sessions[i]?.heartbeat()
 }, 1_000)
@@ -310,7 +335,10 @@ let refused = 0
 let away = new Histogram()
 let lastAt = 0
 
-/** Soon, as another worker may be there; less and less often, or ten thousand would keep the one that starts from starting. */
+/**
+ * Soon, as another worker may be there; less and less often, or ten thousand would keep the one
+ * that starts from starting.
+ */
 const comingBack: Backoff = { firstMs: 220, maxMs: 2_000, jitter: 0.9 }
 
 /** As clients do: not all in the same millisecond, and on and on. */
@@ -468,7 +496,10 @@ async function fanOut({
   elsewhere = [],
 }: Posting): Promise<Commands["fanOut"]["output"]> {
   const latency = new Histogram()
-  /** Per post: when it left, for how many sessions and groups of load clients it is missing, whom to tell when it is everywhere. */
+  /**
+   * Per post: when it left, for how many sessions and groups of load clients it is missing, whom to
+   * tell when it is everywhere.
+   */
   const sentAt: number[] = []
   const missing: number[] = []
   const everywhere: (() => void)[] = []
@@ -494,7 +525,8 @@ async function fanOut({
   try {
     const from = performance.now()
     const until = from + seconds * 1_000
-    // Each lane has connections of its own and takes them in turn: alone, it still posts as many people on many workers.
+    // Each lane has connections of its own and takes them in turn: alone, it still posts as many
+    // people on many workers.
     const lane = async (first: number) => {
       for (let turn = first; performance.now() < until; turn += inFlight) {
         const number = sentAt.length

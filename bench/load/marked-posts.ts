@@ -1,6 +1,8 @@
 import { inflatePiece } from "../../client/node-inflate.ts"
 
-/** Posts that say their number, so that a frame tells which post it comes from without being parsed. */
+/**
+ * Posts that say their number, so that a frame tells which post it comes from without being parsed.
+ */
 const mark = "#~"
 const digits = 8
 const filler = " the quick brown fox jumps over the lazy dog".repeat(2)

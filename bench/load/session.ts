@@ -21,7 +21,9 @@ export interface Place {
 
 export interface SessionOptions {
   url: string
-  /** Who identifies; left out for a bare server, where a connection that is open is all there is. */
+  /**
+   * Who identifies; left out for a bare server, where a connection that is open is all there is.
+   */
   token: string | undefined
   localAddress: string | undefined
   /** What it asks for in IDENTIFY; the server's own choice when left out. */
@@ -52,8 +54,9 @@ interface Frame {
 }
 
 /**
- * One connection to the gateway that looks into no frame once it is ready. `GatewayClient` would parse each of them, which
- * for a thousand sessions in one process costs more than the server takes to send them.
+ * One connection to the gateway that looks into no frame once it is ready. `GatewayClient` would
+ * parse each of them, which for a thousand sessions in one process costs more than the server takes
+ * to send them.
  */
 export class Session {
   /** The server has said HELLO. */
@@ -114,7 +117,7 @@ export class Session {
       }
       /* oxlint-enable unicorn/prefer-add-event-listener */
     })
-    // Whoever waits for one of the two learns of it from that one.
+    // Callers who wait for one of the two learn of it from that one.
     this.ready.catch(() => undefined)
   }
 
@@ -172,7 +175,9 @@ export class Session {
   }
 }
 
-/** A frame in whatever encoding: neither JSON nor a MessagePack object begins as a zlib stream does. */
+/**
+ * A frame in whatever encoding: neither JSON nor a MessagePack object begins as a zlib stream does.
+ */
 function read(data: Buffer): Frame {
   const plain = data[0] === 0x78 ? inflatePiece(data.subarray(2)) : data
   return (plain[0] === 0x7b ? JSON.parse(Buffer.from(plain).toString()) : decode(plain)) as Frame

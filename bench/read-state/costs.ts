@@ -1,4 +1,7 @@
-/** What an acknowledgement, a count of what is unread and a page with receipts cost, by stored messages and by readers; the sizes take turns. */
+/**
+ * What an acknowledgement, a count of what is unread and a page with receipts cost, by stored
+ * messages and by readers; the sizes take turns.
+ */
 import { limits } from "../../src/contract/core/limits.ts"
 import type { Harness, Starling } from "../harness.ts"
 import type { LoadGroup } from "../load/load-group.ts"

@@ -1,4 +1,7 @@
-/** How PostgreSQL finds what read state asks for: the statements as the storage makes them, explained on the smallest and the largest channel. */
+/**
+ * How PostgreSQL finds what read state asks for: the statements as the storage makes them,
+ * explained on the smallest and the largest channel.
+ */
 import postgres from "postgres"
 import { putReadState, readStateStorage, tallyMessages } from "../../src/storage/messages/read-state.ts"
 import { explained } from "../communities/plans.ts"
@@ -9,7 +12,10 @@ export interface PlanResult {
   readonly sizes: readonly {
     readonly size: number
     readonly rows: number
-    /** Blocks of 8 KiB looked at, in whichever plan takes more: one for these values, or one for any. */
+    /**
+     * Blocks of 8 KiB looked at, in whichever plan takes more: one for these values, or one for
+     * any.
+     */
     readonly blocks: number
     readonly milliseconds: number
     readonly ways: string

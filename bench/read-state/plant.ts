@@ -1,4 +1,7 @@
-/** Channels of one server with more and more messages, and with more and more readers. Written into the database before the server starts. */
+/**
+ * Channels of one server with more and more messages, and with more and more readers. Written into
+ * the database before the server starts.
+ */
 import postgres from "postgres"
 import { epochMs, idOf, markOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import { stretch, tallyMessages } from "../../src/storage/messages/read-state.ts"
@@ -86,7 +89,10 @@ async function fill(sql: postgres.Sql, { id }: Community, { channel, messages, r
       FROM (SELECT user_id FROM members WHERE server_id = ${id} ORDER BY user_id DESC LIMIT ${readers}) AS m) AS r`
 }
 
-/** Servers of one person, in each channel of which somebody has said something; every hundredth he has not read. */
+/**
+ * Servers of one person, in each channel of which somebody has said something; every hundredth they
+ * have not read.
+ */
 async function plantJoined(
   sql: postgres.Sql,
   { id: user }: Person,

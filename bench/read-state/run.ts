@@ -1,4 +1,7 @@
-/** `npm run bench -- read-state`: what reading costs, by messages that are stored and by people who read. */
+/**
+ * `npm run bench -- read-state`: what reading costs, by messages that are stored and by people who
+ * read.
+ */
 import { parseArgs } from "node:util"
 import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"

@@ -7,7 +7,10 @@ export interface Cost {
 }
 
 export interface Costs {
-  /** Of an accepted post that nobody hears, its admission included, when many are committed together. */
+  /**
+   * Of an accepted post that nobody hears, its admission included, when many are committed
+   * together.
+   */
   readonly message: Cost
   /** Of a commit, however many messages are in it; on top of `message`. */
   readonly commit: Cost
@@ -27,7 +30,9 @@ export interface Costs {
   readonly pair: number
   /** Bytes of memory that a session takes in Starling's processes. */
   readonly sessionBytes: number
-  /** Milliseconds from sending a commit to its confirmation, on a machine that does nothing else. */
+  /**
+   * Milliseconds from sending a commit to its confirmation, on a machine that does nothing else.
+   */
   readonly commitMs: number
 }
 

@@ -1,6 +1,7 @@
 /**
- * Finds the constants of the cost model by running the server small and taking differences: of CPU time, never of time on
- * the clock, so that a machine which does other things too shows about the same.
+ * Finds the constants of the cost model by running the server small and taking differences: of CPU
+ * time, never of time on the clock, so that a machine which does other things too shows about the
+ * same.
  */
 import { Redis } from "ioredis"
 import { freePort } from "../../src/std/child-server.ts"
@@ -18,7 +19,10 @@ export interface Effort {
   readonly sessions: number
 }
 
-/** A point of the model that is not used to find it: what was measured there, to be compared with what the model says. */
+/**
+ * A point of the model that is not used to find it: what was measured there, to be compared with
+ * what the model says.
+ */
 export interface Point {
   readonly workers: number
   readonly sessions: number
@@ -33,7 +37,7 @@ export interface Point {
 export interface Measured {
   readonly costs: Costs
   readonly points: readonly Point[]
-  /** What the differences were taken of, for whoever doubts them. */
+  /** What the differences were taken of, for readers who doubt them. */
   readonly raw: Readonly<Record<string, unknown>>
 }
 
@@ -55,7 +59,10 @@ const few = 64
 const manyWorkers = 4
 /** Outbox rows of published messages go 15 s after they were written. */
 const sweptAfterSeconds = 17
-/** The kernel counts in hundredths of a second: what is taken away many times over has to be looked at for long. */
+/**
+ * The kernel counts in hundredths of a second: what is taken away many times over has to be looked
+ * at for long.
+ */
 const restSeconds = 15
 
 export async function measure(mainFile: string, effort: Effort, say: (what: string) => void): Promise<Measured> {
@@ -92,7 +99,10 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
     return scale(cpuSince(parts, before), 1 / seconds)
   }
 
-  /** The median of several runs, what a resting server takes taken away, and the sweep of the outbox added. */
+  /**
+   * The median of several runs, what a resting server takes taken away, and the sweep of the outbox
+   * added.
+   */
   async function posting(
     server: Starling,
     posters: readonly Poster[],
@@ -160,7 +170,8 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
       await posting(server, authors.slice(0, 1), { inFlight: 1, sweep: true }),
       await idleOf(server, 10),
     ])
-    // A commit costs what the one-by-one posts cost more, over the messages that the others share it with.
+    // A commit costs what the one-by-one posts cost more, over the messages that the others share
+    // it with.
     const shared = { saturated: saturated.posts / saturated.batches, single: single.posts / single.batches }
     const commit = costOf(part =>
       Math.max(0, (single.cpu[part] - saturated.cpu[part]) / (1 / shared.single - 1 / shared.saturated)),
@@ -277,7 +288,10 @@ async function batchesOf({ metricsUrl }: Starling): Promise<number> {
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0)
 }
 
-/** Each worker reads all signs of life twice a second: what Redis takes for one sign, read by one, in a second. */
+/**
+ * Each worker reads all signs of life twice a second: what Redis takes for one sign, read by one,
+ * in a second.
+ */
 async function costOfPair(url: string): Promise<number> {
   const redis = new Redis(url)
   const key = redisKeys("scaling-bench:").members

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- scaling`: measures the constants of the cost model, holds the model against points that it has not
- * seen, and simulates systems that do not fit here. Keeps figures and pictures in `results/`.
+ * `npm run bench -- scaling`: measures the constants of the cost model, holds the model against
+ * points that it has not seen, and simulates systems that do not fit here. Keeps figures and
+ * pictures in `results/`.
  */
 import { readFileSync } from "node:fs"
 import { mkdir, writeFile } from "node:fs/promises"
@@ -96,7 +97,9 @@ async function intoDocument(text: string, name: string): Promise<void> {
   await writeFile(path, `${before}<!-- figures -->\n\n${about}\n${text}\n${picture}\n\n<!-- end of figures -->${after}`)
 }
 
-/** A world like the one in which a point was measured: one server, and all of the sessions hear it. */
+/**
+ * A world like the one in which a point was measured: one server, and all of the sessions hear it.
+ */
 function modelOf(costs: Costs, point: Point): Outcome {
   return simulate(costs, {
     name: "point",

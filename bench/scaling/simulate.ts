@@ -1,11 +1,12 @@
 /**
- * A simulation of the cost model, message by message: what is sent passes the queues of its worker, of Redis, of its
- * channel's owner, of PostgreSQL, and of every worker that holds a session which hears it. Each worker and each Redis
- * master does one thing at a time; PostgreSQL has cores; an owner commits what came while its last commit was out.
+ * A simulation of the cost model, message by message: what is sent passes the queues of its worker,
+ * of Redis, of its channel's owner, of PostgreSQL, and of every worker that holds a session which
+ * hears it. Each worker and each Redis master does one thing at a time; PostgreSQL has cores; an
+ * owner commits what came while its last commit was out.
  *
- * What the measurement cannot tell apart is assumed, and changes where the load lies, not how much there is: half of a
- * post's and of an append's cost in Node.js is at the worker where it arrives, half at the owner or reader. The network
- * between hosts costs no time here.
+ * What the measurement cannot tell apart is assumed, and changes where the load lies, not how much
+ * there is: half of a post's and of an append's cost in Node.js is at the worker where it arrives,
+ * half at the owner or reader. The network between hosts costs no time here.
  */
 import { Histogram, type LatencySummary } from "../statistics.ts"
 import type { Costs } from "./costs.ts"
@@ -48,8 +49,8 @@ export interface Outcome {
 }
 
 /**
- * Sizes of servers as cities have them: the i-th has an i-th of the largest one's members, and the rest of the memberships
- * is in servers of the smallest size.
+ * Sizes of servers as cities have them: the i-th has an i-th of the largest one's members, and the
+ * rest of the memberships is in servers of the smallest size.
  */
 export function zipfServers(options: {
   memberships: number
@@ -179,7 +180,10 @@ export function simulate(costs: Costs, world: World): Outcome {
   const single = costs.message.node + costs.commit.node + costs.message.postgres + costs.commit.postgres
   const wait = Math.max(0, costs.commitMs * 1_000 - single - costs.message.redis)
 
-  /** Of a large server every worker holds a share; of a small one, those where its sessions happen to be. */
+  /**
+   * Of a large server every worker holds a share; of a small one, those where its sessions happen
+   * to be.
+   */
   function holdersOf(size: number): Iterable<[worker: number, sockets: number]> {
     if (size > 4 * W) return Array.from({ length: W }, (_, w) => [w, size / W] as [number, number])
     const counts = new Map<number, number>()
@@ -248,7 +252,8 @@ export function simulate(costs: Costs, world: World): Outcome {
   const weights = world.kinds.map(({ count, rate }) => count * rate)
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   const pick = pickerOf(weights, random)
-  // A large server's owner does not change; small ones are so many that any worker may own the next.
+  // A large server's owner does not change; small ones are so many that any worker may own the
+  // next.
   const owners = world.kinds.map(() => any(W))
   const quiet = world.seconds * 1e6
   const next = (now: number) => {

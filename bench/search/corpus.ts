@@ -1,6 +1,7 @@
 /**
- * A million messages to search, written straight into the database: servers of very different sizes, words as frequent as words
- * are (the n-th as often as 1/n), a part of it in Chinese, and readers who are in few and in very many servers.
+ * A million messages to search, written straight into the database: servers of very different
+ * sizes, words as frequent as words are (the n-th as often as 1/n), a part of it in Chinese, and
+ * readers who are in few and in very many servers.
  */
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"

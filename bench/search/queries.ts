@@ -1,4 +1,7 @@
-/** How long searches take, from the request to the whole answer on a kept connection: by how frequent what is looked for is, and who asks. */
+/**
+ * How long searches take, from the request to the whole answer on a kept connection: by how
+ * frequent what is looked for is, and who asks.
+ */
 import type { Starling } from "../harness.ts"
 import { HttpConnection } from "../load/http-connection.ts"
 import { Histogram } from "../statistics.ts"

@@ -1,4 +1,7 @@
-/** `npm run bench -- search`: how long searches take among many messages, what indexing costs, and what it costs those who send. */
+/**
+ * `npm run bench -- search`: how long searches take among many messages, what indexing costs, and
+ * what it costs those who send.
+ */
 import { parseArgs } from "node:util"
 import { measuringOptions, readCount, readMeasuring, readParts } from "../arguments.ts"
 import { record, show } from "../record.ts"
@@ -43,7 +46,7 @@ export async function benchSearch(
       const results: SearchResults = about
       if (only.has("sending"))
         results.sending = [
-          // As fast as it goes, and with room to spare.
+          // As fast as it goes, and with capacity to spare.
           await benchSending(harness, extent, postsInFlight, 0, say),
           await benchSending(harness, extent, 4, 10, say),
         ]

@@ -1,4 +1,7 @@
-/** What the index costs those who send: as fast as it goes with it and without it, and at a pace that leaves room. */
+/**
+ * What the index costs those who send: as fast as it goes with it and without it, and at a pace
+ * that leaves capacity.
+ */
 import type { Harness } from "../harness.ts"
 import { deferredWork, idleCpu } from "../posts.ts"
 import { cpuSince, readCpu } from "../processes.ts"

@@ -1,4 +1,7 @@
-/** The chaos run on other systems than one host: short, with a few of the faults. `npm run chaos -- --system hosts` is the long one. */
+/**
+ * The chaos run on other systems than one host: short, with a few of the faults. `npm run chaos --
+ * --system hosts` is the long one.
+ */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

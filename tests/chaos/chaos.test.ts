@@ -1,6 +1,6 @@
 /**
- * P1, P2, P3, P4, P5, P6, P7, P8, P11, P12 while everything breaks: a minute of the chaos run, with one of every fault that
- * is quick enough. `npm run chaos` is the long one.
+ * P1, P2, P3, P4, P5, P6, P7, P8, P11, P12 while everything breaks: a minute of the chaos run, with
+ * one of every fault that is quick enough. `npm run chaos` is the long one.
  */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"

@@ -1,4 +1,7 @@
-/** Everything that is done to the system. A fault says when it begins and when it is over, and counts what it did. */
+/**
+ * Everything that is done to the system. A fault says when it begins and when it is over, and
+ * counts what it did.
+ */
 import { execFile } from "node:child_process"
 import { readdir, readFile, readlink } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -25,7 +28,9 @@ export interface Scene {
 export interface Fault {
   name: string
   kind: FaultKind
-  /** Milliseconds: how long it lasts, and what the system is left alone afterwards in a short run. */
+  /**
+   * Milliseconds: how long it lasts, and what the system is left alone afterwards in a short run.
+   */
   hold: number
   rest: number
   /** Too long for a short run. */
@@ -100,13 +105,16 @@ async function portsOf(pid: number): Promise<Set<number>> {
   )
 }
 
-/** A batch of one is on its way to PostgreSQL and arrives when its shards have other owners: the fence must refuse it. */
+/**
+ * A batch of one is on its way to PostgreSQL and arrives when its shards have other owners: the
+ * fence must refuse it.
+ */
 async function pausedInCommit(scene: Scene): Promise<void> {
   await oneWorker(scene)
   const owners = await Promise.all(
     (await webWorkers(scene.system)).map(async target => ({ target, ports: await portsOf(target.worker.pid) })),
   )
-  // Not every worker owns something that is written to: whoever commits next is the one.
+  // Not every worker owns something that is written to: the worker that commits next is the one.
   const lanes = owners.flatMap(({ target, ports }) =>
     scene.system.links.postgres.map(link => ({
       target,
@@ -366,7 +374,7 @@ export const faults: readonly Fault[] = [
     async run({ system: { postgres, links }, begin, count, hold }) {
       begin(postgres.name)
       const letGo = await postgres.exhaust()
-      // Who has a connection would not notice; whoever must make a new one does.
+      // Clients with a connection would not notice; those that must make a new one do.
       for (const link of links.postgres) link.reset()
       count()
       await sleep(hold)

@@ -13,14 +13,19 @@ export interface Figures {
   slowest: number
   /** Milliseconds that /livez took, which asks for nothing. p95. */
   livez: number
-  /** How much slower than alone the machine made the run, as a whole and in its worst five seconds. */
+  /**
+   * How much slower than alone the machine made the run, as a whole and in its worst five seconds.
+   */
   slowness: { mean: number; worst: number }
   events: number
   sessions: number
   resumed: number
   invalidated: number
   closes: ReadonlyMap<number, number>
-  /** The longest of any channel, by fault; without what goes on beside the others, whose gaps are theirs. */
+  /**
+   * The longest of any channel, by fault; without what goes on beside the others, whose gaps are
+   * theirs.
+   */
   gaps: readonly { fault: string; times: number; milliseconds: number }[]
 }
 

@@ -1,7 +1,8 @@
 /**
- * What a run writes down, one JSON line each, and all that the checkers know. `at` is in nanoseconds of a monotonic clock
- * since the run began. An operation is invoked once and ends once: `ok` was answered with 2xx, `fail` refused with 4xx (it
- * has no effect), `maybe` timed out, lost its connection or got a 5xx (its effect may or may not be there).
+ * What a run writes down, one JSON line each, and all that the checkers know. `at` is in
+ * nanoseconds of a monotonic clock since the run began. An operation is invoked once and ends once:
+ * `ok` was answered with 2xx, `fail` refused with 4xx (it has no effect), `maybe` timed out, lost
+ * its connection or got a 5xx (its effect may or may not be there).
  */
 import { createWriteStream } from "node:fs"
 import { once } from "node:events"
@@ -29,7 +30,10 @@ export interface Stored {
   id: string
   author: string
   content: string | null
-  /** When its row was committed, in microseconds of PostgreSQL's clock; only in the final read, and only of rows never changed. */
+  /**
+   * When its row was committed, in microseconds of PostgreSQL's clock; only in the final read, and
+   * only of rows never changed.
+   */
   committed?: number
 }
 
@@ -63,7 +67,10 @@ export type ReaderEntry = { at: number; reader: string; client: string; session:
   | { type: "end" }
 )
 
-/** `worker`, `all` and `rolling` are about processes; `public` about the clients' way in; `dependency` about the rest. */
+/**
+ * `worker`, `all` and `rolling` are about processes; `public` about the clients' way in;
+ * `dependency` about the rest.
+ */
 export type FaultKind = "worker" | "all" | "rolling" | "dependency" | "public" | "clock" | "reader"
 
 /** What goes on beside the others, because it should harm nobody at all. */
@@ -86,7 +93,10 @@ export type Entry =
   | FaultEntry
   /** Counters of all hosts together; they never fall. */
   | { at: number; type: "counters"; values: Record<string, number> }
-  /** Of the run's own process since it began, in nanoseconds: what it ran, and what it waited for a core. */
+  /**
+   * Of the run's own process since it began, in nanoseconds: what it ran, and what it waited for a
+   * core.
+   */
   | { at: number; type: "machine"; ran: number; waited: number }
   /** The whole channel, oldest first. */
   | { at: number; type: "final"; channel: string; messages: Stored[] }
@@ -136,7 +146,10 @@ export class Recorder {
   }
 }
 
-/** An operation from its invocation to its end. One that never ended is a `maybe` that ends with the history. */
+/**
+ * An operation from its invocation to its end. One that never ended is a `maybe` that ends with the
+ * history.
+ */
 export interface Operation<A extends Action = Action> extends Omit<Invoke, "type" | "at"> {
   action: A
   from: number

@@ -1,4 +1,7 @@
-/** The system under test on this machine: one program, its PostgreSQL and its Redis, each behind a proxy. */
+/**
+ * The system under test on this machine: one program, its PostgreSQL and its Redis, each behind a
+ * proxy.
+ */
 import { execFile } from "node:child_process"
 import { chmod, mkdir, open, rm, writeFile, type FileHandle } from "node:fs/promises"
 import { existsSync } from "node:fs"
@@ -105,7 +108,10 @@ async function smallDisk(
   }
 }
 
-/** Signals for a process and all that it has forked; the parent first, so that it forks nothing in between. */
+/**
+ * Signals for a process and all that it has forked; the parent first, so that it forks nothing in
+ * between.
+ */
 async function signalTree(pid: number, name: NodeJS.Signals): Promise<void> {
   const send = (to: number) => {
     try {
@@ -235,8 +241,9 @@ async function fillDisk(folder: string, url: string): Promise<() => Promise<void
     )
   const noticed = async () => {
     await fill(file)
-    // Each switch takes another segment of the log, and without one nothing goes on. But what a checkpoint gives back may
-    // be enough for the next; a table that is larger than that is refused for certain.
+    // Each switch takes another segment of the log, and without one nothing goes on. But what a
+    // checkpoint gives back may be enough for the next; a table that is larger than that is refused
+    // for certain.
     for (let segment = 0; segment < 8; segment++)
       if (await refused(sql`SELECT pg_logical_emit_message(true, 'chaos', repeat('x', 8192)), pg_switch_wal()`))
         return true
@@ -331,7 +338,10 @@ interface Clocks {
   shift(place: string, seconds: number): Promise<void>
 }
 
-/** By libfaketime (Debian's package `faketime`), which root may install. The answer is a reason where it cannot be had. */
+/**
+ * By libfaketime (Debian's package `faketime`), which root may install. The answer is a reason
+ * where it cannot be had.
+ */
 async function movableClocks(folder: string): Promise<Clocks | string> {
   const find = () => libraries.find(path => existsSync(path))
   if (!find() && process.getuid?.() === 0)

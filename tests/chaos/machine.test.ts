@@ -3,7 +3,10 @@ import { takeOver } from "./checks/take-over.ts"
 import { Story } from "./checks/history-of.ts"
 import { slownessOf } from "./machine.ts"
 
-/** A channel that is silent for so many milliseconds after a kill, while each second of work waited so long for a core. */
+/**
+ * A channel that is silent for so many milliseconds after a kill, while each second of work waited
+ * so long for a core.
+ */
 function killed(silence: number, waited: number) {
   const story = new Story().add({ type: "machine", ran: 0, waited: 0 }).send("1")
   story.fault("worker killed", "worker", () => {}).wait(silence)

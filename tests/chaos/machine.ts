@@ -1,15 +1,17 @@
 /**
- * How much slower than alone a process of this machine was, by what the kernel says of the run's own: the time that it ran,
- * and the time that it could have run and did not get a core. Times that are promised hold on a machine that has the cores
- * for the run; where others took them, the promise is stretched as much as the run itself was.
+ * How much slower than alone a process of this machine was, by what the kernel says of the run's
+ * own: the time that it ran, and the time that it could have run and did not get a core. Times that
+ * are promised hold on a machine that has the cores for the run; where others took them, the
+ * promise is stretched as much as the run itself was.
  */
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { History, Recorder } from "./history.ts"
 
 /**
- * Up to here nothing is stretched: a run on two cores that other work shared (load 8) was 3.3 times slower than alone as a
- * whole, and no gap and no answer took longer than 4 of the promised 5 seconds.
+ * Up to here nothing is stretched: a run on two cores that other work shared (load 8) was 3.3 times
+ * slower than alone as a whole, and no gap and no answer took longer than 4 of the promised 5
+ * seconds.
  */
 const borne = 3
 
@@ -29,7 +31,10 @@ export async function watchMachine(recorder: Recorder, ended: AbortSignal): Prom
   }
 }
 
-/** 1: whenever the run could have gone on, it had a core; 2: half of the time it had to wait for one. */
+/**
+ * 1: whenever the run could have gone on, it had a core; 2: half of the time it had to wait for
+ * one.
+ */
 type Slowness = (from: number, to: number) => number
 
 export function slownessOf(history: History): Slowness {

@@ -1,4 +1,7 @@
-/** `npm run chaos -- --seconds N --seed S [--workers N] [--heap MB] [--rate N] [--report FILE] [--system local|hosts|redis-cluster]` */
+/**
+ * `npm run chaos -- --seconds N --seed S [--workers N] [--heap MB] [--rate N] [--report FILE]
+ * [--system local|hosts|redis-cluster]`
+ */
 import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -20,7 +20,7 @@ export interface Schedule {
   main: Planned[]
   /** Beside them: what should harm nobody at all. */
   side: Planned[]
-  /** What a run of this length has no room for. */
+  /** What does not fit into a run of this length. */
   left: string[]
 }
 

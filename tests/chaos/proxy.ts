@@ -22,7 +22,10 @@ export interface LinkCounts {
   throttledPieces: number
 }
 
-/** A TCP proxy of ours: listens on an address of its own, and the weather between the two ends can be set. */
+/**
+ * A TCP proxy of ours: listens on an address of its own, and the weather between the two ends can
+ * be set.
+ */
 export interface Link {
   readonly name: string
   readonly port: number

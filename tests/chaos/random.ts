@@ -1,4 +1,6 @@
-/** Everything that a run chooses comes from its seed, so that the same seed chooses the same again. */
+/**
+ * Everything that a run chooses comes from its seed, so that the same seed chooses the same again.
+ */
 export interface Random {
   /** From 0 up to, not including, 1. */
   next(): number
@@ -8,7 +10,10 @@ export interface Random {
   shuffled<T>(list: readonly T[]): T[]
 }
 
-/** mulberry32, by Tommy Ettinger: 32 bits of state, more than enough for choices. `stream` keeps two users apart. */
+/**
+ * mulberry32, by Tommy Ettinger: 32 bits of state, more than enough for choices. `stream` keeps two
+ * users apart.
+ */
 export function randomFrom(seed: number, stream: string): Random {
   let state = seed >>> 0
   for (const letter of stream) state = Math.imul(state ^ letter.codePointAt(0)!, 0x9e3779b1) >>> 0

@@ -53,7 +53,7 @@ export class Reader {
     this.#gateway.on("error", () => {}) // its close says the same
   }
 
-  /** Begins; whoever wants to wait asks `isLive`. */
+  /** Begins; callers who want to wait ask `isLive`. */
   start(): void {
     this.#gateway.connect().catch(() => {}) // closed for good, which its close entry says
   }

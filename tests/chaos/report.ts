@@ -18,7 +18,7 @@ export function summaryOf(result: ChaosResult): string {
     `seed ${seed}, ${seconds} s`,
     `schedule: ${schedule.main.map(({ at, fault }) => `${(at / 1_000).toFixed(1)} ${fault}`).join("; ")}`,
     `beside it: ${schedule.side.map(({ at, fault }) => `${(at / 1_000).toFixed(1)} ${fault}`).join("; ")}`,
-    ...(schedule.left.length > 0 ? [`no room in so short a run: ${schedule.left.join(", ")}`] : []),
+    ...(schedule.left.length > 0 ? [`left out of so short a run: ${schedule.left.join(", ")}`] : []),
     `faults: ${outcomes.map(({ fault, times, count, skipped }) => `${fault} ${skipped === undefined ? `${times}x (${count})` : `skipped: ${skipped}`}`).join("; ")}`,
     `sends: ${acked} acknowledged, ${refused} refused, ${unknown} unknown; p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(0)} ms, slowest ${slowest.toFixed(0)} ms`,
     `machine: /livez p95 ${livez.toFixed(0)} ms, ${slowness.mean.toFixed(1)} times slower than alone, ${slowness.worst.toFixed(1)} at worst`,

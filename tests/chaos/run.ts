@@ -104,7 +104,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       recorder,
       calm: async () => {
         const since = performance.now()
-        await until("every room accepts messages", () => workload.isWell(since), {
+        await until("every community accepts messages", () => workload.isWell(since), {
           timeoutMs: 12_000,
           everyMs: 50,
         }).catch(
@@ -227,7 +227,10 @@ async function healed(system: System, workers: number, readers: readonly Reader[
   )
 }
 
-/** Every channel from its first message on, as REST shows it, with the times of the commits from the table itself. */
+/**
+ * Every channel from its first message on, as REST shows it, with the times of the commits from the
+ * table itself.
+ */
 async function readAll(system: System, { writers, communities }: Population, recorder: Recorder): Promise<void> {
   const sql = postgres(system.postgres.url, { max: 1, onnotice: () => {} })
   try {

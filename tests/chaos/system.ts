@@ -1,6 +1,7 @@
 /**
- * What the chaos run needs to know of the system under test. A run is the same whether the system is one program on this
- * machine or several on several addresses: it is handed one of these, and the faults ask it for what they break.
+ * What the chaos run needs to know of the system under test. A run is the same whether the system
+ * is one program on this machine or several on several addresses: it is handed one of these, and
+ * the faults ask it for what they break.
  */
 import type { Link } from "./proxy.ts"
 
@@ -21,7 +22,10 @@ export interface PostgresService extends Service {
   readonly url: string
   /** Takes every connection that is left, until the answer is called. */
   exhaust(): Promise<() => Promise<void>>
-  /** Leaves no byte free where the data lies, until the answer is called; undefined where that is not possible. */
+  /**
+   * Leaves no byte free where the data lies, until the answer is called; undefined where that is
+   * not possible.
+   */
   readonly fillDisk?: (() => Promise<() => Promise<void>>) | undefined
 }
 
@@ -60,7 +64,10 @@ export interface System {
   readonly hosts: readonly Host[]
   readonly postgres: PostgresService
   readonly redis: readonly RedisService[]
-  /** The proxies of ours on the way of clients, and from the programs to PostgreSQL and Redis; empty where there is none. */
+  /**
+   * The proxies of ours on the way of clients, and from the programs to PostgreSQL and Redis; empty
+   * where there is none.
+   */
   readonly links: {
     readonly public: readonly Link[]
     readonly postgres: readonly Link[]

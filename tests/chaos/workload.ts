@@ -1,6 +1,7 @@
 /**
- * What clients do while things break. Open-loop: every act has its time, and none waits for another. What is chosen comes
- * from the seed; only what depends on answers (which message to edit) is found when it is due.
+ * What clients do while things break. Open-loop: every act has its time, and none waits for
+ * another. What is chosen comes from the seed; only what depends on answers (which message to edit)
+ * is found when it is due.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Recorder } from "./history.ts"
@@ -69,9 +70,9 @@ export class Workload {
   #bodies = 0
   #visits = 0
   #stopRetries = false
-  /** When a room last accepted a message. */
+  /** When a community last accepted a message. */
   readonly #accepted = new Map<Community, number>()
-  /** Acts that had no room any more. */
+  /** Acts that did not fit any more. */
   shed = 0
 
   constructor(surroundings: Surroundings) {
@@ -85,7 +86,8 @@ export class Workload {
       const wait = began + act.at - performance.now()
       if (wait > 1) await sleep(wait, undefined, { signal: ended }).catch(() => {})
       if (ended.aborted) return
-      // Clients that give up before they begin: without a bound, retries alone would keep an overloaded machine down.
+      // Clients that give up before they begin: without a bound, retries alone would keep an
+      // overloaded machine down.
       if (this.#underWay.size >= mostUnderWay) this.shed++
       else this.#begin(this.#perform(act))
     }
@@ -98,12 +100,12 @@ export class Workload {
     clearTimeout(late)
   }
 
-  /** One more message in a room; the answer is its id, once it is acknowledged. */
+  /** One more message in a community; the answer is its id, once it is acknowledged. */
   async sendLast(community: Community): Promise<string | undefined> {
     return this.#send(this.#surroundings.population.writers[0]!, community, { choice: 0, fresh: true, verify: false })
   }
 
-  /** Whether every room accepted a message after that time. */
+  /** Whether every community accepted a message after that time. */
   isWell(since: number): boolean {
     return this.#surroundings.population.communities.every(community => (this.#accepted.get(community) ?? 0) > since)
   }

@@ -1,6 +1,7 @@
 /**
- * Every gate of `npm run check` has a canary: a small house that it must refuse. A canary in `fixtures/gates` lies over
- * the clean house, which every gate must let pass; both are judged by the project's own script and configuration.
+ * Every gate of `npm run check` has a canary: a small house that it must refuse. A canary in
+ * `fixtures/gates` lies over the clean house, which every gate must let pass; both are judged by
+ * the project's own script and configuration.
  */
 import { execFile } from "node:child_process"
 import { appendFile, cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises"
@@ -16,7 +17,10 @@ const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-wr
   name => `scripts/${name}.mjs`,
 )
 
-/** Builds a project from the given parts of the project and fixtures, in this order, and runs the named checks in it. */
+/**
+ * Builds a project from the given parts of the project and fixtures, in this order, and runs the
+ * named checks in it.
+ */
 async function judge({ gates, parts = [], samples = [], files = {}, spoil }: Trial): Promise<Verdict> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "starling-gates-")))
   try {
@@ -31,7 +35,8 @@ async function judge({ gates, parts = [], samples = [], files = {}, spoil }: Tri
     }
     if (spoil !== undefined) await appendFile(join(folder, spoil), "\n ")
     return await new Promise(resolve => {
-      // Without colours, whatever the surroundings ask for: they stand between the words that are looked for.
+      // Without colours, whatever the surroundings ask for: they stand between the words that are
+      // looked for.
       const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" }
       execFile(process.execPath, ["scripts/check.mjs", ...gates], { cwd: folder, env }, (error, stdout, stderr) => {
         resolve({ passed: error === null, output: stripVTControlCharacters(stdout + stderr) })
@@ -68,7 +73,8 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
     expect(passed).toBe(true)
   })
 
-  // Canaries that change different files are judged in one folder. Each must be refused for its own reason.
+  // Canaries that change different files are judged in one folder. Each must be refused for its own
+  // reason.
   test.each<[gate: string, canaries: Record<string, RegExp[]>]>([
     ["types", { "type-error": [/src\/domain\/slow-mode\.ts\(3,.*TS2322/] }],
     ["format", { misformatted: [/src\/domain\/slow-mode\.ts/] }],

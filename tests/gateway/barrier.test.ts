@@ -1,4 +1,7 @@
-/** P12, P13: what takes access away is a barrier in every stream: nothing that comes after its answer reaches whom it excludes. */
+/**
+ * P12, P13: what takes access away is a barrier in every stream: nothing that comes after its
+ * answer reaches whom it excludes.
+ */
 import { setTimeout as sleep } from "node:timers/promises"
 import fc from "fast-check"
 import { describe } from "vitest"
@@ -144,7 +147,10 @@ type Side = "before" | "during" | "after"
 let posted = 0
 let asked = 0
 
-/** Posts through several workers at once the whole time, and knows of every post on which side of the act it is. */
+/**
+ * Posts through several workers at once the whole time, and knows of every post on which side of
+ * the act it is.
+ */
 class Posts {
   readonly #sides = new Map<string, Side>()
   #side: Side = "before"
@@ -156,10 +162,12 @@ class Posts {
       while (!this.#done) {
         const [from, nonce] = [this.#side, `${posted++}`]
         let id: string | undefined
-        // Whatever becomes of the worker: with its nonce it is one post, however often it is asked for.
+        // Whatever becomes of the worker: with its nonce it is one post, however often it is asked
+        // for.
         for (let attempt = 0; id === undefined && attempt < 2_000; attempt++)
           id = await this.#post(scene, places(), `${nonce} ${content}`, nonce)
-        // What was answered before the act was asked for is before; what was asked for after its answer is after.
+        // What was answered before the act was asked for is before; what was asked for after its
+        // answer is after.
         if (id !== undefined) this.#sides.set(id, from === this.#side ? from : "during")
       }
     }
@@ -209,7 +217,10 @@ const postedIn = (events: readonly ReceivedEvent[], { channel_id }: Scene) =>
     event.name === "MESSAGE_CREATE" && event.data.channel_id === channel_id ? [event.data.id] : [],
   )
 
-/** Holds what a session received against what it may have. `whole`: everything before the act must be there. */
+/**
+ * Holds what a session received against what it may have. `whole`: everything before the act must
+ * be there.
+ */
 function checkEnd(events: readonly ReceivedEvent[], scene: Scene, posts: Posts, revocation: Revocation, whole = true) {
   const heard = postedIn(events, scene)
   const sides = heard.map(id => posts.side(id))
@@ -294,7 +305,7 @@ describe.each(revocations)("P12, P13: $name", revocation => {
       }
       await inbox.reconnect(place.url)
       await shared.settle()
-      // Of a server that he left, what he missed before is not read to him elsewhere.
+      // Of a server that they left, what they missed before is not replayed to them elsewhere.
       checkEnd(events, one, posts, revocation, where === "here" || revocation.told === "CHANNEL_DELETE")
       await checkRest(shared, one, inbox, east, revocation)
     },
@@ -475,7 +486,7 @@ test(
           () => true,
           () => false,
         )
-      await until("he is back", reconnected, { timeoutMs: 60_000, everyMs: 200 })
+      await until("they are back", reconnected, { timeoutMs: 60_000, everyMs: 200 })
       const mark = await one.lin.on(program).createMessage({ channel_id: marked.id, content: "mark", nonce: "mark" })
       await inbox.next("MESSAGE_CREATE", { where: ({ id }) => id === mark.id, timeoutMs: 30_000 })
       checkEnd(events, one, posts, revocation, false)

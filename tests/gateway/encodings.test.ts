@@ -103,7 +103,7 @@ describe.each(formats)("in %s", format => {
     for (const one of [raw, plain]) one.close()
   })
 
-  test("a frame is compressed once, whoever receives it and whatever came before", async ({ shared }) => {
+  test("a frame is compressed once, however many receive it and whatever came before", async ({ shared }) => {
     const { channel, ada, lin } = await shared.seed(sharedServer)
     const early = await identified(shared.east, lin.token, { query, ...compress })
     const send = (content: string) => ada.on(shared.east).createMessage({ channel_id: channel.id, content })

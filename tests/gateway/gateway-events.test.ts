@@ -45,7 +45,8 @@ test("READY comes first and names the user's servers; events follow with s that 
   expect(guilds).toEqual([{ id: server.id, name: server.name, unavailable: false }])
   expect(heard[0]!.name).toBe("READY")
   expect(heard.every((event, i) => i === 0 || event.s > heard[i - 1]!.s)).toBe(true)
-  // E1: what came before the position is in the history that a client then loads, what came after is an event.
+  // E1: what came before the position is in the history that a client then loads, what came after
+  // is an event.
   const messages = heard.flatMap(event => (event.name === "MESSAGE_CREATE" ? [event.data.id] : []))
   const all = (await history(lin, shared.east, channel)).map(message => message.id)
   expect(messages).toEqual(all.slice(all.length - messages.length))
@@ -198,7 +199,7 @@ test("who may not type there, or names nonsense, is not told and tells nobody", 
 })
 
 describe("coming and going", () => {
-  test("GUILD_CREATE reaches every session of whoever creates or joins a server; GUILD_MEMBER_ADD everybody else", async ({
+  test("GUILD_CREATE reaches every session of a user who creates or joins a server; GUILD_MEMBER_ADD everybody else", async ({
     shared,
   }) => {
     const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])

@@ -310,7 +310,7 @@ test("binary frames are JSON on a connection without MessagePack", async ({ shar
   raw.close()
 })
 
-test("P12: whoever logs out is closed with 4004 on every worker, and may neither identify nor resume", async ({
+test("P12: a session that logs out is closed with 4004 on every worker, and may neither identify nor resume", async ({
   shared,
 }) => {
   const ada = await shared.person("ada")
@@ -403,7 +403,7 @@ describe("with limits", () => {
     expect(await raw.ended).toEqual(closedWith("rate_limited"))
   })
 
-  test("the sixth connection of a user is closed with 4008, on whichever worker; one that left makes room", async ({
+  test("the sixth connection of a user is closed with 4008, on whichever worker; one that left frees its place", async ({
     cluster,
   }) => {
     const [east, west] = await cluster.boot(2, { limited: true })
@@ -454,7 +454,7 @@ describe("with limits", () => {
     await moved.event("RESUMED")
     expect(await second[0].ended).toEqual(closedWith("resumed_elsewhere"))
     second[1].close()
-    await until("there is room", async () => (await connectionsOf(cluster, ada.id)) === 1)
+    await until("a place is free", async () => (await connectionsOf(cluster, ada.id)) === 1)
     const back = await resume(east, readies[1]!)
     await back.event("RESUMED")
     expect(await connectionsOf(cluster, ada.id)).toBe(2)

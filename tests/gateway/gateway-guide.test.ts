@@ -1,4 +1,7 @@
-/** The guide for client authors: its code runs as it stands there, and its tables agree with the contract. */
+/**
+ * The guide for client authors: its code runs as it stands there, and its tables agree with the
+ * contract.
+ */
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -218,7 +221,10 @@ print(json.dumps([inflater.frame('{"op":10}')] + [inflater.frame(bytes.fromhex(l
   if (run) expect(JSON.parse(run.stdout)).toEqual([{ op: 10 }, ...objects])
 })
 
-/** Speaks for websocat where there is none: each line of its input is a frame, each frame a line of its output. */
+/**
+ * Speaks for websocat where there is none: each line of its input is a frame, each frame a line of
+ * its output.
+ */
 const stand = `#!/usr/bin/env node
 import { createInterface } from "node:readline"
 import { NodeWebSocket } from ${JSON.stringify(new URL("../../client/node-websocket.ts", import.meta.url).href)}

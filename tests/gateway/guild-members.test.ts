@@ -1,4 +1,4 @@
-/** Op 8: lists of members, to whoever may have them, however long they are. */
+/** Op 8: lists of members, to users who may have them, however long they are. */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { EventData, ServerFrame } from "../../client/gateway.ts"
@@ -26,7 +26,7 @@ const idsOf = (chunks: readonly Chunk[]) => chunks.flatMap(({ members }) => memb
 const inOrder = (ids: readonly string[]) => ids.toSorted((a, b) => Number(BigInt(a) - BigInt(b)))
 
 let planted = 0
-/** A server in the tables with so many more members than people, named `crowd<n>_<i>`. */
+/** A server in the tables with so many more members than people, named `many<n>_<i>`. */
 async function plantCrowd(cluster: Cluster, owner: Person, members: readonly Person[], size: number) {
   const number = ++planted
   const { server_id, channel_id } = await plantServer(cluster, {
@@ -38,12 +38,12 @@ async function plantCrowd(cluster: Cluster, owner: Person, members: readonly Per
   const { sql } = cluster
   await sql`
     INSERT INTO users (id, username, created_at)
-    SELECT ${first} + i * 4096::bigint, ${`crowd${number}_`} || i, 1704153600 FROM generate_series(1, ${size}::int) AS i`
+    SELECT ${first} + i * 4096::bigint, ${`many${number}_`} || i, 1704153600 FROM generate_series(1, ${size}::int) AS i`
   await sql`
     INSERT INTO members (server_id, user_id, joined_at)
     SELECT ${server_id}, ${first} + i * 4096::bigint, 1704153600 + i FROM generate_series(1, ${size}::int) AS i`
   const ids = Array.from({ length: size }, (_, i) => String(first + (i + 1) * 4096))
-  return { server_id, channel_id, name: (i: number) => `crowd${number}_${i}`, ids }
+  return { server_id, channel_id, name: (i: number) => `many${number}_${i}`, ids }
 }
 
 test("a member asks for all members and gets them, in the order of their ids, on that connection only", async ({
@@ -98,7 +98,7 @@ test("names are looked for by their beginnings, in any case of letters and witho
   expect(await found({ query: name(1) })).toEqual([ids[0], ...ids.slice(9, 19)])
   expect(await found({ query: name(1).toUpperCase() })).toEqual([ids[0], ...ids.slice(9, 19)])
   expect(await found({ query: name(1), limit: 3 })).toEqual([ids[0], ids[9], ids[10]])
-  // Both his names begin so, and he comes once.
+  // Both their names begin so, and they are listed once.
   expect(await found({ query: name(7).slice(0, -1), limit: 7 })).toEqual(ids.slice(0, 7))
   expect(await found({ query: name(99) })).toEqual([ids[6]])
   expect(await found({ query: "ära" })).toEqual([ids[5]])
@@ -249,7 +249,10 @@ const isComplete = (raw: Raw) => {
   const chunks = chunksOf(raw)
   return chunks.length > 0 && chunks.at(-1)!.d.chunk_index + 1 === chunks.at(-1)!.d.chunk_count
 }
-/** Milliseconds that the event loop was held up at most while something was done, and how long that took. */
+/**
+ * Milliseconds that the event loop was held up at most while something was done, and how long that
+ * took.
+ */
 async function longestPause(action: () => Promise<unknown>): Promise<{ pause: number; took: number }> {
   const delays = monitorEventLoopDelay({ resolution: 5 })
   const startedAt = performance.now()
@@ -337,7 +340,7 @@ test("LIST1: one connection has one list under way and three that wait; sockets 
     return Number(/op="8"\} (\d+)/.exec(metric)?.[1] ?? 0)
   }
   const flooding = await identified(shared.east, lin.token, { d: { intents: allIntents } })
-  // Whoever does not read stops the list; the kernel and the worker hold what is on its way.
+  // A client that does not read stops the list; the kernel and the worker hold what is on its way.
   flooding.pause()
   const seen = await framesIn()
   flooding.say(ask({ guild_id: big.server_id, nonce: "long" }))
@@ -348,7 +351,7 @@ test("LIST1: one connection has one list under way and three that wait; sockets 
   const nonces = () => [...new Set(chunksOf(flooding).map(({ d }) => d.nonce))]
   await until("those that waited are answered", () => nonces().includes("short 2"), { timeoutMs: 60_000 })
   flooding.say(ask({ guild_id: big.server_id, nonce: "after", user_ids: [lin.id] }))
-  await until("there is room again", () => nonces().includes("after"))
+  await until("there is capacity again", () => nonces().includes("after"))
   expect(nonces()).toEqual(["long", "short 0", "short 1", "short 2", "after"])
   expect(chunksOf(flooding).filter(({ d }) => d.nonce === "long")).toHaveLength(61)
   flooding.close()
@@ -367,7 +370,7 @@ test("LIST1: one connection has one list under way and three that wait; sockets 
   expect(idsOf(await answer(inbox, { guild_id: big.server_id, user_ids: [ada.id] }))).toEqual([ada.id])
 }, 120_000)
 
-test("LIST2, P12: who is removed while his list is sent gets no more of it", async ({ shared }) => {
+test("LIST2, P12: a member who is removed while their list is sent gets no more of it", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const big = await plantCrowd(shared, ada, [lin], 60_000)
   const raw = await identified(shared.east, lin.token, { d: { intents: allIntents } })

@@ -1,4 +1,7 @@
-/** P5: READY, the first reads and the events that follow are as good as the same reads made afresh, for every kind of event. */
+/**
+ * P5: READY, the first reads and the events that follow are as good as the same reads made afresh,
+ * for every kind of event.
+ */
 import { randomInt } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { ApiError } from "../../client/rest.ts"
@@ -21,11 +24,14 @@ const names = Object.keys(events) as EventName[]
 /** Without READY nothing begins. */
 const later = names.filter(name => name !== "READY")
 
-/** Events after which a client's reads show the same as before. Whoever misses one is none the worse. */
+/**
+ * Events after which a client's reads show the same as before. A client that misses one loses
+ * nothing.
+ */
 const silent: ReadonlyMap<EventName, string> = new Map([
   ["RESUMED", "what was missed follows"],
   ["SESSION_POSITION", "moves nothing but the position"],
-  ["GUILD_MEMBERS_CHUNK", "is only sent to whoever asks, and says what the events have said"],
+  ["GUILD_MEMBERS_CHUNK", "is only sent to clients that ask, and says what the events have said"],
   ["TYPING_START", "may be lost, and no read shows it"],
   ["TYPING_STOP", "may be lost, and no read shows it"],
   ["INVITE_CREATE", "is told of what a client reads when it shows invites, not before"],
@@ -33,7 +39,7 @@ const silent: ReadonlyMap<EventName, string> = new Map([
   ["VOICE_SERVER_UPDATE", "is only sent to the connection that joins"],
   ["WEBHOOKS_UPDATE", "says that webhooks are to be read again, which nobody keeps"],
   ["SECURITY_LOGOUT", "is the last that a session is told"],
-  ["PRESENCE_UPDATE", "may be lost; whoever wants to be sure asks"],
+  ["PRESENCE_UPDATE", "may be lost; a client that wants to be sure asks"],
   ["MESSAGE_ACK", "is told of what a client reads where it shows it, not before"],
   ["NOTIFICATION_SETTINGS_UPDATE", "is told of what a client reads where it shows it, not before"],
 ])
@@ -43,7 +49,7 @@ const unprovoked: ReadonlyMap<EventName, string> = new Map([["SECURITY_LOGOUT", 
 /** Routes that change nothing though they are no GET. */
 const harmless: readonly string[] = ["negotiateVersion"]
 
-/** Routes that do what others do: whoever comes from a provider registers or signs in. */
+/** Routes that do what others do: a user who comes from a provider registers or signs in. */
 const alike: readonly string[] = ["completeOAuth"]
 
 test("every event has its model, and every route that changes something somebody who uses it", () => {
@@ -55,7 +61,10 @@ test("every event has its model, and every route that changes something somebody
 const readsOf = (shared: SharedCluster, person: Person, random: Random) =>
   new Reads(() => person.on(random.pick([shared.east, shared.west])))
 
-/** For many clients of one user that are told everything at once: what they ask for in the same moment is asked for once. */
+/**
+ * For many clients of one user that are told everything at once: what they ask for in the same
+ * moment is asked for once.
+ */
 function sharedReads(rest: () => Starling): Reads {
   const answers = new Map<string, Promise<unknown>>()
   const asked = (name: string) => (input: unknown) => {
@@ -214,7 +223,7 @@ const newSeed = () => Number(process.env["READY_SEED"] ?? randomInt(2 ** 31))
 const bursts = runs(10)
 
 test(
-  "IDENT1, P5: whoever identifies or resumes in the moment in which his access changes is told all of it",
+  "IDENT1, P5: a session that identifies or resumes while its user's access changes is told all of it",
   { timeout: 180_000 },
   async ({ shared }) => {
     const seed = newSeed()
@@ -401,7 +410,7 @@ const rounds = runs(3)
 const actsPerRound = 70
 
 test(
-  "P5: whoever comes and goes while everything changes knows what one knows who reads afresh",
+  "P5: a client that comes and goes while everything changes knows what a fresh reader knows",
   { timeout: 180_000 },
   async ({ shared }) => {
     const seed = newSeed()

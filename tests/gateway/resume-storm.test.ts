@@ -1,4 +1,7 @@
-/** P5, P10: a worker is killed with thousands of sessions, and all of them come back to the others at once. */
+/**
+ * P5, P10: a worker is killed with thousands of sessions, and all of them come back to the others
+ * at once.
+ */
 import { setTimeout as sleep } from "node:timers/promises"
 import type { ServerFrame } from "../../client/gateway.ts"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
@@ -19,7 +22,10 @@ interface Community {
   readonly channel: string
 }
 
-/** Users with sessions, in the tables only: to register thousands would take minutes. Ada is in every server. */
+/**
+ * Users with sessions, in the tables only: to register thousands would take minutes. Ada is in
+ * every server.
+ */
 async function plant({ sql }: Cluster, ada: Person): Promise<{ list: Community[]; tokens: string[] }> {
   const users = Array.from({ length: sessions }, (_, i) => {
     const session = plantedId(testShards[i % testShards.length])
@@ -194,7 +200,8 @@ test(
         )
       }, 100)
       await until("everybody has heard something", () => guests.every(({ heard }) => heard.length > 0))
-      // What the posting and the program itself ask PostgreSQL is no part of the storm; the longer that lasts, the more it is.
+      // What the posting and the program itself ask PostgreSQL is no part of the storm; the longer
+      // that lasts, the more it is.
       const quietBefore = await transactions()
       await sleep(2_000)
       const quietStatements = ((await transactions()) - quietBefore) / 2
@@ -237,7 +244,7 @@ test(
       const isWhole = (guest: Guest, i: number) => guest.heard.at(-1) === history.get(i % serverCount)!.at(-1)
       await until("everybody has the last of it", () => guests.every(isWhole), { timeoutMs: 120_000, everyMs: 20 })
       const broken = guests.flatMap(({ heard }, i) => {
-        // Whoever came later than the first messages has all from then on.
+        // Sessions that came later than the first messages have all from then on.
         const all = history.get(i % serverCount)!
         return heard.join() === all.slice(all.indexOf(heard[0]!)).join() ? [] : [i]
       })
@@ -269,13 +276,15 @@ test(
       console.log("resume storm", JSON.stringify(figures))
       expect(resumed).toBeGreaterThanOrEqual(sessions / 4)
       expect(figures.fromDead).toBeGreaterThan(0)
-      // Not one statement a session. A log is read once for all who come from it to a worker, and on as it grows; a dead worker's is
-      // joined once, that of one who leaves anew when it has grown.
+      // Not one statement a session. A log is read once for all who come from it to a worker, and
+      // on as it grows; a dead worker's is joined once, that of one who leaves anew when it has
+      // grown.
       expect(statements - quietStatements * seconds).toBeLessThan(resumed / 2)
       expect(figures.membershipQueries).toBeLessThan(resumed / 10)
       expect(figures.reads).toBeLessThan(resumed / 20)
       expect(figures.joins).toBeLessThan(resumed / 40)
-      // Six to read with, one lane and its like, for each process, and as many more while one replaces another.
+      // Six to read with, one lane and its like, for each process, and as many more while one
+      // replaces another.
       expect(mostConnections).toBeLessThanOrEqual(60)
       expect(seconds * 1_000).toBeLessThan(bound(60_000))
     } finally {

@@ -1,4 +1,7 @@
-/** P5, P6: a session goes on, here or elsewhere, with everything it missed, once and in order; or it is told that it cannot. */
+/**
+ * P5, P6: a session goes on, here or elsewhere, with everything it missed, once and in order; or it
+ * is told that it cannot.
+ */
 import fc from "fast-check"
 import { describe } from "vitest"
 import type { ReceivedEvent, ServerFrame } from "../../client/gateway.ts"
@@ -183,7 +186,7 @@ describe.each(ways)("P5: a session resumes on %s", (_, choose, end) => {
     const events = inbox.rest()
     const of = (id: string) => events.filter(({ data }) => (data as { server_id?: string }).server_id === id)
     expect(contents(of(added.id))).toEqual(["GUILD_CREATE", "after the join", "still there", "live"])
-    // What was said while he was a member he may have; after GUILD_DELETE nothing.
+    // What was said while they were a member they may have; after GUILD_DELETE nothing.
     const left = contents(of(server.id))
     expect(left.at(-1)).toBe("GUILD_DELETE")
     expect(["before leaving", undefined]).toContain(left.at(-2))
@@ -307,7 +310,8 @@ test("positions stay near the clock however often sessions move between two work
 })
 
 test("P5: what lies only in the log between is read too", { timeout: 60_000 }, async ({ cluster }) => {
-  // The first worker's log takes the server's events no longer once its sessions have been gone for the resume window.
+  // The first worker's log takes the server's events no longer once its sessions have been gone for
+  // the resume window.
   const {
     workers: [a, b, c],
     post,
@@ -425,7 +429,7 @@ describe("two who resume one session at once: one goes on with everything, the o
       const going = sockets.filter(socket => socket.closed === undefined && !socket.isRefused)
       expect({ round, going: going.length }).toEqual({ round, going: 1 })
       expect(said(going[0]!)).toEqual([`missed ${round}`, `after ${round}`])
-      // Whoever won can go on from there.
+      // The winner can go on from there.
       going[0]!.drop()
       await post(`later ${round}`)
       const again = await resumeAt(workers[2]!, lin.token, sessionId!, going[0]!.events.at(-1)!.s!)
@@ -457,7 +461,9 @@ test("a resume takes the session from a socket that is still open: that one is c
   }
 })
 
-test("P13: who left and joined twice while he was away is told nothing of the time between", async ({ cluster }) => {
+test("P13: a user who left and joined twice while they were away is told nothing of the time between", async ({
+  cluster,
+}) => {
   const {
     workers: [east, west],
     post,
@@ -563,8 +569,9 @@ type Step = { readonly at: number } & (
 )
 
 /**
- * Plays a life: Ada acts in two servers, Lin listens and moves. A witness that never moves says what there was.
- * @returns what each of Lin's servers should have told him, and what it did
+ * Plays a life: Ada acts in two servers, Lin listens and moves. A witness that never moves says
+ * what there was.
+ * @returns what each of Lin's servers should have told them, and what it did
  */
 async function live(cluster: Cluster, workers: readonly Worker[], steps: readonly Step[], ada: Person, lin: Person) {
   const place = (at: number) => workers[at % workers.length]!
@@ -670,7 +677,7 @@ test(
 )
 
 test(
-  "P5, P13: the same while the user leaves and joins: nothing of a server that he is not in",
+  "P5, P13: the same while the user leaves and joins: nothing of a server that they are not in",
   { timeout: 90_000 },
   async ({ cluster }) => {
     const workers = await cluster.boot(3)
@@ -680,7 +687,8 @@ test(
         const { expected, got, isSame } = await live(cluster, workers, steps, ada, lin)
         expect(isSame).toBe(true)
         for (const [i, events] of got.entries()) {
-          // Where he missed a stay as a whole, its events may be left out with it; whatever he is told was meant for him, and in order.
+          // Where they missed a whole membership, its events may be left out with it; whatever they
+          // are told was meant for them, and in order.
           let from = 0
           for (const event of events) {
             const found = expected[i]!.indexOf(event, from)

@@ -1,4 +1,7 @@
-/** P9: who reads slowly harms himself only; who goes on reading has missed nothing; who stops is closed and may resume. */
+/**
+ * P9: a slow reader harms only themselves; one who goes on reading has missed nothing; one who
+ * stops is closed and may resume.
+ */
 import type { Cluster, Worker } from "../kit/cluster.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { machineBounds } from "../kit/load.ts"
@@ -89,21 +92,25 @@ test(
 )
 
 test(
-  "P9: one who stops for good is closed, and resumes with everything when he comes back",
+  "P9: a client that stops reading is closed, and resumes with everything when it comes back",
   { timeout: 60_000 },
   async ({ cluster }) => {
     const { worker, ada, lin, flood, history } = await seeded(cluster, 1_500)
     const [stopped, quick] = await Promise.all([lin.listen(worker), ada.listen(worker)])
     stopped.pause()
-    // As long as the kernel takes some of it he makes progress: it must go on until nothing is taken.
-    await flood("he is closed", async () => (await counted(worker, "starling_gateway_closes_total", 4008)) === 1)
+    // As long as the kernel takes some of it the client makes progress: it must go on until nothing
+    // is taken.
+    await flood("they are closed", async () => (await counted(worker, "starling_gateway_closes_total", 4008)) === 1)
     expect(await fallen(worker)).toBeGreaterThan(0)
-    await until("his session waits", async () => (await counted(worker, "starling_gateway_sessions", "detached")) === 1)
+    await until(
+      "their session waits",
+      async () => (await counted(worker, "starling_gateway_sessions", "detached")) === 1,
+    )
     const all = await history()
     let heard = quick.rest()
     await until("the quick one has it all", () => (heard = [...heard, ...quick.rest()]).length >= all.length)
     expect(ids(heard)).toEqual(all)
-    // The position that he knows is that of the last frame he has read.
+    // The position that they know is that of the last frame they have read.
     const session = stopped.sessionId
     stopped.drop()
     const before = ids(stopped.rest())

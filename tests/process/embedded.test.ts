@@ -102,7 +102,10 @@ async function redisCommand<T>(url: string, ask: (redis: Redis) => Promise<T>): 
   }
 }
 
-/** A process that ended and that nobody has waited for yet (a container's first process may not) has no words left. */
+/**
+ * A process that ended and that nobody has waited for yet (a container's first process may not) has
+ * no words left.
+ */
 async function areAlive(...pids: number[]): Promise<boolean[]> {
   return Promise.all(pids.map(async pid => (await commandLine(pid)) !== undefined))
 }

@@ -15,7 +15,10 @@ const topology = {
 }
 const rounds = 3
 const messagesARound = 1_000
-/** What V8 and its caches come and go by; one leaked object of 100 bytes a message would be ten times as much. */
+/**
+ * What V8 and its caches come and go by; one leaked object of 100 bytes a message would be ten
+ * times as much.
+ */
 const noiseBytes = 6_000_000
 
 setFlagsFromString("--expose-gc")

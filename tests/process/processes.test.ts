@@ -1,4 +1,7 @@
-/** The program as a person starts it: what it says, what it starts, what it leaves behind. `npm test` builds dist/ before. */
+/**
+ * The program as a person starts it: what it says, what it starts, what it leaves behind. `npm
+ * test` builds dist/ before.
+ */
 import { execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
@@ -39,7 +42,10 @@ async function folder(undo: Undo): Promise<string> {
   return path
 }
 
-/** A database of its own in the PostgreSQL of this run, and one of the numbered databases of its Redis. */
+/**
+ * A database of its own in the PostgreSQL of this run, and one of the numbered databases of its
+ * Redis.
+ */
 async function freshServices(undo: Undo) {
   const name = `processes_${randomBytes(6).toString("hex")}`
   const admin = postgres(inject("postgres"), { max: 1, onnotice: () => {} })

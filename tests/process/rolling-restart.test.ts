@@ -8,7 +8,10 @@ import { until } from "../kit/until.ts"
 /** Processes start and end here; on a busy machine that takes its time. */
 const slowly = { timeoutMs: 60_000, everyMs: 50 }
 
-/** One request a connection, never tried again, as the simplest of clients would. @returns how each one went */
+/**
+ * One request a connection, never tried again, as the simplest of clients would. @returns how each
+ * one went
+ */
 function simpleClients(at: Processes, count: number) {
   const over = new AbortController()
   const tally = { answered: 0, refused: [] as string[] }

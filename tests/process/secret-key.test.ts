@@ -1,4 +1,7 @@
-/** The key under which second factors lie sealed: made once, whoever starts at the same time, and never taken for another. */
+/**
+ * The key under which second factors lie sealed: made once, however many start at the same time,
+ * and never mistaken for another.
+ */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -57,7 +60,7 @@ test("of hosts that make one at the same time all have the same, and nothing els
     const dataDir = await folder()
     const keys = await Promise.all(Array.from({ length: 3 }, () => keyOf(dataDir)))
     expect(new Set(keys).size).toBe(1)
-    // Whoever starts next finds the one that was claimed.
+    // The program that starts next finds the one that was claimed.
     expect(await keyOf(dataDir)).toBe(keys[0])
     expect(await readdir(dataDir)).toEqual(["secret.key"])
   }

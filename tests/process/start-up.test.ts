@@ -1,6 +1,7 @@
 /**
- * What the program refuses to start with: one clear line on stderr, exit code not 0, and nothing left behind. Through the
- * program itself. A service that lies is a real one behind a proxy that rewrites what it says, or what it is told.
+ * What the program refuses to start with: one clear line on stderr, exit code not 0, and nothing
+ * left behind. Through the program itself. A service that lies is a real one behind a proxy that
+ * rewrites what it says, or what it is told.
  */
 import { fork, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -263,7 +264,7 @@ test("a database that was made before there was one baseline", options, async ()
   )
 })
 
-test("a migration of a newer version, unless that leaves room for this one", options, async () => {
+test("a migration of a newer version, unless that is compatible with this one", options, async () => {
   await migrate(database.url)
   await database.sql`INSERT INTO migrations (name, digest) VALUES ('9999_contract.sql', 'x')`
   await expectRefusal(/the database has the migration 9999_contract\.sql, which this version does not know/)

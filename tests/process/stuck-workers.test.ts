@@ -1,4 +1,7 @@
-/** A worker that lives but does nothing is killed by its primary and replaced; one that was only paused with all others is not. */
+/**
+ * A worker that lives but does nothing is killed by its primary and replaced; one that was only
+ * paused with all others is not.
+ */
 import { setTimeout as sleep } from "node:timers/promises"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
 import { clusterConfig } from "../../cluster.config.ts"
@@ -15,7 +18,8 @@ test(
   "the primary replaces a worker in an endless loop, and one that stands still",
   { timeout: 120_000 },
   async ({ cluster }) => {
-    // The inspector, through which a running process can be made to loop, listens on a port above this one.
+    // The inspector, through which a running process can be made to loop, listens on a port above
+    // this one.
     const program = await cluster.processes(3, { NODE_OPTIONS: `--inspect-port=${await freePort()}` })
     const at = async (place: string) => (await program.workers()).find(worker => worker.place === place)?.pid
     const stuckCount = async () => (await program.metrics()).get("starling_processes_stuck_total")
@@ -60,7 +64,7 @@ test("a machine that stood still for long has no stuck worker", { timeout: 120_0
   await sleep(stuckAfter + 3_000)
   for (const pid of all) program.kill(pid, "SIGCONT")
   // Long enough for the primary to have looked at everybody, had it counted the pause.
-  // Whoever was silent asks before it serves: until then everybody is told to come back.
+  // A worker that was silent asks before it serves: until then everybody is told to come back.
   const people: Person[] = []
   await until(
     "it serves",

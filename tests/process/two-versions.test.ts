@@ -1,4 +1,7 @@
-/** A server upgrade: this version and the one before work side by side on one PostgreSQL and one Redis, then the old one goes. */
+/**
+ * A server upgrade: this version and the one before work side by side on one PostgreSQL and one
+ * Redis, then the old one goes.
+ */
 import { GatewayError } from "../../client/gateway.ts"
 import { closeCodes } from "../../src/contract/core/gateway-codes.ts"
 import { wantedPlace } from "../../src/domain/core/placement.ts"
@@ -110,7 +113,7 @@ test(
 
       places = [fresh, fresh]
       const drainedAt = performance.now()
-      // Whoever is sent away comes back on the new version, as behind one address.
+      // Clients that are sent away come back on the new version, as behind one address.
       for (const inbox of oldClients)
         inbox.on("close", () => {
           inbox.reconnect(fresh.url).catch(() => {})
@@ -127,7 +130,8 @@ test(
       expect(sessions.anew()).toBe(0)
       expect(sessions.changed()).toEqual([])
       await check(cluster, list, sending.acked, oldClients, newClients)
-      // A question that the old one does not know is refused, which it logs; whoever asked does without.
+      // A question that the old one does not know is refused, which it logs; the worker that asked
+      // does without.
       expect(troubles(old).filter(line => !line.includes("no handler for"))).toEqual([])
       expect(troubles(fresh)).toEqual([])
     } finally {

@@ -12,7 +12,7 @@ test("every route has a request with which everybody tries it", () => {
 })
 
 test(
-  "everybody gets what the contract says to him, on the worker of the home and on the other",
+  "everybody gets what the contract says to them, on the worker of the home and on the other",
   { timeout: 120_000 },
   async ({ shared }) => {
     const guests = await plantGuests(shared)
@@ -42,7 +42,7 @@ test("without a token they are 401 before anything else is looked at", async ({ 
   }
 })
 
-test("a conversation of others is not there, whatever is asked of it; to whoever is in it every refusal is declared", async ({
+test("a conversation of others is not there, whatever is asked of it; to its members every refusal is declared", async ({
   shared,
 }) => {
   const { east, west } = shared

@@ -24,8 +24,8 @@ const withForm = every.filter(([, route]) => route.form)
 
 const offset = randomInt(1_000)
 /**
- * What one parser reads for all routes need not be sent to each: every one gets so many of the values, the next one the next of
- * them, and every run begins elsewhere.
+ * What one parser reads for all routes need not be sent to each: every one gets so many of the
+ * values, the next one the next of them, and every run begins elsewhere.
  */
 const shareOf = <T>(values: readonly T[], count: number, turn: number): T[] =>
   Array.from({ length: Math.min(count, values.length) }, (_, i) => values[(offset + turn * count + i) % values.length]!)
@@ -69,13 +69,16 @@ async function makeScene(cluster: SharedCluster): Promise<Scene> {
 const pathOf = ({ mount, path }: Route, ids: Record<string, string> = scene.ids) =>
   (mount === "root" ? "" : "/api/v1") + path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? "1")
 
-/** Sends to a route what is no good, and holds the answer against the contract: `send` fails where it is none of its refusals. */
+/**
+ * Sends to a route what is no good, and holds the answer against the contract: `send` fails where
+ * it is none of its refusals.
+ */
 async function attempt(
   route: Route,
   body: string | Uint8Array<ArrayBuffer> | object,
   more: { path?: string } = {},
 ): Promise<Answer> {
-  // A busy machine may ask for patience; what is no good stays so.
+  // A busy machine may answer that it is busy; what is invalid stays so.
   for (let tries = 1; ; tries++) {
     const answer = await send(place, more.path ?? pathOf(route), { route, token: scene.person.token, body })
     if (answer.status !== 503 || tries === 5) return answer
@@ -243,7 +246,8 @@ test("a form that is none, is cut off or lacks a part is a validation error on e
     for (const text of names.filter(one => one !== route.form!.file?.name))
       expect(await verdictOf(type, `${part(text, "a\0b")}--X--`)).toBe("unsafe_text")
     const { bytes = 256 * 1024, tooLarge = "payload_too_large", isStreamed } = route.form!.file ?? {}
-    // Half a gigabyte takes this process so long to make that its own worker stops serving; see attachments.test.ts.
+    // Half a gigabyte takes this process so long to make that its own worker stops serving; see
+    // attachments.test.ts.
     if (!isStreamed) expect(await verdictOf(type, "x".repeat(bytes + 65_537))).toBe(tooLarge)
   }
 })
@@ -345,7 +349,10 @@ test("headers that are too much or not text are answered or refused, and the nex
   }
 })
 
-/** What comes back for bytes that no client library would send, until the server closes the connection. */
+/**
+ * What comes back for bytes that no client library would send, until the server closes the
+ * connection.
+ */
 function raw(bytes: string[], hangUp = false): Promise<string> {
   const { port, hostname } = new URL(place.url)
   return new Promise((resolve, reject) => {

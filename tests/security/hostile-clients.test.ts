@@ -1,4 +1,7 @@
-/** Clients that break the rules of WebSocket, flood, stall or vanish: they are closed, cost little, and nobody else notices. */
+/**
+ * Clients that break the rules of WebSocket, flood, stall or vanish: they are closed, cost little,
+ * and nobody else notices.
+ */
 import { randomBytes } from "node:crypto"
 import { connect, type Socket } from "node:net"
 import { deflateSync } from "node:zlib"
@@ -230,7 +233,7 @@ test("a flood of pings and pongs is answered or cut, and others are served meanw
   for (const wire of [reading, deaf]) wire.close()
 })
 
-describe("who never reads is cut before much is kept for him", () => {
+describe("a client that never reads is closed before much is kept for it", () => {
   test.for([false, true])("identified: %s", { timeout: 60_000 }, async (isIdentified, { cluster }) => {
     const [worker] = await cluster.boot(1, { topology: { gateway: { socketBudget: 64 * 1024 } } })
     const ada = await cluster.person("ada")
@@ -295,7 +298,7 @@ describe("with heartbeats due every 500 ms", () => {
     await raw.op(9)
   })
 
-  test("SUB2: sockets whose other end is gone without a word are freed, and make room for the user's next", async ({
+  test("SUB2: sockets whose other end is gone without a word are freed, and leave their place to the user's next", async ({
     cluster,
   }) => {
     const [worker] = await cluster.boot(1, { ...quick, limited: true })

@@ -1,11 +1,11 @@
 /**
- * What a server's home decides about roles, channels' overrides and members, turn by turn and in memory. Whatever its
- * members try, in whatever order:
- *   P1  A role comes to grant only what he held who created or changed it, a channel to allow only what he might do there
- *       who said so. That holds for `administrator`, too.
- *   P2  Nobody but an heir comes to hold anything but by that, or because somebody who ranked above a role gave it to him,
- *       took it from him or deleted it.
- *   P3  Nobody rises by his own deeds, or touches whom or what ranks as high as he does.
+ * What a server's home decides about roles, channels' overrides and members, turn by turn and in
+ * memory. Whatever its members try, in whatever order:
+ *   P1  A role comes to grant only what the member who changed it held, a channel to allow only
+ *       what they might do there who said so. That holds for `administrator`, too.
+ *   P2  Nobody but an heir comes to hold anything but by that, or because somebody who ranked above
+ *       a role gave it to them, took it from them or deleted it.
+ *   P3  Nobody rises by their own acts, or touches whom or what ranks as high as they do.
  */
 import fc from "fast-check"
 import { expect, test } from "vitest"
@@ -135,7 +135,7 @@ const sequence = fc.array(fc.record({ who: fc.constantFrom(...members, owner), d
 /** A server as it may have become: the owner has granted whatever is there. */
 const beginning = fc.record({
   everyone: some,
-  // Most deeds ask for it.
+  // Most acts ask for it.
   roles: fc.array(
     fc.oneof(
       some,
@@ -235,7 +235,7 @@ const quieted: ReadonlySet<Permission> = new Set([
   "voice.connect",
 ])
 
-/** What he may do at the moment. */
+/** What they may do at the moment. */
 function heldNow(server: ServerState, user: string, channel?: string): ReadonlySet<Permission> {
   const all = held(server, user, channel)
   const isQuiet = (memberFacts.of(server).get(user)?.timeout_until ?? null) !== null && !all.has("administrator")
@@ -253,7 +253,7 @@ function rank(server: ServerState, user: string): number {
   return Math.max(0, ...rolesOf(server, user).map(role => positionOf(server, role)))
 }
 
-// One deed.
+// One act.
 
 /** What may have changed, as of a moment: turns put new values in the place of old ones. */
 function copyOf(server: ServerState): ServerState {
@@ -293,7 +293,7 @@ function perform(server: ServerState, table: Commands, { who, does }: Act): stri
 
 const places = [undefined, ...channels]
 
-/** What deeds ask for in the server; of several any will do. Those in a channel ask there. */
+/** What acts ask for in the server; of several any will do. Those in a channel ask there. */
 const asksFor: Partial<Record<string, readonly Permission[]>> = {
   createRole: ["roles.manage"],
   editRole: ["roles.manage"],
@@ -310,7 +310,7 @@ function newlyGranted(before: ServerState, after: ServerState, role: string): Pe
   return [...(after.roles.get(role)?.permissions ?? [])].filter(name => !old?.has(name))
 }
 
-/** What a channel newly allows somebody, or denies him no more. */
+/** What a channel newly allows somebody, or denies them no more. */
 function newlyFree(before: ServerState, after: ServerState, channel: string, target: string): Permission[] {
   const of = (server: ServerState) => server.overrides.get(channel)?.find(({ target_id }) => target_id === target)
   const [old, now] = [of(before), of(after)]
@@ -387,7 +387,10 @@ function breachesOfHolding(before: ServerState, after: ServerState, who: string,
   return found
 }
 
-/** P3: of the roles and people that there were he stands above none that he did not stand above before. */
+/**
+ * P3: of the roles and people that there were they stand above none that they did not stand above
+ * before.
+ */
 function breachesOfRise(before: ServerState, after: ServerState, who: string): string[] {
   const [old, now] = [rank(before, who), rank(after, who)]
   const roles = [...before.roles.keys()].filter(role => after.roles.has(role))
@@ -397,7 +400,7 @@ function breachesOfRise(before: ServerState, after: ServerState, who: string): s
   ].map(other => `${who} rose above ${other}`)
 }
 
-/** P3: he touches nobody and nothing that ranks as high as he does. */
+/** P3: they touch nobody and nothing that ranks as high as they do. */
 function breachesOfRanks(before: ServerState, after: ServerState, who: string, does: string): string[] {
   if (who === before.owner_id) return []
   const found: string[] = []
@@ -406,7 +409,7 @@ function breachesOfRanks(before: ServerState, after: ServerState, who: string, d
   const byRank = (server: ServerState) => [...server.roles.values()].toSorted((a, b) => b.position - a.position)
   const order = byRank(after).map(({ id }) => id)
   if (high.map(({ id }) => id).some(id => !order.slice(0, high.length).includes(id)))
-    found.push(`${who} moved a role to or above his own`)
+    found.push(`${who} moved a role to or above their own`)
   for (const { position: _, ...role } of high) {
     const { position: __, ...now } = after.roles.get(role.id) ?? { position: -1 }
     if (JSON.stringify(shown(role)) !== JSON.stringify(shown(now))) found.push(`${who} changed the role ${role.id}`)
@@ -420,7 +423,7 @@ function breachesOfRanks(before: ServerState, after: ServerState, who: string, d
     if ((isRenamed || isTimed) && rank(before, user) >= own) found.push(`${who} renamed or timed out ${user}`)
     const highOf = (roles: readonly string[] = []) => roles.filter(id => high.some(role => role.id === id)).join()
     if (now && highOf(now.roles) !== highOf(member.roles))
-      found.push(`${who} gave ${user} a role of his rank, or took it`)
+      found.push(`${who} gave ${user} a role of their rank, or took it`)
   }
   for (const channel of channels) {
     const [old, now] = [before.overrides.get(channel) ?? [], after.overrides.get(channel) ?? []]
@@ -434,7 +437,10 @@ function breachesOfRanks(before: ServerState, after: ServerState, who: string, d
 }
 const shown = (role: object) => ({ ...role, permissions: [...((role as Partial<RoleState>).permissions ?? [])] })
 
-/** `@everyone` stands at 0, every other role above it in a place of its own. A role that goes leaves its place empty. */
+/**
+ * `@everyone` stands at 0, every other role above it in a place of its own. A role that goes leaves
+ * its place empty.
+ */
 function breachesOfOrder({ roles }: ServerState): string[] {
   const positions = [...roles.values()].map(({ position }) => position).toSorted((a, b) => a - b)
   const isRight = roles.get(everyone)?.position === 0 && new Set(positions).size === positions.length
@@ -459,7 +465,10 @@ const breachesOfRules = (server: ServerState): string[] =>
     }),
   )
 
-/** The first breach in a sequence of deeds, if there is one; who was removed comes back, as with an invite. */
+/**
+ * The first breach in a sequence of acts, if there is one; removed members come back, as with an
+ * invite.
+ */
 function breachesIn(server: ServerState, acts: readonly Act[], table: Commands = commands): string[] {
   for (const act of acts) {
     const before = copyOf(server)
@@ -484,7 +493,7 @@ const property = (table?: Commands) =>
     expect(breachesIn(begin(from), acts, table)).toEqual([])
   })
 
-test("no sequence of edits lets anybody do, grant or touch what he may not", () => {
+test("no sequence of edits lets anybody do, grant or touch what they may not", () => {
   fc.assert(property(), { numRuns: 1_000 })
 })
 
@@ -543,18 +552,18 @@ test.for<[string, Commands]>([
   ["a role is taken whatever its rank", forgetful("takeRole", (server, { user }) => managesRoles(server, user))],
   ["a role goes whatever its rank", forgetful("deleteRole", (server, { user }) => managesRoles(server, user))],
   [
-    "somebody gives himself a role of his own rank or the next above",
+    "somebody gives themselves a role of their own rank or the next above",
     forgetful("giveRole", (server, { user, member_id, role_id }, own) => {
       const above = [...server.roles.values()].map(({ position }) => position).filter(position => position > own)
       return managesRoles(server, user) && member_id === user && positionOf(server, role_id!) <= Math.min(...above)
     }),
   ],
   [
-    "whoever ranks above a role gives it",
+    "a member who ranks above a role gives it",
     forgetful("giveRole", (server, { role_id }, own) => isLower(server, role_id, own)),
   ],
   [
-    "whoever ranks above a role takes it",
+    "a member who ranks above a role takes it",
     forgetful("takeRole", (server, { role_id }, own) => isLower(server, role_id, own)),
   ],
   [
@@ -566,7 +575,7 @@ test.for<[string, Commands]>([
     ),
   ],
   [
-    "a role is made to grant `administrator` by whoever gives roles",
+    "a role is made to grant `administrator` by a member who gives roles",
     forgetful(
       "editRole",
       (server, { user, role_id, patch }, own) =>

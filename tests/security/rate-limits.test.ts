@@ -12,7 +12,7 @@ import { closedWith, identified, open } from "../kit/raw.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
 
-/** Whoever the proxy says that it is: each test comes from addresses of its own. */
+/** The client that the proxy names: each test comes from addresses of its own. */
 const bypassSecret = "let-me-through-".repeat(3)
 const test = testWith({
   limited: true,
@@ -28,7 +28,9 @@ let addresses = 0
 const newAddress = () => `10.1.${++addresses >> 8}.${addresses & 255}`
 
 const password = "Correct-Horse-9"
-/** Registers from an address of its own: three registrations a minute are all that one address has. */
+/**
+ * Registers from an address of its own: three registrations a minute are all that one address has.
+ */
 async function register(place: Place, username: string): Promise<string> {
   const { body } = await send(place, "/api/v1/auth/register", {
     route: routes.register,
@@ -77,7 +79,9 @@ test("every counted answer says how much is left; the refusal says when to come 
   expect(refused.body).toEqual({ ...union, error: { code: 429, ...union } })
 })
 
-test("who reacts too fast is told in the message, too, for how many seconds he has to wait", async ({ shared }) => {
+test("a user who reacts too fast is told in the message, too, for how many seconds they have to wait", async ({
+  shared,
+}) => {
   const token = await register(shared.east, shared.newName("ada"))
   const path = "/api/v1/channels/1/messages/1/reactions/x"
   for (const method of ["PUT", "DELETE"]) {
@@ -181,7 +185,7 @@ test("the global bucket refuses a flood of one user and says so", async ({ share
   expect(global?.body).toMatchObject({ global: true, scope: "global" })
 })
 
-test("a hundred failed tokens of one address are enough, at all doors together; good tokens from there go on", async ({
+test("a hundred failed tokens of one address are enough, over REST and the gateway together; good tokens from there go on", async ({
   cluster,
 }) => {
   const wide = { requests: 1000, seconds: 1 }
@@ -216,7 +220,7 @@ test("a hundred failed tokens of one address are enough, at all doors together; 
   ;(await identified(west, (await ada.signIn(west)).token)).close()
 })
 
-test("whoever is suspended is told so, not that he is too fast, and his address pays", async ({ shared }) => {
+test("a suspended user is told so, not that they are too fast, and their address pays", async ({ shared }) => {
   const username = shared.newName("ada")
   const token = await register(shared.east, username)
   await shared.sql`UPDATE users SET locked_until = 9999999999, lock_reason = 'spam' WHERE username = ${username}`
@@ -249,7 +253,7 @@ test("an address is believed only from a proxy that is trusted", async ({ cluste
   expect((await attempt("10.9.9.9")).code).toBe("rate_limited")
 })
 
-test("a signed link counts for whoever brings a good token with it, and for the address of everybody else", async ({
+test("a signed link counts for the user who sends a good token with it, and for the address of everybody else", async ({
   shared,
 }) => {
   const { ada, channel } = await shared.seed(sharedServer)
@@ -290,7 +294,7 @@ test("RATE_LIMITS=off lifts every limiter", async ({ cluster }) => {
   expect(answer.headers.has("x-ratelimit-limit")).toBe(false)
 })
 
-test("P16: in no stretch of time are more let in than a limit says, and who waits as he was told gets in", async () => {
+test("P16: in no stretch of time are more let in than a limit says, and a client that waits as it was told gets in", async () => {
   await checkLimits(inject("redis"), 16)
 })
 

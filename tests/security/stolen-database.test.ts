@@ -108,7 +108,7 @@ test("neither the database nor Redis holds a password, a token, a code or a link
   await shared.settle()
   const rows = await dump(shared)
   const cached = await remembered(shared)
-  // It was looked where things are: who he is stands there.
+  // It was looked where things are: who they are stands there.
   expect(rows).toContain(ada.email)
   expect(rows).toContain(hashSecret(secrets["session"]))
   expect(rows).toContain(hashSecret(secrets["webhook"]))

@@ -1,4 +1,7 @@
-/** API access tokens: what applications present beside their users' tokens, where an operator asks for that. */
+/**
+ * API access tokens: what applications present beside their users' tokens, where an operator asks
+ * for that.
+ */
 import { routes } from "../../src/contract/contract.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
@@ -122,7 +125,7 @@ test("with a token every path below /api/v1 asks for it, but those that have to 
   expect(await codeAt(shared.east, { token: ada.token })).toBe("access_token_required")
   expect(await codeAt(shared.east, { token: "nonsense" })).toBe("access_token_required")
   expect(await codeAt(shared.east, { headers: { authorization: `Bearer ${secret}` } })).toBe("access_token_required")
-  // The gateway asks for none: whoever connects there was signed in over REST.
+  // The gateway asks for none: users who connect there have signed in over REST.
   ;(await identified(shared.west, ada.token)).close()
 
   const twice = new Headers([

@@ -1,4 +1,4 @@
-/** Addresses that an operator has blocked: over REST, at the gateway's door, and on connections that stand. */
+/** Addresses that an operator has blocked: over REST, at the gateway, and on open connections. */
 import { routes } from "../../src/contract/contract.ts"
 import { mostBlocks } from "../../src/domain/service/address-blocks.ts"
 import { send } from "../kit/exchange.ts"
@@ -8,7 +8,7 @@ import { closedWith, identified, open, Raw } from "../kit/raw.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-/** Whoever the proxy says that it is: each test comes from addresses of its own. */
+/** The client that the proxy names: each test comes from addresses of its own. */
 const config = { TRUSTED_PROXIES: "127.0.0.1" }
 const test = testWith({ config, topology: attentive })
 let addresses = 0
@@ -108,7 +108,7 @@ test("a range is blocked with all that is in it, however an address is written; 
   expect((await operator.blocks()).map(({ address }) => address)).not.toContain(brief)
 })
 
-test("lines that a client has put before the proxy's own do not hide its address, at either door", async ({
+test("lines that a client has put before the proxy's own do not hide its address, over REST and the gateway", async ({
   shared,
 }) => {
   const [bad, good] = [newAddress(), newAddress()]
@@ -187,7 +187,7 @@ test(`${mostBlocks} blocks are the most, and they cost a request next to nothing
   expect(await isRefused(worker!, "203.0.113.9")).toBe(true)
   expect(await isRefused(worker!, "203.0.114.9")).toBe(false)
   await cluster.sql`UPDATE address_blocks SET expires_at = 1 WHERE address = '10.0.0.1'`
-  // What is over makes room.
+  // What is over frees its place.
   expect(await operator.block("203.0.114.0/24")).toBe(true)
   await refused([worker!], "203.0.114.9")
   expect(await isRefused(worker!, "10.0.0.1")).toBe(false)

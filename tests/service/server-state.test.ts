@@ -96,7 +96,7 @@ test("maintenance: sessions are told and end with 4016, new connections end afte
   }
 })
 
-test("whoever identifies between the announcement and the end is told as well", async ({ cluster }) => {
+test("a session that identifies between the announcement and the end is told as well", async ({ cluster }) => {
   const [worker] = await cluster.boot(1, { topology: attentive })
   const ada = await cluster.person("ada")
   const [told, late] = await Promise.all([identified(worker!, ada.token), open(worker!)])
@@ -147,7 +147,7 @@ test("a restart is announced and closes nobody; the return to running is not ann
   for (const raw of strangers) expect(statuses(raw)).toEqual([])
 })
 
-test("whoever takes the announcement back in time closes nobody", async ({ cluster }) => {
+test("an announcement that is taken back in time closes nobody", async ({ cluster }) => {
   const [worker] = await cluster.boot(1, { topology: attentive })
   const operator = operatorOf(cluster)
   const ada = await cluster.person("ada")

@@ -172,7 +172,8 @@ test("a QR code says what it was asked to, in the size and format that were aske
   expect([...jpeg.bytes.subarray(0, 3)]).toEqual([0xff, 0xd8, 0xff])
   expect(await seen(jpeg.bytes)).toEqual({ says: "hello", width: 250, height: 250 })
 
-  // Four modules of white on each side: 21 modules in all for a short text, 29 with them; 290 pixels make 10 of each.
+  // Four modules of white on each side: 21 modules in all for a short text, 29 with them; 290
+  // pixels make 10 of each.
   const { data, info } = await sharp((await at("data=x&size=290x290")).bytes)
     .greyscale()
     .raw()

@@ -1,4 +1,7 @@
-/** Two browsers on two workers: what they tell one another over the gateway is enough to speak to one another. */
+/**
+ * Two browsers on two workers: what they tell one another over the gateway is enough to speak to
+ * one another.
+ */
 import { readFile } from "node:fs/promises"
 import { createServer } from "node:http"
 import { once } from "node:events"

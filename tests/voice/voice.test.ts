@@ -1,4 +1,6 @@
-/** Voice on the gateway: who is in which channel, whose call it is, and who is sent whose signals. */
+/**
+ * Voice on the gateway: who is in which channel, whose call it is, and who is sent whose signals.
+ */
 import { isDeepStrictEqual } from "node:util"
 import { Redis } from "ioredis"
 import type { ServerFrame } from "../../client/gateway.ts"
@@ -86,7 +88,7 @@ const nothingMore = async (cluster: Cluster, ...clients: Listener[]) => {
   for (const client of clients) expect(client.rest().filter(({ name }) => name.startsWith("VOICE_"))).toEqual([])
 }
 
-test("a join is told to everybody who may view the channel, the one who joins included, and then to his connection what it needs", async ({
+test("a join is told to everybody who may view the channel, the one who joins included, and then to their connection what it needs", async ({
   shared,
 }) => {
   const { server_id, ada, lin, hall } = await voiceServer(shared)
@@ -168,7 +170,7 @@ test("op 4 joins, moves, changes flags and leaves; who is deaf is mute", async (
   await nothingMore(shared, caller, watcher)
 })
 
-test("a move is one event, for whoever may view either channel", async ({ shared }) => {
+test("a move is one event, for users who may view either channel", async ({ shared }) => {
   const { server_id, server, channel, ada, lin, make, hall } = await voiceServer(shared)
   const [eve, bob] = await Promise.all([
     joined(shared, { ada, channel }, "eve"),
@@ -236,7 +238,7 @@ test("a refused join is answered to its connection with what is so, and to nobod
   expect(await rowsOf(shared, server_id)).toMatchObject([{ user_id: lin.id, channel_id: hall.id }])
 })
 
-test("a full channel takes only who may move members; whoever is in it may begin anew", async ({ shared }) => {
+test("a full channel takes only users who may move members; a user who is in it may begin anew", async ({ shared }) => {
   const seed = await voiceServer(shared)
   const { server_id, ada, lin, make } = seed
   const small = await make("small", { user_limit: 1, bitrate: 96_000 })
@@ -275,7 +277,7 @@ test("two who come at once for the last place: one gets it", async ({ shared }) 
   expect(await rowsOf(shared, seed.server_id)).toHaveLength(1)
 })
 
-test("in a stage channel whoever comes is suppressed", async ({ shared }) => {
+test("in a stage channel everybody who joins is suppressed", async ({ shared }) => {
   const { server_id, ada, lin, hall } = await voiceServer(shared)
   const stage = await ada.on(shared.east).createChannel({ server_id, name: "stage", type: "stage" })
   const caller = await lin.listen(shared.east)
@@ -375,7 +377,7 @@ test("the hint about a line's quality is kept for its next voice session, within
   expect((await join(caller, hall.id)).bitrate).toBe(64_000)
 })
 
-test("whoever is kicked, is banned or leaves is out of voice, and hears it while he is a member", async ({
+test("a member who is kicked, is banned or leaves is out of voice, and is told while they are a member", async ({
   shared,
 }) => {
   const ways: ((seed: { ada: Person; lin: Person; server_id: string }) => Promise<unknown>)[] = [
@@ -395,7 +397,7 @@ test("whoever is kicked, is banned or leaves is out of voice, and hears it while
     await caller.next("GUILD_DELETE")
     expect(caller.rest().map(({ name }) => name)).not.toContain("VOICE_STATE_UPDATE")
     expect(await rowsOf(shared, server_id)).toEqual([])
-    await until("his home knows", async () => (await callOf(shared, lin)) === undefined)
+    await until("their home knows", async () => (await callOf(shared, lin)) === undefined)
   }
 })
 
@@ -403,13 +405,15 @@ test("a server that is deleted takes its calls with it", async ({ shared }) => {
   const { server_id, ada, lin, hall } = await voiceServer(shared)
   const caller = await lin.listen(shared.east)
   await join(caller, hall.id)
-  await until("his home knows", async () => (await callOf(shared, lin)) !== undefined)
+  await until("their home knows", async () => (await callOf(shared, lin)) !== undefined)
   await ada.on(shared.west).deleteServer({ server_id })
-  await until("his home knows", async () => (await callOf(shared, lin)) === undefined)
+  await until("their home knows", async () => (await callOf(shared, lin)) === undefined)
   expect(await rowsOf(shared, server_id)).toEqual([])
 })
 
-test("whoever may not connect or view any longer is out of voice, whichever way he lost it", async ({ shared }) => {
+test("a user who may not connect or view any longer is out of voice, whichever way they lost it", async ({
+  shared,
+}) => {
   const { server_id, server, ada, lin, hall } = await voiceServer(shared)
   const at = ada.on(shared.west)
   const everyone = (denied: Permission) =>
@@ -511,7 +515,7 @@ test("VOICE1: one user is in one call over all servers: the newest", async ({ sh
   await until("one call is left", async () => (await callsOf()).length === 1)
   expect(await callsOf()).toMatchObject([{ user_id: lin.id, channel_id: two.hall.id }])
 
-  // At once from two devices, again and again: in the end there is one, and his home knows it.
+  // At once from two devices, again and again: in the end there is one, and their home knows it.
   for (let round = 0; round < 10; round++) {
     connect(first, (round % 2 ? one : two).hall.id)
     connect(second, (round % 2 ? two : one).hall.id)
@@ -531,7 +535,7 @@ test("the call that was asked for last is the one that stays, also when it is he
   await lin.on(shared.east).joinByInvite({ invite_code: code })
   const caller = await lin.listen(shared.west)
   const { session_id } = await join(caller, two.hall.id)
-  await until("his home knows", async () => (await callOf(shared, lin))?.voice_session_id === session_id)
+  await until("their home knows", async () => (await callOf(shared, lin))?.voice_session_id === session_id)
   const { order } = await shared.east.node.ask(userActor, lin.id, { type: "askForVoice" })
   expect(voiceSessionId(order, "0".repeat(16)) > session_id).toBe(true)
   await shared.east.node.ask(channelActor, one.hall.id, {
@@ -692,7 +696,8 @@ test("CALL2: signals reach the one they are for, on whichever worker, and nobody
   caller.send({ op: 25, d: { channel_id: hall.id, speaking: 0 } })
   for (const inbox of [callee, third]) expect(await inbox.signal(25)).toEqual({ ...from, speaking: false })
 
-  // To whoever is elsewhere, from whoever is elsewhere, into a channel that one is not in, to oneself, to nobody.
+  // To a user elsewhere, from a user elsewhere, into a channel that one is not in, to oneself, to
+  // nobody.
   const lost = { sdp: "lost" }
   caller.send({ op: 22, d: { ...lost, channel_id: hall.id, target_user_id: bob.id } })
   caller.send({ op: 22, d: { ...lost, channel_id: den.id, target_user_id: bob.id } })
@@ -795,13 +800,13 @@ test("voice can be switched off, and TURN servers and a media server can be name
   const turn = {
     STARLING_VOICE_TURN_URLS: "turn:turn.example:3478,turns:turn.example:5349",
     STARLING_VOICE_TURN_SECRET: "secret",
-    STARLING_VOICE_MEDIA_URL: "wss://media.example/room?x=1",
+    STARLING_VOICE_MEDIA_URL: "wss://media.example/media?x=1",
   }
   const [on] = await cluster.boot(1, { config: turn })
   const { ada, lin, hall } = await voiceServer(cluster)
   const caller = await lin.listen(on!)
   const { endpoint, ice_servers } = await join(caller, hall.id)
-  expect(endpoint).toBe(`wss://media.example/room?x=1&roomId=voice_${hall.id}&peerId=user_${lin.id}`)
+  expect(endpoint).toBe(`wss://media.example/media?x=1&roomId=voice_${hall.id}&peerId=user_${lin.id}`)
   expect(ice_servers[1]!.urls).toEqual(["turn:turn.example:3478", "turns:turn.example:5349"])
   expect(ice_servers[1]!.username).toMatch(new RegExp(String.raw`^\d+:${lin.id}$`))
   expect(ice_servers[1]!.credential).toMatch(/^[\w+/]{27}=$/)
@@ -861,10 +866,11 @@ test("what was used in a server that one has left for another is taken off the c
   const caller = await lin.listen(worker!)
   const { session_id } = await join(caller, hall.id)
   expect(await caller.next("VOICE_STATE_UPDATE")).toEqual(stateOf(lin, server_id, hall.id))
-  await until("his home knows", async () => (await callOf(cluster, lin))?.voice_session_id === session_id)
+  await until("their home knows", async () => (await callOf(cluster, lin))?.voice_session_id === session_id)
   const { began_at, ends_at } = (await callOf(cluster, lin))!
   expect(ends_at).toBeGreaterThan(began_at)
-  // The end of the call before is heard of after the beginning of this one: the whole allowance of the day.
+  // The end of the call before is heard of after the beginning of this one: the whole allowance of
+  // the day.
   const midnight = dayOf(began_at) * 86_400_000
   const ended = { voice_session_id: voiceSessionId("1", "0".repeat(16)), from: midnight, to: midnight + 7_200_000 }
   await worker!.node.ask(userActor, lin.id, { type: "voiceChanged", ended })
@@ -887,7 +893,7 @@ test("a call that should be over ends also when its job was lost", async ({ clus
   await cluster.boot(1)
   await cluster.bootJobWorker()
   await until("the call has ended", async () => (await rowsOf(cluster, server_id)).length === 0, { timeoutMs: 25_000 })
-  await until("his home knows", async () => (await callOf(cluster, lin)) === undefined)
+  await until("their home knows", async () => (await callOf(cluster, lin)) === undefined)
 })
 
 test("VOICE2: every second in voice is counted once, over moves, new voice sessions and other servers", async ({
@@ -901,7 +907,7 @@ test("VOICE2: every second in voice is counted once, over moves, new voice sessi
   const from = performance.now()
   for (const channel of [hall, den, den, other.hall, hall]) await join(caller, channel.id)
   leave(caller)
-  await until("his home knows", async () => {
+  await until("their home knows", async () => {
     const [row] = await shared.sql<
       { n: number }[]
     >`SELECT count(*)::int AS n FROM voice_calls WHERE user_id = ${lin.id}`
@@ -962,7 +968,7 @@ test("CALL3: a call ends with the session that holds it, not before the resume w
   await watcher.next("VOICE_STATE_UPDATE")
   const droppedAt = performance.now()
   caller.drop()
-  // Another session of his lives on; it does not hold the call.
+  // Another session of theirs lives on; it does not hold the call.
   expect(await watcher.next("VOICE_STATE_UPDATE", { timeoutMs: 15_000 })).toEqual(stateOf(lin, server_id, null))
   expect(performance.now() - droppedAt).toBeGreaterThanOrEqual(2_000)
   expect(other.state).toBe("live")
@@ -980,7 +986,9 @@ test("a call ends at once with the access of the session that holds it", async (
   expect(await watcher.next("VOICE_STATE_UPDATE")).toEqual(stateOf(lin, server_id, null))
 })
 
-test("a call ends when its worker is gone and nobody resumes it, whoever owned its server", async ({ cluster }) => {
+test("a call ends when its worker is gone and nobody resumes it, no matter who owned its server", async ({
+  cluster,
+}) => {
   const workers = await cluster.boot(3, briefly)
   const [east, west] = workers as [Worker, Worker]
   const seeds = [await voiceServer(cluster), await voiceServer(cluster), await voiceServer(cluster)]
@@ -996,7 +1004,7 @@ test("a call ends when its worker is gone and nobody resumes it, whoever owned i
   for (const { server_id, lin, watcher } of calls) {
     expect(await watcher.next("VOICE_STATE_UPDATE", { timeoutMs: 30_000 })).toEqual(stateOf(lin, server_id, null))
     expect(await rowsOf(cluster, server_id)).toEqual([])
-    await until("his home knows", async () => (await callOf(cluster, lin)) === undefined)
+    await until("their home knows", async () => (await callOf(cluster, lin)) === undefined)
   }
 })
 

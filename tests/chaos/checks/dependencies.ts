@@ -7,8 +7,9 @@ const healing = 10e9
 const echo = 4e9
 
 /**
- * P11: while PostgreSQL or Redis is away every request is answered within five seconds, by 2xx, a refusal, or a 503 with
- * Retry-After; the process says that it lives; ten seconds after healing everything goes on. A false 2xx is P1's matter.
+ * P11: while PostgreSQL or Redis is away every request is answered within five seconds, by 2xx, a
+ * refusal, or a 503 with Retry-After; the process says that it lives; ten seconds after healing
+ * everything goes on. A false 2xx is P1's matter.
  */
 export const dependencies: Check = history => {
   const findings: Finding[] = []

@@ -4,9 +4,10 @@ import { faultsOf, finalsOf, type Check, type Finding } from "../history.ts"
 const lease = 2.5e9
 
 /**
- * P7: two owners never both commit. One owner commits its turns in their order, so the order of commits is the order of
- * ids; the late write of a former owner would stand before what its successor had committed already. And where an owner
- * was paused beyond its lease, somebody must have taken its shards.
+ * P7: two owners never both commit. One owner commits its turns in their order, so the order of
+ * commits is the order of ids; the late write of a former owner would stand before what its
+ * successor had committed already. And where an owner was paused beyond its lease, somebody must
+ * have taken its shards.
  */
 export const fence: Check = history => {
   const findings: Finding[] = []

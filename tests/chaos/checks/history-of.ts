@@ -1,4 +1,7 @@
-/** Small histories for the checkers' tests, in words. Every line happens a millisecond after the one before. */
+/**
+ * Small histories for the checkers' tests, in words. Every line happens a millisecond after the one
+ * before.
+ */
 import type { Action, Entry, FaultKind, Stored, Untimed } from "../history.ts"
 
 const millisecond = 1e6
@@ -56,7 +59,10 @@ export class Story {
     return this.end(op, type, status, messages, retryAfter)
   }
 
-  /** A send with its answer; the message is stored unless told otherwise, and committed in this order. */
+  /**
+   * A send with its answer; the message is stored unless told otherwise, and committed in this
+   * order.
+   */
   send(
     id: string,
     {

@@ -4,8 +4,8 @@ import { finalsOf, operationsOf, type Check, type Finding } from "../history.ts"
 const underWay = 1e9
 
 /**
- * P6: what cannot be resumed is said. After INVALID_SESSION the old session is silent, and a reader that reads the history
- * at each READY knows, at the end, everything that was sent since its first.
+ * P6: what cannot be resumed is said. After INVALID_SESSION the old session is silent, and a reader
+ * that reads the history at each READY knows, at the end, everything that was sent since its first.
  */
 export const invalidSession: Check = history => {
   const findings: Finding[] = []

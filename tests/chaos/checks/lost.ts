@@ -1,6 +1,9 @@
 import { finalsOf, isA, operationsOf, type Check } from "../history.ts"
 
-/** P1: every message that was acknowledged is in the final read, unless somebody deleted it; a deleted one is not. */
+/**
+ * P1: every message that was acknowledged is in the final read, unless somebody deleted it; a
+ * deleted one is not.
+ */
 export const lost: Check = history => {
   const operations = operationsOf(history)
   const finals = finalsOf(history)

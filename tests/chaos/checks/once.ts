@@ -1,6 +1,9 @@
 import { finalsOf, type Check, type Finding } from "../history.ts"
 
-/** P2: a body is in the history once, however often its send was tried; a session gets one MESSAGE_CREATE of it. */
+/**
+ * P2: a body is in the history once, however often its send was tried; a session gets one
+ * MESSAGE_CREATE of it.
+ */
 export const once: Check = history => {
   const findings: Finding[] = []
   for (const [channel, messages] of finalsOf(history)) {

@@ -2,8 +2,8 @@ import { compareIds } from "../../../src/domain/core/snowflake.ts"
 import { finalsOf, isA, operationsOf, type Check, type Finding } from "../history.ts"
 
 /**
- * P3: one order per channel. Ids rise in the history and in every session; a send that began after another was
- * acknowledged has the higher id; `s` rises within a session.
+ * P3: one order per channel. Ids rise in the history and in every session; a send that began after
+ * another was acknowledged has the higher id; `s` rises within a session.
  */
 export const order: Check = history => {
   const findings: Finding[] = []

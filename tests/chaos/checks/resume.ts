@@ -17,8 +17,9 @@ interface Session {
 const underWay = 1e9
 
 /**
- * P5: what a session saw, live and replayed, between its READY and its end is what happened in that time: nothing is
- * missing (a hole), nothing is there that never was (an event of what is not committed). Order and repeats: P3 and P2.
+ * P5: what a session saw, live and replayed, between its READY and its end is what happened in that
+ * time: nothing is missing (a hole), nothing is there that never was (an event of what is not
+ * committed). Order and repeats: P3 and P2.
  */
 export const resume: Check = history => {
   const findings: Finding[] = []

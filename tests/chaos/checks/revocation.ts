@@ -3,7 +3,10 @@ import { isA, operationsOf, type Check, type Finding } from "../history.ts"
 /** Reads with a revoked token may go on for this long. */
 const lateReads = 1e9
 
-/** P12: after the answer to a logout or a leave no write is accepted, and nothing that was sent later arrives. */
+/**
+ * P12: after the answer to a logout or a leave no write is accepted, and nothing that was sent
+ * later arrives.
+ */
 export const revocation: Check = history => {
   const findings: Finding[] = []
   const operations = operationsOf(history)

@@ -1,4 +1,7 @@
-/** Three hosts, each the whole program on an address of its own, with one PostgreSQL and one Redis behind proxies. */
+/**
+ * Three hosts, each the whole program on an address of its own, with one PostgreSQL and one Redis
+ * behind proxies.
+ */
 import { chmod, mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { startProcesses } from "../../kit/processes.ts"

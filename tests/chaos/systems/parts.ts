@@ -16,7 +16,10 @@ export const hostOf = (name: string, program: Processes): Host => ({
   log: () => program.stderr(),
 })
 
-/** What was started is stopped, the latest first: when the system is, or at once when something of it does not start. */
+/**
+ * What was started is stopped, the latest first: when the system is, or at once when something of
+ * it does not start.
+ */
 export async function undoing(
   start: (undo: (() => Promise<unknown>)[], stop: () => Promise<void>) => Promise<System>,
 ): Promise<System> {

@@ -1,4 +1,6 @@
-/** One program with a Redis Cluster of three masters, each behind a proxy that clients are told of. */
+/**
+ * One program with a Redis Cluster of three masters, each behind a proxy that clients are told of.
+ */
 import { chmod, mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { startProcesses } from "../../kit/processes.ts"
