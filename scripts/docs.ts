@@ -230,7 +230,9 @@ function permissionsPage(): string {
 function limitsPage(): string {
   return page(
     "# Limits",
-    generated("`src/contract/core/limits.ts`, `cluster.config.ts` and `scripts/limits-page.ts`"),
+    generated(
+      "`src/contract` (`limits` of a resource stand beside it), `cluster.config.ts` and `scripts/limits-page.ts`",
+    ),
     "Every cap of the interface, and the bounds of a cluster. Limits of requests per time stand in [rate limits](rate-limits.md).",
     "## Limits of the interface",
     "A refusal answers as its row in [errors](errors.md) says.",

@@ -1,22 +1,13 @@
 import { clusterConfig } from "../cluster.config.ts"
-import type { ErrorCode } from "../src/contract/core/errors.ts"
+import { resourceLimits } from "../src/contract/contract.ts"
+import { refused, type LimitNote, type LimitNotes } from "../src/contract/core/limit-notes.ts"
 import { limits } from "../src/contract/core/limits.ts"
 
-interface Note {
-  readonly unit: string
-  /** What happens beyond the value. */
-  readonly beyond: string
-}
+const cut = (unit: string, beyond: string): LimitNote => ({ unit, beyond })
+const chosen = (unit: string): LimitNote => ({ unit, beyond: "the value where the client names none" })
 
-const refused = (unit: string, ...codes: readonly ErrorCode[]): Note => ({
-  unit,
-  beyond: `refused: ${(codes.length > 0 ? codes : (["validation_failed"] as const)).map(name => `\`${name}\``).join(", ")}`,
-})
-const cut = (unit: string, beyond: string): Note => ({ unit, beyond })
-const chosen = (unit: string): Note => ({ unit, beyond: "the value where the client names none" })
-
-/** Of each limit of `contract/limits.ts`; the compiler reports one that is missing here. */
-const notes: Record<keyof typeof limits, Note> = {
+/** Of each limit that several resources share; the others stand beside their resource. */
+const notes: LimitNotes<typeof limits> = {
   messageCharacters: refused("characters"),
   nonceCharacters: refused("characters"),
   memberQuery: refused("characters"),
@@ -82,12 +73,7 @@ const notes: Record<keyof typeof limits, Note> = {
   attachmentBytes: refused("bytes", "file_over_limit"),
   reactionsPerMessage: refused("different emojis", "reaction_limit"),
   emojiCharacters: refused("characters", "invalid_emoji"),
-  pinsPerChannel: refused("messages", "pin_limit"),
   messagesPerDeletion: refused("messages"),
-  pollQuestion: refused("characters"),
-  pollOption: refused("characters"),
-  pollOptions: refused("options"),
-  pollHours: refused("hours"),
   mentionsPerMessage: cut("users and roles", "further mentions are text"),
   previewCharacters: cut("characters", "shortened"),
   botsPerOwner: cut("bots", "the operator's command refuses"),
@@ -127,9 +113,12 @@ const shown = (value: number) => value.toLocaleString("en")
 
 /** Rows of name, value, unit and what happens beyond it. */
 export const limitRows = (): string[][] =>
-  Object.entries(notes).flatMap(([name, { unit, beyond }]) =>
-    numbersIn(limits[name as keyof typeof limits], name).map(([path, value]) => [path, shown(value), unit, beyond]),
-  )
+  [{ limits, limitNotes: notes }, ...resourceLimits].flatMap(declared => {
+    const values: Readonly<Record<string, unknown>> = declared.limits
+    return Object.entries<LimitNote>(declared.limitNotes).flatMap(([name, { unit, beyond }]) =>
+      numbersIn(values[name], name).map(([path, value]) => [path, shown(value), unit, beyond]),
+    )
+  })
 
 export const boundRows = (): string[][] =>
   numbersIn(clusterConfig, "")

@@ -1,7 +1,7 @@
 import { z } from "zod"
 import * as accountDeletion from "./accounts/account-deletion.ts"
 import * as attachments from "./messages/attachments.ts"
-import * as auditLog from "./communities/audit-log.ts"
+import { auditLogOf } from "./communities/audit-log.ts"
 import * as auth from "./accounts/auth.ts"
 import * as automod from "./communities/automod.ts"
 import * as channels from "./communities/channels.ts"
@@ -41,6 +41,14 @@ import * as twoFactor from "./accounts/two-factor.ts"
 import * as users from "./accounts/users.ts"
 import * as voice from "./voice/voice.ts"
 import * as webhooks from "./messages/webhooks.ts"
+
+const auditLog = auditLogOf([...messages.auditActions, ...pins.auditActions, ...webhooks.auditActions])
+
+/** Every action that an audit log may name. */
+export type AuditAction = (typeof auditLog.auditActions)[number]
+
+/** Limits that stand beside their resource, for the generated page of limits. */
+export const resourceLimits = [pins, polls]
 
 /** Every REST route, by operation id. */
 export const routes = {
@@ -83,6 +91,7 @@ export const routes = {
   ...webhooks.routes,
 }
 export type Routes = typeof routes
+export type AuditEntry = z.output<Routes["listAuditLog"]["reply"]>[number]
 
 /** Routes that are answered in maintenance, too: clients and machines learn from them that it is so. */
 export const openInMaintenance: ReadonlySet<Route> = new Set<Route>(Object.values(system.routes))

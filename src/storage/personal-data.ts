@@ -25,7 +25,6 @@ import { personalData as oauth } from "./accounts/oauth.ts"
 import { personalData as oneTimeTokens } from "./accounts/one-time-tokens.ts"
 import { personalData as operatorRequests } from "./service/operator-requests.ts"
 import { personalData as overrides } from "./communities/overrides.ts"
-import { personalData as pins } from "./messages/pins.ts"
 import { personalData as placement } from "./core/placement.ts"
 import { personalData as polls } from "./messages/polls.ts"
 import { personalData as presences } from "./social/presences.ts"
@@ -91,7 +90,6 @@ const declared = [
   placement,
   lanes,
   migrate,
-  pins,
   icons,
   serverStatus,
   files,

@@ -1,5 +1,6 @@
 import { ApiError, type CallOptions } from "../../client/rest.ts"
-import type { AuditAction, AuditTarget } from "../../src/contract/communities/audit-log.ts"
+import type { AuditTarget } from "../../src/contract/communities/audit-log.ts"
+import type { AuditAction } from "../../src/contract/contract.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"

@@ -1,5 +1,5 @@
 /** Pins: who may, in which order, how many, and what everybody is told. */
-import { limits } from "../../src/contract/core/limits.ts"
+import { limits } from "../../src/contract/messages/pins.ts"
 import { refusal } from "../kit/conformance.ts"
 import { dmBetween, plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"

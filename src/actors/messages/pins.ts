@@ -1,6 +1,6 @@
 import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { limits } from "../../contract/core/limits.ts"
+import { limits } from "../../contract/messages/pins.ts"
 import { messageUpdate } from "../../contract/messages/messages.ts"
 import { messageObject, withAuthor, type MessageState } from "../../domain/messages/messages.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"

@@ -1,4 +1,5 @@
-import type { AuditAction, AuditTarget } from "../../contract/communities/audit-log.ts"
+import type { AuditTarget } from "../../contract/communities/audit-log.ts"
+import type { AuditAction } from "../../contract/contract.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Changes } from "../../domain/communities/audit.ts"
 import { secondsAt } from "../../std/clock.ts"

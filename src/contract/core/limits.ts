@@ -1,4 +1,7 @@
-/** Fixed limits of the interface, in characters (code points), items or seconds. */
+/**
+ * Fixed limits of the interface that several resources share, in characters (code points), items or
+ * seconds. A limit of one resource stands beside it.
+ */
 export const limits = {
   messageCharacters: 4000,
   nonceCharacters: 64,
@@ -94,12 +97,7 @@ export const limits = {
   attachmentBytes: 524_288_000,
   reactionsPerMessage: 20,
   emojiCharacters: 32,
-  pinsPerChannel: 50,
   messagesPerDeletion: { min: 2, max: 100 },
-  pollQuestion: 300,
-  pollOption: 100,
-  pollOptions: { min: 2, max: 10 },
-  pollHours: 168,
   /** Different users and roles of one message that are looked at; what comes after them is text. */
   mentionsPerMessage: 100,
   /** Of what a notification shows of a message. */

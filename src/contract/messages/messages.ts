@@ -6,6 +6,8 @@ import { limits } from "../core/limits.ts"
 import { Poll, PollInput, PollResults } from "./polls.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
 
+export const auditActions = ["MESSAGE_DELETE", "MESSAGE_BULK_DELETE"] as const
+
 export const Attachment = z
   .object({
     id: Snowflake,

@@ -1,7 +1,13 @@
 import { z } from "zod"
 import { Snowflake, Success } from "../core/fields.ts"
+import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { Message } from "./messages.ts"
 import { defineRoute } from "../core/registry.ts"
+
+export const limits = { pinsPerChannel: 50 } as const
+export const limitNotes: LimitNotes<typeof limits> = { pinsPerChannel: refused("messages", "pin_limit") }
+
+export const auditActions = ["MESSAGE_PIN", "MESSAGE_UNPIN"] as const
 
 const byChannel = z.object({ channel_id: Snowflake })
 const byMessage = z.object({ channel_id: Snowflake, message_id: Snowflake })

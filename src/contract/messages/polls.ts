@@ -1,7 +1,20 @@
 import { z } from "zod"
 import { isVisible, omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
-import { limits } from "../core/limits.ts"
+import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
+
+export const limits = {
+  pollQuestion: 300,
+  pollOption: 100,
+  pollOptions: { min: 2, max: 10 },
+  pollHours: 168,
+} as const
+export const limitNotes: LimitNotes<typeof limits> = {
+  pollQuestion: refused("characters"),
+  pollOption: refused("characters"),
+  pollOptions: refused("options"),
+  pollHours: refused("hours"),
+}
 
 export const ResultsVisibility = z.enum(["always", "after_vote", "after_end"])
 

@@ -14,6 +14,8 @@ import {
 import { limits } from "../core/limits.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
 
+export const auditActions = ["WEBHOOK_CREATE", "WEBHOOK_UPDATE", "WEBHOOK_DELETE"] as const
+
 const webhookFields = {
   id: Snowflake,
   channel_id: Snowflake,

@@ -1,6 +1,6 @@
 import type { Message } from "../../contract/messages/messages.ts"
 import { shownBadges } from "../accounts/badges.ts"
-import { avatarOf, isByBot, type MessageState } from "./messages.ts"
+import { avatarOf, flagsOf, isByBot, type MessageState } from "./messages.ts"
 import { secondsOf } from "../core/snowflake.ts"
 
 /** What a message is to those who were sent it: it depends on who asks, and when. */
@@ -23,7 +23,7 @@ export function headOf(message: Readonly<MessageState>): string {
     `,"author_avatar_url":${JSON.stringify(avatarOf(message))}` +
     `,"author_badges":${listed(shownBadges(message.author_badges))},"author_bot":${isByBot(message)},"content":${JSON.stringify(message.content)}` +
     `,"created_at":${secondsOf(message.id)},"edited_at":${message.edited_at},"reply_to_id":${quoted(message.reply_to_id)}` +
-    `,"attachments":[],"embeds":${listed(embeds ?? [])},"pinned":${Boolean(message.pinned_at)},"reactions":[]` +
+    `,"attachments":[],"embeds":${listed(embeds ?? [])},${fieldsIn(flagsOf(message))},"reactions":[]` +
     `,"nonce":${JSON.stringify(message.nonce)},"metadata":null,"poll":null,"poll_results":null` +
     (webhook_id ? `,"webhook_id":"${webhook_id}",` : ",")
   )
@@ -34,4 +34,5 @@ export const endOf = ({ status, delivery_count, read_count, read, read_by }: Rea
   JSON.stringify({ status, delivery_count, read_count, read, read_by }).slice(1)
 
 const quoted = (id: string | null) => (id === null ? "null" : `"${id}"`)
+const fieldsIn = (fields: object) => JSON.stringify(fields).slice(1, -1)
 const listed = (values: readonly unknown[]) => (values.length === 0 ? "[]" : JSON.stringify(values))

@@ -66,7 +66,7 @@ export function messageObject(
     reply_to_id: message.reply_to_id,
     attachments: (message.attachments ?? []).map(({ file, ...shown }) => ({ ...shown, url: linkTo(file) })),
     embeds: message.embeds ? [...message.embeds] : [],
-    pinned: Boolean(message.pinned_at),
+    ...flagsOf(message),
     status: "sent",
     delivery_count: 0,
     read_count: 0,
@@ -81,6 +81,11 @@ export function messageObject(
   if (message.webhook_id) shown.webhook_id = message.webhook_id
   return shown
 }
+
+/** What is true or false of a message, whoever reads it. */
+export const flagsOf = (message: Readonly<MessageState>): Pick<Message, "pinned"> => ({
+  pinned: Boolean(message.pinned_at),
+})
 
 /** A webhook is no account, and so none of a bot. */
 export const isByBot = ({ author_bot = false, webhook_id }: Readonly<MessageState>): boolean =>

@@ -1,9 +1,9 @@
 import { serverActor } from "../../actors/server.ts"
-import type { routes } from "../../contract/communities/audit-log.ts"
+import type { Routes } from "../../contract/contract.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
-export const auditLog = ({ ask, storage }: Http<"auditLog">): Handlers<typeof routes> => ({
+export const auditLog = ({ ask, storage }: Http<"auditLog">): Handlers<Pick<Routes, "listAuditLog">> => ({
   async listAuditLog({ params: { server_id }, query, caller }) {
     const allowed = { type: "requirePermission", user: caller.user_id, permission: "server.view_audit_log" } as const
     await ask(serverActor, server_id, allowed)

@@ -1,6 +1,6 @@
 import { channelActor } from "../../actors/channel.ts"
 import { success } from "../../contract/core/fields.ts"
-import { limits } from "../../contract/core/limits.ts"
+import { limits } from "../../contract/messages/pins.ts"
 import type { routes } from "../../contract/messages/pins.ts"
 import type { Call, Handlers } from "../server/handlers.ts"
 import { seenBy } from "../../views/message-views.ts"

@@ -1,4 +1,5 @@
-import type { AuditAction, AuditEntry, AuditTarget } from "../../contract/communities/audit-log.ts"
+import type { AuditTarget } from "../../contract/communities/audit-log.ts"
+import type { AuditAction, AuditEntry } from "../../contract/contract.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Changes } from "../../domain/communities/audit.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"

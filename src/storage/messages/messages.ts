@@ -1,10 +1,10 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
-import type { PinsState } from "../../domain/messages/pins.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql, Statement, Statements } from "../core/database.ts"
+import { personalData as pinsPersonalData, pinReads } from "./pins.ts"
 import { endUploadUses } from "./uploads.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
 
@@ -35,6 +35,7 @@ export const personalData: PersonalData = {
       atPurge: "kept",
     },
   },
+  ...pinsPersonalData,
 }
 /** Apart: exports give it earlier than the messages. */
 export const deletionsPersonalData: PersonalData = {
@@ -262,7 +263,10 @@ export const messageKey = (channel: Snowflake, id: Snowflake) => `${channel}:${i
 /** Key of a nonce among those of its server's home. */
 export const nonceKey = (channel: Snowflake, author: Snowflake, nonce: string) => `${channel}:${author}:${nonce}`
 
+/** Messages, and the reads of what extends a message's row. */
 export const messagesStorage = (sql: Sql) => ({
+  ...pinReads(sql, messageFields(sql)),
+
   /** Newest first; with `after` alone oldest first. `around` wins over `before`, that over `after`. */
   async page(channel: Snowflake, { limit, before, after, around }: Page): Promise<MessageState[]> {
     const fields = sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id`
@@ -282,19 +286,6 @@ export const messagesStorage = (sql: Sql) => ({
         : sql`${fields} WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted
             ORDER BY m.id DESC LIMIT ${most}`
     return pageOf(sql, channel, limit, range)
-  },
-
-  /** The latest pin first. */
-  async pinned(channel: Snowflake, limit: number): Promise<MessageState[]> {
-    return sql<MessageState[]>`
-      SELECT ${messageFields(sql)} FROM pins p JOIN messages m ON m.channel_id = ${channel} AND m.id = p.message_id LEFT JOIN users u ON u.id = m.author_id
-      WHERE p.channel_id = ${channel} AND NOT m.deleted ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`
-  },
-
-  async pins(channel: Snowflake): Promise<PinsState> {
-    const [row] = await sql<PinsState[]>`
-      SELECT count(*)::int AS count, coalesce(max(pinned_at), 0) AS latest FROM pins WHERE channel_id = ${channel}`
-    return row!
   },
 
   async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {

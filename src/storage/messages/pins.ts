@@ -1,8 +1,11 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
+import type { MessageState } from "../../domain/messages/messages.ts"
+import type { PinsState } from "../../domain/messages/pins.ts"
+import type { Sql, Statement } from "../core/database.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
 
-export const personalData: PersonalData = {
+export const personalData: Pick<PersonalData, "others"> = {
   others: {
     pins: { why: "Which messages are pinned; these say so themselves" },
   },
@@ -27,3 +30,19 @@ export const setPinned = defineWrite<{ channel_id: Snowflake; id: Snowflake; pin
       ON CONFLICT (channel_id, message_id) DO UPDATE SET pinned_at = excluded.pinned_at`
   },
 )
+
+/** `fields`: what a `MessageState` has, of `messages m` and `users u`. */
+export const pinReads = (sql: Sql, fields: Statement) => ({
+  /** The latest pin first. */
+  async pinned(channel: Snowflake, limit: number): Promise<MessageState[]> {
+    return sql<MessageState[]>`
+      SELECT ${fields} FROM pins p JOIN messages m ON m.channel_id = ${channel} AND m.id = p.message_id LEFT JOIN users u ON u.id = m.author_id
+      WHERE p.channel_id = ${channel} AND NOT m.deleted ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`
+  },
+
+  async pins(channel: Snowflake): Promise<PinsState> {
+    const [row] = await sql<PinsState[]>`
+      SELECT count(*)::int AS count, coalesce(max(pinned_at), 0) AS latest FROM pins WHERE channel_id = ${channel}`
+    return row!
+  },
+})
