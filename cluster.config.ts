@@ -10,70 +10,70 @@ export const clusterConfig = {
     /**
      * Restarting a worker that died: first wait, growth per death in a row, ceiling; the lower ceiling is for one that had
      * become ready, because all that start-up needs is there and a longer wait only keeps clients out. Who killed it tells
-     * nothing: a kernel that is out of memory sends the same signal as a person. One that was ready for `forgiveAfter`
+     * nothing: a kernel that is out of memory sends the same signal as a person. One that was ready for `forgiveAfterMs`
      * begins a new row.
      */
-    restart: { first: 100, factor: 2, max: 5_000, maxOnceReady: 1_000, forgiveAfter: 10_000 },
+    restart: { firstMs: 100, factor: 2, maxMs: 5_000, maxOnceReadyMs: 1_000, forgiveAfterMs: 10_000 },
     /** From SIGTERM to SIGKILL of a worker. */
-    drainTimeout: 20_000,
+    drainTimeoutMs: 20_000,
     /**
      * A worker that has not shown itself to its primary for so long is killed and replaced: its event loop is stuck. Only time
      * in which the primary itself was well counts. Three times as long while the worker is starting.
      */
-    stuckAfter: 10_000,
+    stuckAfterMs: 10_000,
   },
 
   membership: {
-    renewEvery: 500,
+    renewEveryMs: 500,
     /** An owner stops serving this long after its last confirmed renewal. */
-    serveFor: 1_500,
+    serveForMs: 1_500,
     /** An observer may declare a member dead that stood still this long while the observer itself was well. */
-    deadAfter: 2_500,
+    deadAfterMs: 2_500,
   },
 
-  handover: { shardsAtATime: 32, rebalanceEvery: 500 },
+  handover: { shardsAtATime: 32, rebalanceEveryMs: 500 },
 
-  bus: { askTimeout: 4_000, maxPendingAsks: 20_000, trimEvery: 1_000 },
+  bus: { askTimeoutMs: 4_000, maxPendingAsks: 20_000, trimEveryMs: 1_000 },
 
   actors: {
     /** Commands waiting in one home, loaded homes per worker, commands under way per worker. */
     mailbox: 2_000,
     homes: 50_000,
     inFlight: 20_000,
-    sleepAfter: 300_000,
+    sleepAfterMs: 300_000,
     /** Turns in one commit, commits on their way to publication. */
     batch: 200,
     unpublishedBatches: 64,
     /** A published outbox row is kept this long, so that a repeated request id finds its answer. */
-    outboxKeep: 15_000,
-    outboxSweepEvery: 1_000,
+    outboxKeepMs: 15_000,
+    outboxSweepEveryMs: 1_000,
   },
 
   log: {
     /** How long a delivery log keeps what was read: heartbeat interval + its timeout + the resume window. */
-    keep: 200_000,
+    keepMs: 200_000,
     maxBytes: 256 * 1024 * 1024,
     memoryBytes: 16 * 1024 * 1024,
-    markEvery: 1_000,
+    markEveryMs: 1_000,
     readCount: 500,
   },
 
   gateway: {
-    heartbeatInterval: 45_000,
-    resumeWindow: 60_000,
+    heartbeatIntervalMs: 45_000,
+    resumeWindowMs: 60_000,
     /** A heartbeat of a session that was sent nothing for so long is answered with its position. */
-    positionAfter: 30_000,
+    positionAfterMs: 30_000,
     /** Published per turn of the event loop before socket buffers are looked at. */
-    publishSlice: 256 * 1024,
+    publishSliceBytes: 256 * 1024,
     /** Unsent bytes of one socket after which it falls back to reading its events from the log. */
-    socketBudget: 1024 * 1024,
-    stuckAfter: 30_000,
+    socketBudgetBytes: 1024 * 1024,
+    stuckAfterMs: 30_000,
     identifyQueue: 10_000,
     identifyAtOnce: 64,
     connectionsPerUser: 5,
     framesPerMinute: 120,
     /** Somebody who has not typed again for so long has stopped by himself. */
-    typingTimeout: 10_000,
+    typingTimeoutMs: 10_000,
     /** SDP, ICE, speaking and quality frames of one connection. */
     signalsPerMinute: 600,
     maxFrameBytes: 65_536,
@@ -81,32 +81,32 @@ export const clusterConfig = {
     maxInflatedBytes: 262_144,
     /**
      * A worker that leaves sends its sessions elsewhere, so many a second that the others can resume them; if there are too many for that, all of
-     * them within `drainWithin`. It is part of `processes.drainTimeout`.
+     * them within `drainWithinMs`. It is part of `processes.drainTimeoutMs`.
      */
     drainRate: 2_500,
-    drainWithin: 8_000,
+    drainWithinMs: 8_000,
     resumeReplayBytes: 64 * 1024 * 1024,
     classesPerAudience: 16,
     /** How often it is looked at what clients have said to have received, and how often cursors are written, in one statement. */
-    settleEvery: 250,
-    cursorsEvery: 1_000,
+    settleEveryMs: 250,
+    cursorsEveryMs: 1_000,
   },
 
   presence: {
     /** Changes of what others see are gathered for so long, by the owners of the users' homes and again by each worker. */
-    flushEvery: 250,
-    gatherFor: 100,
+    flushEveryMs: 250,
+    gatherForMs: 100,
     /** Users whose changes wait on one worker to be sent; beyond that, and while the worker is behind, they are shed. */
     gathered: 10_000,
     /** Somebody without a session is given so long to appear on another worker. */
-    grace: 400,
+    graceMs: 400,
     /** Others hear of one user at most this often, and of whoever concerns very many homes at least so often; that he goes they hear at once. */
-    spreadEvery: 1_000,
-    spreadAtLeastEvery: 5_000,
+    spreadEveryMs: 1_000,
+    spreadAtLeastEveryMs: 5_000,
     /** After so long what was said has arrived, or the death of the worker that bore it is known. */
-    settleAfter: 10_000,
+    settleAfterMs: 10_000,
     /** From a question to its answer; then it is refused as "not now". */
-    askTimeout: 1_000,
+    askTimeoutMs: 1_000,
     /** Servers with more members are told nothing: their members ask. */
     members: 1_000,
     /** How often those are looked at whom sessions of such servers have asked for. */
@@ -114,21 +114,21 @@ export const clusterConfig = {
   },
 
   /**
-   * The search index follows what is published. Messages are gathered for `gatherFor` and written `batch` at a time; while
-   * much is sent, this takes no more than a `share` of one connection's time, until the index has been behind for `mostBehind`: then as much
+   * The search index follows what is published. Messages are gathered for `gatherForMs` and written `batch` at a time; while
+   * much is sent, this takes no more than a `share` of one connection's time, until the index has been behind for `maxBehindMs`: then as much
    * as it needs. More than `waiting` wait in the database instead of in memory.
    */
   search: {
-    gatherFor: 250,
+    gatherForMs: 250,
     batch: 500,
     waiting: 20_000,
     share: 0.04,
-    mostBehind: 600_000,
+    maxBehindMs: 600_000,
     /**
      * So long after the first new row all of them are sorted into the indexes, unless much is sent: until then every search goes through
      * them one by one.
      */
-    sortEvery: 5_000,
+    sortEveryMs: 5_000,
     /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
     few: 2_000,
     fewOfPhrases: 2_000,
@@ -154,7 +154,7 @@ export const clusterConfig = {
     waitingOfOne: 3,
     mostWaiting: 100,
     /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeoutMs`. */
-    within: 2_500,
+    withinMs: 2_500,
   },
 
   http: {
@@ -191,10 +191,10 @@ export const clusterConfig = {
   },
 
   /** Every worker looks at what operators say of the service, its state, blocked addresses and requests, so long after it last did. */
-  service: { lookEvery: 500 },
+  service: { lookEveryMs: 500 },
 
-  /** A statement that has no answer after `statementTimeout` is given up, there and here. */
-  storage: { readConnections: 6, statementTimeout: 3_500, connectTimeout: 3_000 },
+  /** A statement that has no answer after `statementTimeoutMs` is given up, there and here. */
+  storage: { readConnections: 6, statementTimeoutMs: 3_500, connectTimeoutMs: 3_000 },
 }
 
 export type ClusterConfig = typeof clusterConfig

@@ -11,7 +11,7 @@ import { ConfigError, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
-import { signOfLifeEvery, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
+import { signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
@@ -121,12 +121,12 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     us.exitedAfterDisconnect = true
     drain(lastMoment)
   })
-  process.on("SIGTERM", () => drain(clusterConfig.processes.drainTimeout))
+  process.on("SIGTERM", () => drain(clusterConfig.processes.drainTimeoutMs))
   // Ctrl-C reaches the whole process group, and some supervisors signal all of a service; the primary decides what it means.
   for (const signal of ["SIGINT", "SIGHUP", "SIGUSR2"] as const) process.on(signal, () => {})
   report({ type: "here" })
   // From the event loop itself: when that is stuck, nothing comes.
-  setInterval(() => report({ type: "alive" }), signOfLifeEvery)
+  setInterval(() => report({ type: "alive" }), signOfLifeEveryMs)
 }
 
 function endOnBugs(log: Log): void {

@@ -10,8 +10,8 @@ import { reply, serve } from "./serve.ts"
 const sql = openPool({
   url: process.argv[2]!,
   connections: 8,
-  statementTimeout: 10_000,
-  connectTimeout: 10_000,
+  statementTimeoutMs: 10_000,
+  connectTimeoutMs: 10_000,
   name: "bare history",
 })
 const page = (channel: string, { limit, before }: { limit: number; before: string | undefined }) => sql`

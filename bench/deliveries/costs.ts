@@ -53,8 +53,8 @@ export async function benchDelivered(
   const storage = openStorage({
     url: databaseUrl,
     readConnections: 2,
-    statementTimeout: 30_000,
-    connectTimeout: 5_000,
+    statementTimeoutMs: 30_000,
+    connectTimeoutMs: 5_000,
     name: "benchmark",
   })
   try {

@@ -44,7 +44,7 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
     idWatermarks: () => ({ servers: epochMs + 1e12, directs: epochMs + 1e12 }),
     end: async () => subscriptions.position,
     place: () => "here",
-    timing: { settleEvery: 250, cursorsEvery: 1_000 },
+    timing: { settleEveryMs: 250, cursorsEveryMs: 1_000 },
     clock,
     log: { warn: () => {}, debug: () => {} } as never,
     metrics: createMetrics(),

@@ -15,7 +15,7 @@ export interface FillResult {
 export async function benchFill(databaseUrl: string, say: (what: string) => void): Promise<FillResult> {
   const storage = openStorage({
     ...clusterConfig.storage,
-    statementTimeout: 600_000,
+    statementTimeoutMs: 600_000,
     readConnections: 1,
     url: databaseUrl,
     name: "bench index",

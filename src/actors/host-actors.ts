@@ -33,7 +33,7 @@ export function hostActors(
       const shard = shards.get(shardOf(user))
       return shard !== undefined && !shard.closing && !shard.interests.has(user)
     },
-    resumeWindow: topology.resumeWindow,
+    resumeWindowMs: topology.resumeWindowMs,
     clock,
     log,
   })

@@ -46,7 +46,7 @@ interface Outgoing {
 
 /** Milliseconds: longer than anybody waits for an answer; between two attempts to send one. */
 const answerPatience = 5_000
-const resendAfter = 100
+const resendAfterMs = 100
 
 interface Pending {
   readonly worker: string
@@ -259,7 +259,7 @@ export class Bus {
       if (message[0] === "ask")
         this.#settle(message[1], pending => pending.worker === worker)?.reject(new WorkerGone(worker, { cause }))
       else if (message[0] === "notice") unsent?.()
-      else if (clock.monotonic() < until) clock.after(resendAfter, () => this.#send(worker, message, { until }))
+      else if (clock.monotonic() < until) clock.after(resendAfterMs, () => this.#send(worker, message, { until }))
   }
 
   #sweep(): void {

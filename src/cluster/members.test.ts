@@ -18,7 +18,7 @@ function newcomer(living: () => Promise<readonly Member[]>) {
     redis,
     keys: redisKeys(`test-${randomUUID()}:`),
     self: member(0),
-    timing: { renewEvery: 10_000, serveFor: 20_000, deadAfter: 30_000 },
+    timing: { renewEveryMs: 10_000, serveForMs: 20_000, deadAfterMs: 30_000 },
     clock: systemClock,
     store: { living, declareDead: () => Promise.resolve(undefined), revive: () => Promise.resolve(1) },
     onChange: () => {},

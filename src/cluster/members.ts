@@ -39,7 +39,7 @@ export interface MembershipOptions {
   readonly redis: Redis
   readonly keys: RedisKeys
   readonly self: Member
-  readonly timing: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
+  readonly timing: { readonly renewEveryMs: number; readonly serveForMs: number; readonly deadAfterMs: number }
   readonly clock: Clock
   readonly store: MemberStore
   readonly onChange: (members: readonly Member[]) => void
@@ -62,7 +62,7 @@ interface Seen {
 
 /**
  * Shows that this worker lives and watches the others. It keeps:
- *   ALIVE1  A worker serves only within `serveFor` of a confirmed renewal.
+ *   ALIVE1  A worker serves only within `serveForMs` of a confirmed renewal.
  *   ALIVE2  An observer counts only time in which its own renewals were confirmed.
  *   ALIVE3  Wall clocks and expiries decide nothing.
  *   ALIVE4  After a longer silence a worker serves only once PostgreSQL has recorded its return,
@@ -100,7 +100,7 @@ export class Membership {
     for (const member of await this.#options.store.living())
       if (member.id !== this.#options.self.id && !this.#dead.has(member.id)) this.#see(member, "")
     await this.#renew()
-    this.#timer = this.#options.clock.every(this.#options.timing.renewEvery, () => {
+    this.#timer = this.#options.clock.every(this.#options.timing.renewEveryMs, () => {
       this.#round ??= this.#renew()
         .catch((error: unknown) => this.#options.trouble(error))
         .finally(() => {
@@ -111,7 +111,7 @@ export class Membership {
 
   /** ALIVE1 */
   get serving(): boolean {
-    return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveFor
+    return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveForMs
   }
 
   get self(): Member {
@@ -215,7 +215,7 @@ export class Membership {
       this.#lives = lives
     }
     this.#renewedAt = startedAt
-    const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEvery) // ALIVE2
+    const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEveryMs) // ALIVE2
     this.#lastRound = startedAt
     this.#wellFor += elapsed
 
@@ -240,7 +240,7 @@ export class Membership {
     for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
     this.#takeReports(everybody)
     if (changed) this.#options.onChange(this.members())
-    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfter) this.#declareDead(id)
+    for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfterMs) this.#declareDead(id)
   }
 
   #takeReports(everybody: Readonly<Record<string, string>>): void {
@@ -253,7 +253,7 @@ export class Membership {
       // The shards of a dead one are spoken for by their next owner.
       if (role !== "web" || this.#dead.has(id)) continue
       // One that may be dead says nothing of what becomes of its shards.
-      const isOld = !isFirst && id !== self.id && this.#seen.get(id)!.stoodStill > 2 * timing.renewEvery
+      const isOld = !isFirst && id !== self.id && this.#seen.get(id)!.stoodStill > 2 * timing.renewEveryMs
       reports.push(isOld ? null : ((report ?? null) as WatermarkReport | null))
     }
     this.#reports = reports

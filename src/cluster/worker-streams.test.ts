@@ -33,10 +33,10 @@ async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: 
     worker: "w",
     bounds: {
       readCount: 500,
-      keep: options.keep ?? 60_000,
+      keepMs: options.keep ?? 60_000,
       maxBytes: options.maxBytes ?? 2 ** 30,
       memoryBytes: options.memoryBytes ?? 2 ** 30,
-      markEvery: 5,
+      markEveryMs: 5,
     },
     clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
     reserved: () => 0,

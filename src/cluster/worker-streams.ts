@@ -16,11 +16,11 @@ export interface WorkerStreamsOptions {
     /** Entries of one read. */
     readonly readCount: number
     /** What was read is kept in Redis this long, and up to so many bytes. */
-    readonly keep: number
+    readonly keepMs: number
     readonly maxBytes: number
     /** The newest part of the log that is kept in memory. */
     readonly memoryBytes: number
-    readonly markEvery: number
+    readonly markEveryMs: number
   }
   readonly clock: Clock
   /** No position up to this one may be given out again. */
@@ -92,7 +92,7 @@ export class WorkerStreams {
     this.#oldest = logPosition
     this.#recentFrom = logPosition
     this.#loop = this.#read()
-    this.#timer = this.#options.clock.every(this.#options.bounds.markEvery, () => this.#mark())
+    this.#timer = this.#options.clock.every(this.#options.bounds.markEveryMs, () => this.#mark())
   }
 
   async stop(): Promise<void> {
@@ -223,7 +223,7 @@ export class WorkerStreams {
     let cut: { position: number } | undefined
     while (
       this.#marks.length > 1 &&
-      (now - this.#marks[0]!.at > bounds.keep || this.#readBytes - this.#marks[0]!.bytes > bounds.maxBytes)
+      (now - this.#marks[0]!.at > bounds.keepMs || this.#readBytes - this.#marks[0]!.bytes > bounds.maxBytes)
     )
       cut = this.#marks.shift()!
     redis.xtrim(keys.inbox(worker, this.#at), "MINID", "~", this.#inboxId).catch(trouble)

@@ -24,7 +24,7 @@ export interface DeliveriesOptions {
   readonly end: () => Promise<number | undefined>
   /** Which Redis the log is in. */
   readonly place: () => string
-  readonly timing: { readonly settleEvery: number; readonly cursorsEvery: number }
+  readonly timing: { readonly settleEveryMs: number; readonly cursorsEveryMs: number }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -85,7 +85,7 @@ export class Deliveries {
 
   constructor(options: DeliveriesOptions) {
     this.#options = options
-    this.#timer = options.clock.every(options.timing.settleEvery, () => this.#settle())
+    this.#timer = options.clock.every(options.timing.settleEveryMs, () => this.#settle())
   }
 
   /** New pieces of the log, in order. */
@@ -229,7 +229,7 @@ export class Deliveries {
 
   #write(): void {
     const { store, clock, log, metrics, timing } = this.#options
-    if (this.#moved.size === 0 || this.#writing || clock.monotonic() - this.#wroteAt < timing.cursorsEvery) return
+    if (this.#moved.size === 0 || this.#writing || clock.monotonic() - this.#wroteAt < timing.cursorsEveryMs) return
     this.#wroteAt = clock.monotonic()
     this.#writing = true
     const rows: DeliveryRow[] = []

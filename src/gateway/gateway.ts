@@ -125,7 +125,7 @@ export class Gateway {
     app.ws<Connection>(gatewayPath, {
       maxPayloadLength: transportBytes,
       // A live socket takes at most one slice above its budget before it is looked at: it cannot be refused a frame.
-      maxBackpressure: topology.socketBudget + 512 * 1024,
+      maxBackpressure: topology.socketBudgetBytes + 512 * 1024,
       closeOnBackpressureLimit: 0,
       idleTimeout: 0,
       sendPingsAutomatically: false,
@@ -146,7 +146,7 @@ export class Gateway {
         metrics.gateway.connections.inc()
         this.#parts.subscriptions.sendPayload(
           connection,
-          plainFrame(connection.encoding, "HELLO", { heartbeat_interval: topology.heartbeatInterval }),
+          plainFrame(connection.encoding, "HELLO", { heartbeat_interval: topology.heartbeatIntervalMs }),
         )
         const refusal = this.#parts.notices.refusal()
         if (refusal) this.#parts.subscriptions.close(connection, refusal)
@@ -301,7 +301,7 @@ export class Gateway {
     if (
       session?.state !== "live" ||
       this.#options.clock.monotonic() - this.#parts.subscriptions.lastSentAt(session) <
-        this.#options.topology.positionAfter
+        this.#options.topology.positionAfterMs
     )
       return this.#parts.subscriptions.sendPayload(connection, ack)
     connection.ws.cork(() => {
@@ -320,7 +320,7 @@ export class Gateway {
 
   #sweep(): void {
     const { topology, clock } = this.#options
-    const silentSince = this.#options.clock.monotonic() - 2 * topology.heartbeatInterval
+    const silentSince = this.#options.clock.monotonic() - 2 * topology.heartbeatIntervalMs
     for (const connection of this.#connections) {
       const { session, busy, heartbeatAt, openedAt } = connection
       if (heartbeatAt < silentSince)
@@ -330,7 +330,7 @@ export class Gateway {
         this.#parts.subscriptions.close(connection, "not_authenticated")
     }
     this.#parts.stream.closeHoled()
-    const detachedSince = clock.monotonic() - topology.resumeWindow
+    const detachedSince = clock.monotonic() - topology.resumeWindowMs
     for (const session of this.#parts.subscriptions.byId.values())
       if (session.state === "detached" && session.progressAt < detachedSince) this.#parts.sessions.end(session)
     this.#parts.reader.sweep()

@@ -36,24 +36,24 @@ import type { Connection } from "./state/session.ts"
 
 /** Times and bounds, as they are configured: one flat list. */
 export interface GatewayTopology extends DrainTopology {
-  readonly heartbeatInterval: number
-  readonly resumeWindow: number
-  readonly positionAfter: number
-  readonly publishSlice: number
-  readonly socketBudget: number
-  readonly stuckAfter: number
+  readonly heartbeatIntervalMs: number
+  readonly resumeWindowMs: number
+  readonly positionAfterMs: number
+  readonly publishSliceBytes: number
+  readonly socketBudgetBytes: number
+  readonly stuckAfterMs: number
   readonly identifyQueue: number
   readonly identifyAtOnce: number
   readonly connectionsPerUser: number
   readonly framesPerMinute: number
-  readonly typingTimeout: number
+  readonly typingTimeoutMs: number
   readonly signalsPerMinute: number
   readonly maxFrameBytes: number
   readonly maxInflatedBytes: number
   readonly resumeReplayBytes: number
   readonly classesPerAudience: number
-  readonly settleEvery: number
-  readonly cursorsEvery: number
+  readonly settleEveryMs: number
+  readonly cursorsEveryMs: number
 }
 
 /** What the operator decides about connections. */
@@ -127,7 +127,7 @@ function createFanOut(options: GatewayOptions, connections: ReadonlySet<Connecti
     loadOutlines: servers => storage.servers.outlines(servers),
     loadsAtOnce: topology.identifyAtOnce,
     oldest: () => node.streams.oldest,
-    keep: topology.resumeWindow,
+    keep: topology.resumeWindowMs,
     clock,
     log,
   })
@@ -153,8 +153,8 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     ...shared,
     streams: () => node.streams,
     logs: node.logs,
-    budget: topology.socketBudget,
-    stuckAfter: topology.stuckAfter,
+    budget: topology.socketBudgetBytes,
+    stuckAfterMs: topology.stuckAfterMs,
     reconcile: (session, server) => sessions.reconcile(session, server),
     changed: session => sessions.save(session),
   })
@@ -175,7 +175,7 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     isReal: worker => node.isRealLog(worker),
     self,
     maxBytes: topology.resumeReplayBytes,
-    keep: topology.resumeWindow,
+    keep: topology.resumeWindowMs,
     clock,
     metrics,
   })
@@ -184,8 +184,8 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     reader,
     homes,
     giveUp: session => sessions.end(session),
-    slice: topology.publishSlice,
-    budget: topology.socketBudget,
+    slice: topology.publishSliceBytes,
+    budget: topology.socketBudgetBytes,
     clock,
     log,
     metrics,
@@ -207,7 +207,7 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     stream,
     view: server => homes.view(server),
     timing: presence,
-    slice: topology.publishSlice,
+    slice: topology.publishSliceBytes,
     clock,
     metrics,
   })
@@ -303,8 +303,8 @@ function createRequests(options: GatewayOptions, { subscriptions, sessions, read
       save: session => sessions.save(session),
       media: { policy: policy.voice, iceServers: policy.iceServers },
     },
-    signals: { ...shared, budget: topology.socketBudget, limited: policy.limited },
-    endings: { ...shared, webWorkers, storage, resumeWindow: topology.resumeWindow },
+    signals: { ...shared, budget: topology.socketBudgetBytes, limited: policy.limited },
+    endings: { ...shared, webWorkers, storage, resumeWindowMs: topology.resumeWindowMs },
   })
   const typing = new TypingRequests({
     ask: node.ask,
@@ -312,7 +312,7 @@ function createRequests(options: GatewayOptions, { subscriptions, sessions, read
     bus: node.bus,
     self,
     workersOf: user => node.router.workersOf(user, typingNotedMs),
-    timeout: topology.typingTimeout,
+    timeout: topology.typingTimeoutMs,
     clock,
     trouble: (error: unknown) => log.debug({ err: error }, "end of typing not sent"),
   })

@@ -63,7 +63,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     connect: connector(redisUrl, self.id),
     keys: redisKeys(redisPrefix, await homeReplicationId(adding, storage.placement.redisOrigin)),
     storage,
-    topology: { ...topology, resumeWindow: topology.gateway.resumeWindow },
+    topology: { ...topology, resumeWindowMs: topology.gateway.resumeWindowMs },
     clock,
     log,
     metrics,

@@ -24,7 +24,7 @@ export interface OperatorRequestsOptions {
   readonly storage: Pick<Storage, "operatorRequests" | "users" | "sessions" | "bots">
   readonly self: string
   /** Milliseconds within which every worker has looked at what was changed. */
-  readonly lookEvery: number
+  readonly lookEveryMs: number
   readonly clock: Clock
   readonly log: Log
 }
@@ -176,10 +176,10 @@ export class OperatorRequests {
    * was reading the account while it changed may have put there what was before.
    */
   async #settle(ask: Ask, user: Snowflake, message: string | null = null): Promise<void> {
-    const { storage, clock, lookEvery } = this.#options
+    const { storage, clock, lookEveryMs } = this.#options
     const bots = await storage.bots.ownedBy(user)
     for (const { id } of bots) await ask(userActor, id, { type: "accountStatusChanged", message })
-    await clock.sleep(2 * lookEvery)
+    await clock.sleep(2 * lookEveryMs)
     for (const id of [user, ...bots.map(bot => bot.id)])
       await ask(userActor, id, { type: "accountStatusChanged", message: null })
   }
@@ -240,9 +240,9 @@ export class OperatorRequests {
    * @returns undefined when somebody else has taken the request over, or is to
    */
   async #logoutAll(request: OperatorRequest & { kind: "logout_all" }): Promise<OperatorAnswer | undefined> {
-    const { storage, self, lookEvery, clock } = this.#options
+    const { storage, self, lookEveryMs, clock } = this.#options
     const { id, until_id } = request
-    await clock.sleep(closingSeconds * 1000 + 2 * lookEvery)
+    await clock.sleep(closingSeconds * 1000 + 2 * lookEveryMs)
     let { ended } = request
     let failed = 0
     let isUnfinished = false

@@ -108,7 +108,7 @@ async function start(
   const secretKey = await secretKeyOf(config, storage)
   const host = hostIdentity(config)
   const graves = new Graves(storage, redis, log)
-  await graves.buryFormer(host, topology.membership.renewEvery)
+  await graves.buryFormer(host, topology.membership.renewEveryMs)
 
   const processes = new Processes({ ...options, config, databaseUrl, redisUrl, secretKey, host, port, graves, ending })
   stops.push(() => processes.end())

@@ -101,7 +101,7 @@ const join = (options: WebWorkerOptions, { keys, storage }: WebConnections) =>
     connect: connector(options.redisUrl, options.self.id),
     keys,
     storage,
-    topology: { ...options.topology, resumeWindow: options.topology.gateway.resumeWindow },
+    topology: { ...options.topology, resumeWindowMs: options.topology.gateway.resumeWindowMs },
     clock,
     log: options.log,
     metrics: options.metrics,
@@ -113,11 +113,11 @@ async function watchService(
   { storage }: WebConnections,
   { ask, create }: Cluster,
 ) {
-  const { lookEvery } = topology.service
-  const requests = new OperatorRequests({ ask, create, storage, self: self.id, lookEvery, clock, log })
+  const { lookEveryMs } = topology.service
+  const requests = new OperatorRequests({ ask, create, storage, self: self.id, lookEveryMs, clock, log })
   const service = await ServerStatusWatch.start({
     storage,
-    every: lookEvery,
+    every: lookEveryMs,
     onAsked: () => requests.begin(),
     clock,
     log,

@@ -83,7 +83,7 @@ export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOpt
       },
     },
     view,
-    bounds: { ...topology.actors, answerKeep: topology.actors.outboxKeep },
+    bounds: { ...topology.actors, answerKeepMs: topology.actors.outboxKeepMs },
     clock,
     log,
     metrics,
@@ -118,7 +118,7 @@ export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOpt
       await balancer.start()
       // Of those that died when nobody was left to see it; by then nobody can come back for their logs.
       const left = await storage.placement.dead()
-      tidying = clock.after(topology.resumeWindow, () => {
+      tidying = clock.after(topology.resumeWindowMs, () => {
         dropLogs(cluster, left).catch(trouble("log"))
       })
     },
@@ -159,7 +159,7 @@ function openOutbox(cluster: ClusterInside, options: Omit<ShardHostOptions, "act
       renew: options.renew,
     },
     subscribers: options.subscribers ?? [],
-    timing: { keep: topology.actors.outboxKeep, sweepEvery: topology.actors.outboxSweepEvery },
+    timing: { keepMs: topology.actors.outboxKeepMs, sweepEveryMs: topology.actors.outboxSweepEveryMs },
     clock,
     log,
     metrics,

@@ -74,8 +74,8 @@ export interface HostOptions {
     readonly mailbox: number
     readonly homes: number
     readonly inFlight: number
-    readonly sleepAfter: number
-    readonly answerKeep: number
+    readonly sleepAfterMs: number
+    readonly answerKeepMs: number
   }
   readonly clock: Clock
   readonly log: Log
@@ -455,8 +455,8 @@ export class Host {
   /** Homes that nobody has used for a while go back to PostgreSQL, and old answers are forgotten. */
   #sweep(): void {
     const { bounds, clock } = this.#options
-    this.#sleep(bounds.sleepAfter)
-    const before = clock.monotonic() - bounds.answerKeep
+    this.#sleep(bounds.sleepAfterMs)
+    const before = clock.monotonic() - bounds.answerKeepMs
     for (const shard of this.#shards.values())
       for (const [requestId, { at }] of shard.answered) {
         if (at > before) break

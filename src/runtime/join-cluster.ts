@@ -27,27 +27,27 @@ import type { Shard } from "./shard.ts"
 import { Signals } from "./signals.ts"
 
 export interface RuntimeTopology {
-  readonly membership: { readonly renewEvery: number; readonly serveFor: number; readonly deadAfter: number }
-  readonly handover: { readonly shardsAtATime: number; readonly rebalanceEvery: number }
-  readonly bus: { readonly askTimeout: number; readonly maxPendingAsks: number }
+  readonly membership: { readonly renewEveryMs: number; readonly serveForMs: number; readonly deadAfterMs: number }
+  readonly handover: { readonly shardsAtATime: number; readonly rebalanceEveryMs: number }
+  readonly bus: { readonly askTimeoutMs: number; readonly maxPendingAsks: number }
   readonly actors: {
     readonly mailbox: number
     readonly homes: number
     readonly inFlight: number
-    readonly sleepAfter: number
+    readonly sleepAfterMs: number
     readonly batch: number
     readonly unpublishedBatches: number
-    readonly outboxKeep: number
-    readonly outboxSweepEvery: number
+    readonly outboxKeepMs: number
+    readonly outboxSweepEveryMs: number
   }
   readonly log: {
-    readonly keep: number
+    readonly keepMs: number
     readonly maxBytes: number
     readonly memoryBytes: number
-    readonly markEvery: number
+    readonly markEveryMs: number
     readonly readCount: number
   }
-  readonly resumeWindow: number
+  readonly resumeWindowMs: number
 }
 
 /** What the runtime itself keeps in PostgreSQL. */
@@ -152,14 +152,14 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     watermark,
     trouble: trouble("membership"),
   })
-  const dead = new DeadWorkers(membership, topology.resumeWindow, clock)
+  const dead = new DeadWorkers(membership, topology.resumeWindowMs, clock)
   const view = clusterView(membership, dead)
   const directory = new Directory(only => storage.placement.shards(only), clock)
   const router = new Router({
     bus,
     directory,
     view,
-    askTimeout: topology.bus.askTimeout,
+    askTimeoutMs: topology.bus.askTimeoutMs,
     newShard: options.newShard ?? (() => directory.shards[randomInt(directory.shards.length)]!),
     clock,
     metrics,

@@ -63,7 +63,7 @@ export interface OutboxOptions {
   readonly store: OutboxStore
   readonly targets: OutboxTargets
   readonly subscribers: readonly RowSubscriber[]
-  readonly timing: { readonly keep: number; readonly sweepEvery: number }
+  readonly timing: { readonly keepMs: number; readonly sweepEveryMs: number }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -106,7 +106,7 @@ export class Outbox implements Publisher {
 
   constructor(options: OutboxOptions) {
     this.#options = options
-    this.#sweeper = options.clock.every(options.timing.sweepEvery, () => {
+    this.#sweeper = options.clock.every(options.timing.sweepEveryMs, () => {
       this.#sweep().catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
     })
   }
@@ -542,8 +542,8 @@ export class Outbox implements Publisher {
   async #sweep(): Promise<void> {
     const { clock, timing, view, store, metrics } = this.#options
     if (this.#isInDoubt) return
-    const before = clock.monotonic() - timing.keep
-    const wellBefore = view.wellForMs - timing.keep
+    const before = clock.monotonic() - timing.keepMs
+    const wellBefore = view.wellForMs - timing.keepMs
     const old: Row[] = []
     const kept: { row: Row; at: number; wellAt: number }[] = []
     for (const entry of this.#confirmed) {

@@ -22,7 +22,7 @@ export interface RouterOptions {
   readonly bus: Bus
   readonly directory: Directory
   readonly view: Pick<ClusterView, "self" | "isDead">
-  readonly askTimeout: number
+  readonly askTimeoutMs: number
   /** Where a new home is to live: any shard, at random. */
   readonly newShard: () => number
   readonly clock: Clock
@@ -108,7 +108,7 @@ export class Router {
   /** Delivers a tell; resolves when the home's owner has committed it. */
   tell(tell: SentTell): Promise<void> {
     const shard = shardOf(tell.id)
-    return this.#bounded(this.#options.askTimeout, deadline =>
+    return this.#bounded(this.#options.askTimeoutMs, deadline =>
       this.#atOwner(shard, deadline, {
         here: () => this.#receive(tell),
         there: async (owner, left) => {
@@ -126,7 +126,7 @@ export class Router {
   /** Makes a worker (this one, unless told otherwise) interested in homes of one shard. @returns from which row on its log holds them */
   register(shard: number, homes: readonly Snowflake[]): Promise<number> {
     const request: [number, Snowflake[]][] = [[shard, [...homes]]]
-    return this.#bounded(this.#options.askTimeout, async deadline => {
+    return this.#bounded(this.#options.askTimeoutMs, async deadline => {
       const [held] = await this.#atOwner(shard, deadline, {
         here: async () => this.#host.register(this.#options.view.self.id, request),
         there: (owner, left) =>
@@ -147,7 +147,7 @@ export class Router {
   /** The same, until the owner is known to have heard of it: of users, whom others see as long as a worker takes their events. */
   releaseSurely(shard: number, homes: readonly Snowflake[]): Promise<void> {
     const { view, bus } = this.#options
-    return this.#bounded(this.#options.askTimeout, deadline =>
+    return this.#bounded(this.#options.askTimeoutMs, deadline =>
       this.#atOwner(shard, deadline, {
         here: async () => {
           if (!this.#host.release(view.self.id, shard, homes)) throw new ShardMoved()
@@ -162,7 +162,7 @@ export class Router {
   }
 
   /** The workers that take a home's events: of a user, those that hold their gateway sessions. */
-  workersOf(home: Snowflake, timeout = this.#options.askTimeout): Promise<string[]> {
+  workersOf(home: Snowflake, timeout = this.#options.askTimeoutMs): Promise<string[]> {
     if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
     return this.#bounded(timeout, deadline =>
       this.#atOwner(shardOf(home), deadline, {
@@ -175,7 +175,7 @@ export class Router {
   #perform(
     shard: number,
     message: AskMessage,
-    { requestId, timeout = this.#options.askTimeout }: AskOptions = {},
+    { requestId, timeout = this.#options.askTimeoutMs }: AskOptions = {},
   ): Promise<unknown> {
     const { bus, metrics } = this.#options
     const id = requestId ?? bus.newId()
@@ -269,7 +269,7 @@ export class Router {
 
   /** A tell that may have come before is looked up; one that is new cannot have. */
   async #receive(tell: SentTell): Promise<void> {
-    const { clock, askTimeout } = this.#options
+    const { clock, askTimeoutMs } = this.#options
     const host = this.#host
     const { shard: source, number, item } = tell.source
     // What it made the home publish may still be on its way.
@@ -280,7 +280,7 @@ export class Router {
       id: tell.id,
       command: tell.command,
       input: tell.input,
-      deadline: clock.monotonic() + askTimeout,
+      deadline: clock.monotonic() + askTimeoutMs,
       tell,
     })
   }

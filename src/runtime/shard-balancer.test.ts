@@ -90,7 +90,7 @@ function scene(count = 4) {
       served: async () => {},
     },
     observers: [],
-    timing: { rebalanceEvery: 500, shardsAtATime: 32 },
+    timing: { rebalanceEveryMs: 500, shardsAtATime: 32 },
     clock,
     log: silentLog,
     metrics,

@@ -54,7 +54,7 @@ export interface ShardBalancerOptions {
   readonly doubtfulLogs: () => Promise<readonly string[]>
   readonly peers: BalancerPeers
   readonly observers: readonly InterestObserver[]
-  readonly timing: { readonly rebalanceEvery: number; readonly shardsAtATime: number }
+  readonly timing: { readonly rebalanceEveryMs: number; readonly shardsAtATime: number }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -65,7 +65,7 @@ const takerPatience = 500
 /** Milliseconds for which a worker that leaves tries again to give away what it still has. */
 const leavePatience = 3_000
 /** Milliseconds between two looks for shards that are asked for here and are not here. */
-const seekEvery = 100
+const seekEveryMs = 100
 
 /**
  * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
@@ -99,7 +99,7 @@ export class ShardBalancer {
 
   async start(): Promise<void> {
     await this.balance()
-    this.#timer = this.#options.clock.every(this.#options.timing.rebalanceEvery, () => {
+    this.#timer = this.#options.clock.every(this.#options.timing.rebalanceEveryMs, () => {
       this.#again().catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed"))
     })
   }
@@ -185,7 +185,7 @@ export class ShardBalancer {
       } catch (error) {
         log.debug({ err: error }, "shards not checked")
       }
-      await clock.sleep(seekEvery)
+      await clock.sleep(seekEveryMs)
     }
   }
 

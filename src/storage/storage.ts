@@ -64,7 +64,7 @@ export function openStorage(options: StorageOptions) {
   const searching = openPool({
     ...pool,
     connections: searchConnections,
-    statementTimeout: searchTimeout,
+    statementTimeoutMs: searchTimeout,
     name: `${pool.name} search`,
     settings: searchSettings,
   })
@@ -72,7 +72,7 @@ export function openStorage(options: StorageOptions) {
   const observeLane: Observe = metrics
     ? observing(metrics, "lane", error => !(error instanceof Fenced))
     : query => query
-  const asked = <Group extends object>(group: Group) => bounded(group, options.statementTimeout, observe)
+  const asked = <Group extends object>(group: Group) => bounded(group, options.statementTimeoutMs, observe)
   return {
     users: asked(usersStorage(sql)),
     sessions: asked(sessionsStorage(sql)),

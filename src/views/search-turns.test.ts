@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { searchTurns } from "./search-turns.ts"
 
-const bounds = { atOnce: 2, waitingOfOne: 2, waiting: 4, within: 1_000 }
+const bounds = { atOnce: 2, waitingOfOne: 2, waiting: 4, withinMs: 1_000 }
 const busy = { status: "rejected", reason: { code: "search_busy", details: { retry_after: 1 } } }
 
 /** Searches that end when they are told to, by name. */

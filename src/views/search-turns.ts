@@ -7,7 +7,7 @@ export interface SearchBounds {
   readonly waitingOfOne: number
   readonly waiting: number
   /** A search that has waited for so many milliseconds is refused: nobody would wait for its end. */
-  readonly within: number
+  readonly withinMs: number
 }
 
 interface Waiting {
@@ -24,12 +24,12 @@ const busy = () => fail("search_busy", { retry_after: 1 })
  * nobody else waiting; what nobody waits for any longer is not begun.
  * @param now Milliseconds
  */
-export function searchTurns({ atOnce, waitingOfOne, waiting: most, within }: SearchBounds, now: () => number) {
+export function searchTurns({ atOnce, waitingOfOne, waiting: most, withinMs }: SearchBounds, now: () => number) {
   const underWay = new Set<string>()
   let waiting: Waiting[] = []
 
   function next(): void {
-    const late = now() - within
+    const late = now() - withinMs
     const over = waiting.filter(({ since }) => since <= late)
     if (over.length > 0) waiting = waiting.filter(({ since }) => since > late)
     for (const one of over) one.refuse()

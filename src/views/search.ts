@@ -24,7 +24,7 @@ import type { ViewSources } from "./sources.ts"
 export interface SearchReach extends TextReach, WordReach {
   readonly waitingOfOne: number
   readonly mostWaiting: number
-  readonly within: number
+  readonly withinMs: number
 }
 
 export interface SearchSources {
@@ -62,10 +62,10 @@ export class Searches {
   readonly #inTurn: ReturnType<typeof searchTurns>
 
   constructor(sources: SearchSources) {
-    const { waitingOfOne, mostWaiting, within } = sources.views.searchReach
+    const { waitingOfOne, mostWaiting, withinMs } = sources.views.searchReach
     this.#sources = sources
     // No statement waits for a connection, so none is begun after it was given up.
-    const bounds = { atOnce: searchConnections, waitingOfOne, waiting: mostWaiting, within }
+    const bounds = { atOnce: searchConnections, waitingOfOne, waiting: mostWaiting, withinMs }
     this.#inTurn = searchTurns(bounds, () => performance.now())
   }
 
@@ -172,7 +172,7 @@ export class Searches {
   async #timely<T>(user: Snowflake, search: (index: Index, isLate: () => boolean) => Promise<T>): Promise<T> {
     const { policy, storage, views } = this.#sources
     if (!policy.search_enabled) throw unavailable("search is switched off", retryAfter.switchedOff)
-    const due = performance.now() + views.searchReach.within
+    const due = performance.now() + views.searchReach.withinMs
     const isLate = () => performance.now() >= due
     // Nothing is asked of the database any more once nobody waits for the answer.
     const index = around(storage.search, async ask => {

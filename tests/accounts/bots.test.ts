@@ -317,7 +317,7 @@ test("a worker that comes late does nothing more of a command that may be anothe
         },
       },
       self: "late",
-      lookEvery: 1,
+      lookEveryMs: 1,
       clock: { ...systemClock, sleep: async () => void (await happens.meanwhile?.()) },
       log: createLog({ level: "silent", process: "web" }),
     })

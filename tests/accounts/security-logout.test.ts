@@ -213,7 +213,7 @@ test("a user who has logged in again before their worker hears of the logout of 
   cluster,
 }) => {
   // Rarely enough that there is time for it.
-  const [worker] = await cluster.boot(1, { limited: true, topology: { service: { lookEvery: 3_000 } } })
+  const [worker] = await cluster.boot(1, { limited: true, topology: { service: { lookEveryMs: 3_000 } } })
   const ada = await cluster.person("ada")
   const before = await identified(worker!, ada.token)
   await operatorOf(cluster).requests.logoutAll()

@@ -17,8 +17,8 @@ beforeAll(async () => {
     url: database.url,
     name: "w",
     readConnections: 4,
-    statementTimeout: 5_000,
-    connectTimeout: 5_000,
+    statementTimeoutMs: 5_000,
+    connectTimeoutMs: 5_000,
   })
 })
 afterAll(async () => {
@@ -220,10 +220,10 @@ test("P7: an owner that is paused within a transaction holds nobody up for much 
   const paused = openPool({
     url: database.url,
     connections: 1,
-    statementTimeout: 5_000,
-    connectTimeout: 5_000,
+    statementTimeoutMs: 5_000,
+    connectTimeoutMs: 5_000,
     name: "paused",
-    idleInTransactionTimeout: 1_000,
+    idleInTransactionTimeoutMs: 1_000,
   })
   const transaction = paused.begin(async sql => {
     await sql`SELECT 1 FROM lanes WHERE incarnation = ${incarnation} FOR SHARE`

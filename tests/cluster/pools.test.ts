@@ -12,7 +12,7 @@ test(
     const target = new URL(inject("postgres"))
     const link = await openLink("postgres", () => ({ host: target.hostname, port: Number(target.port) }))
     const url = Object.assign(new URL(target), { port: String(link.port) }).href
-    const pool = openPool({ url, connections: 4, statementTimeout: 1_000, connectTimeout: 1_000, name: "test" })
+    const pool = openPool({ url, connections: 4, statementTimeoutMs: 1_000, connectTimeoutMs: 1_000, name: "test" })
     onTestFinished(async () => {
       await pool.end({ timeout: 0 })
       await link.close()

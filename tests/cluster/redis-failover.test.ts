@@ -335,7 +335,7 @@ test(
   async ({ cluster }) => {
     const redis = await pair(cluster)
     try {
-      const [east, west] = await redis.boot({ actors: { outboxKeep: 100, outboxSweepEvery: 50 } })
+      const [east, west] = await redis.boot({ actors: { outboxKeepMs: 100, outboxSweepEveryMs: 50 } })
       const ada = await cluster.person("ada", east)
       const second = await ada.signIn(east)
       await Promise.all([east, west].flatMap(place => [ada.on(place).getMe(), second.on(place).getMe()]))

@@ -25,7 +25,7 @@ async function counted({ metrics }: Worker, name: string, label?: string): Promi
 }
 
 /** They look so seldom that an old one has not seen a new one before it goes. */
-const seldom = { membership: { renewEvery: 5_000, serveFor: 60_000, deadAfter: 90_000 } }
+const seldom = { membership: { renewEveryMs: 5_000, serveForMs: 60_000, deadAfterMs: 90_000 } }
 
 test("shards are shared about evenly, and only those move that a newcomer or a leaver moves", async ({ cluster }) => {
   const [a, b] = await cluster.boot(2)
@@ -85,7 +85,7 @@ test("BAL5: who is given shards by a worker that leaves gives none back, though 
 })
 
 test("what the last ones leave in Redis goes with the window of those that come after", async ({ cluster }) => {
-  const topology = { gateway: { resumeWindow: 300 } }
+  const topology = { gateway: { resumeWindowMs: 300 } }
   const [last] = await cluster.boot(1, { topology })
   const job = await cluster.bootJobWorker({ topology })
   const redis = openRedis(cluster.redisUrl, "test", () => {})
@@ -161,7 +161,7 @@ test("SHARD1, P3: ids of a home rise strictly across owners, and every id carrie
 test("SHARD2, OUT3: outbox rows of a shard are numbered without a hole, published rows are forgotten, the newest never", async ({
   cluster,
 }) => {
-  const [worker] = await cluster.boot(1, { topology: { actors: { outboxKeep: 200, outboxSweepEvery: 50 } } })
+  const [worker] = await cluster.boot(1, { topology: { actors: { outboxKeepMs: 200, outboxSweepEveryMs: 50 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
   const rowsOf = () =>
     cluster.sql<{ number: number }[]>`SELECT number FROM outbox WHERE shard = ${shardOf(channel.id)} ORDER BY number`
@@ -222,7 +222,7 @@ test("an owner whose shard has a row that it did not write opens it anew, and go
 })
 
 test("a shard whose new owner was not told of it is served as soon as somebody asks for it", async ({ cluster }) => {
-  const places = await cluster.boot(2, { topology: { handover: { rebalanceEvery: 60_000 } } })
+  const places = await cluster.boot(2, { topology: { handover: { rebalanceEveryMs: 60_000 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
   const shard = shardOf(channel.id)
   await ada.on(places[0]!).createMessage({ channel_id: channel.id, content: "before" })

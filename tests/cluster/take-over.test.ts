@@ -208,7 +208,10 @@ test(
     const pausedAt = performance.now()
     processes.kill(paused!.pid, "SIGSTOP")
     await until("it is declared dead", async () => (await deadOf(cluster)).length > 0, slowly)
-    await until("twice its lease is over", () => performance.now() - pausedAt > 2 * clusterConfig.membership.deadAfter)
+    await until(
+      "twice its lease is over",
+      () => performance.now() - pausedAt > 2 * clusterConfig.membership.deadAfterMs,
+    )
     // The socket of a paused process takes connections that nobody answers; the load waits for it to end.
     processes.kill(paused!.pid, "SIGCONT")
     await until(

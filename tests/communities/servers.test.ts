@@ -304,7 +304,7 @@ async function keysAbout({ redisUrl, redisPrefix }: Cluster, ids: readonly strin
 test("P15: nothing is left of a deleted server, in any table or in Redis; what others have stays", async ({
   cluster,
 }) => {
-  const [east, west] = (await cluster.boot(2, { topology: { gateway: { resumeWindow: 1_000 } } })) as [Worker, Worker]
+  const [east, west] = (await cluster.boot(2, { topology: { gateway: { resumeWindowMs: 1_000 } } })) as [Worker, Worker]
   const [ada, lin] = [await cluster.person("ada"), await cluster.person("lin")]
   const { server, barred } = await everythingOf(cluster, east, ada, lin)
   const rest = lin.on(west)

@@ -6,7 +6,7 @@ import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const topology = { gateway: { resumeWindow: 500 } }
+const topology = { gateway: { resumeWindowMs: 500 } }
 const test = testWith({ topology })
 
 const isMember = async ({ sql }: Cluster, server_id: string, { id }: Person): Promise<boolean> =>
@@ -114,7 +114,7 @@ test("it ends, too, when the worker that held the session, or the one that owned
 }, 60_000)
 
 test("an owner who dies after somebody has gone leaves it to the next", async ({ cluster }) => {
-  const [east, west] = await cluster.boot(2, { topology: { gateway: { resumeWindow: 2_000 } } })
+  const [east, west] = await cluster.boot(2, { topology: { gateway: { resumeWindowMs: 2_000 } } })
   const { server_id, visitor } = await visited(cluster, west!)
   const ownedBy = async ({ id }: Person, worker: Worker) =>
     (await cluster.sql`SELECT FROM shards WHERE shard = ${shardOf(id)} AND owner = ${worker.id}`).length === 1

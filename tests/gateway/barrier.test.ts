@@ -344,7 +344,7 @@ describe.each(undoable)("P13: when $name is undone", ({ prepare, act, undo }) =>
   )
 })
 
-const slowTest = testWith({ topology: { gateway: { socketBudget: 64 * 1024, publishSlice: 32 * 1024 } } })
+const slowTest = testWith({ topology: { gateway: { socketBudgetBytes: 64 * 1024, publishSliceBytes: 32 * 1024 } } })
 
 slowTest("P12, P13: each of them stops what a session gets that reads slowly", patient, async ({ shared }) => {
   const { east, west } = shared

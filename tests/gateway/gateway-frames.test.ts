@@ -362,7 +362,7 @@ test("browsers of other origins are refused where a list is given; programs with
 })
 
 describe("with heartbeats due every 400 ms", () => {
-  const quick = { topology: { gateway: { heartbeatInterval: 400 } } }
+  const quick = { topology: { gateway: { heartbeatIntervalMs: 400 } } }
 
   test("who stays silent is closed: 4003 before IDENTIFY, 4009 after, and then resumes; who beats stays", async ({
     cluster,

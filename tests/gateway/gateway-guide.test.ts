@@ -139,7 +139,7 @@ test("the guide's client identifies anew when its session is gone, and ends on w
   const front = await balancer()
   const [east] = await cluster.boot(1, {
     config: { PUBLIC_URL: front.url },
-    topology: { gateway: { heartbeatInterval: 500, resumeWindow: 200 } },
+    topology: { gateway: { heartbeatIntervalMs: 500, resumeWindowMs: 200 } },
   })
   const ada = await cluster.person("ada")
   front.lead(east)
@@ -319,11 +319,11 @@ test("the guide's limits and times are those of the configuration", () => {
     `| Size of a frame | ${gateway.maxFrameBytes} bytes; ${gateway.maxInflatedBytes} after inflating`,
     `| Compressed frames | together what ${gateway.framesPerMinute} frames of full size hold`,
     `| Connections | ${gateway.connectionsPerUser} identified`,
-    `| Reading too slowly | ${gateway.stuckAfter / 1_000} s without progress while the server has more than ${gateway.socketBudget / 2 ** 20} MiB`,
-    `how many milliseconds (${gateway.heartbeatInterval.toLocaleString("en")} unless`,
-    `lives for ${gateway.resumeWindow / 1_000} s after its connection ended`,
-    `hears nothing for ${gateway.positionAfter / 1_000} s gets`,
-    `the server forgets it after ${gateway.typingTimeout / 1_000} s`,
+    `| Reading too slowly | ${gateway.stuckAfterMs / 1_000} s without progress while the server has more than ${gateway.socketBudgetBytes / 2 ** 20} MiB`,
+    `how many milliseconds (${gateway.heartbeatIntervalMs.toLocaleString("en")} unless`,
+    `lives for ${gateway.resumeWindowMs / 1_000} s after its connection ended`,
+    `hears nothing for ${gateway.positionAfterMs / 1_000} s gets`,
+    `the server forgets it after ${gateway.typingTimeoutMs / 1_000} s`,
     `\`nonce\` (at most ${limits.nonceCharacters} characters`,
   ])
     expect(guide).toContain(sentence)

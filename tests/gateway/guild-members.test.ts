@@ -253,7 +253,7 @@ const isComplete = (raw: Raw) => {
  * Milliseconds that the event loop was held up at most while something was done, and how long that
  * took.
  */
-async function longestPause(action: () => Promise<unknown>): Promise<{ pause: number; took: number }> {
+async function longestPauseMs(action: () => Promise<unknown>): Promise<{ pause: number; took: number }> {
   const delays = monitorEventLoopDelay({ resolution: 5 })
   const startedAt = performance.now()
   delays.enable()
@@ -289,7 +289,7 @@ test("a hundred thousand members come once each, in order, while everybody else 
   for (const raw of readers) raw.postpone()
   // A thousand members take more than any of the messages in between.
   const isLong = (message: string | Uint8Array) => message.length > 5_000
-  const whileAsked = await longestPause(async () => {
+  const whileAsked = await longestPauseMs(async () => {
     asking.say(ask({ guild_id: big.server_id, nonce: "all" }))
     again.say(ask({ guild_id: big.server_id }))
     await until(
@@ -299,7 +299,7 @@ test("a hundred thousand members come once each, in order, while everybody else 
     )
   })
   const before = sent
-  const idle = await longestPause(() => sleep(Math.max(1_000, whileAsked.took)))
+  const idle = await longestPauseMs(() => sleep(Math.max(1_000, whileAsked.took)))
   expect(sent).toBeGreaterThan(before)
   over.abort()
   await talking

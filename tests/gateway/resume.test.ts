@@ -251,7 +251,9 @@ test("P6: a session that hears nothing for long goes on, wherever: its heartbeat
     workers: [east, west],
     ada,
     lin,
-  } = await seeded(cluster, 2, { topology: { log: { keep: 300, markEvery: 20 }, gateway: { positionAfter: 100 } } })
+  } = await seeded(cluster, 2, {
+    topology: { log: { keepMs: 300, markEveryMs: 20 }, gateway: { positionAfterMs: 100 } },
+  })
   const silent = await lin.listen(east!)
   const witness = await ada.listen(east!)
   const quiet = await lin.listen(east!)
@@ -317,7 +319,7 @@ test("P5: what lies only in the log between is read too", { timeout: 60_000 }, a
     post,
     lin,
     server,
-  } = await seeded(cluster, 3, { topology: { gateway: { resumeWindow: 1_000 } } })
+  } = await seeded(cluster, 3, { topology: { gateway: { resumeWindowMs: 1_000 } } })
   const inbox = await lin.listen(a!)
   const { sessionId, seq } = inbox
   await inbox.reconnect(b!.url)
@@ -517,7 +519,7 @@ describe("P6: what cannot be resumed is said, with op 9 false", () => {
   })
 
   test("a session whose window is over, on its own worker and elsewhere", async ({ cluster }) => {
-    const { workers, lin } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } })
+    const { workers, lin } = await seeded(cluster, 2, { topology: { gateway: { resumeWindowMs: 300 } } })
     for (const place of workers) {
       const inbox = await lin.listen(workers[0]!)
       const { sessionId, seq } = inbox
@@ -533,7 +535,7 @@ describe("P6: what cannot be resumed is said, with op 9 false", () => {
     const {
       workers: [east, west],
       lin,
-    } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } })
+    } = await seeded(cluster, 2, { topology: { gateway: { resumeWindowMs: 300 } } })
     const inbox = await lin.listen(east!)
     const { sessionId, seq } = inbox
     await east!.stop()
@@ -549,7 +551,7 @@ describe("P6: what cannot be resumed is said, with op 9 false", () => {
       workers: [east, west],
       lin,
       post,
-    } = await seeded(cluster, 2, { topology: { gateway: { resumeWindow: 300 } } })
+    } = await seeded(cluster, 2, { topology: { gateway: { resumeWindowMs: 300 } } })
     const inbox = await lin.listen(east!, { backoff: { firstMs: 1 } })
     const before = inbox.sessionId
     inbox.drop()

@@ -21,9 +21,9 @@ const fallen = (worker: Worker) => counted(worker, "starling_gateway_fallen_to_r
 /** 12 kB each: the kernel's buffers on both sides are full after some megabytes. */
 const large = (n: number) => `${n} ${"漢".repeat(3_990)}`
 
-/** @param stuckAfter milliseconds without progress after which a reader is closed */
-async function seeded(cluster: Cluster, stuckAfter: number) {
-  const topology = { gateway: { socketBudget: 64 * 1024, publishSlice: 32 * 1024, stuckAfter } }
+/** @param stuckAfterMs milliseconds without progress after which a reader is closed */
+async function seeded(cluster: Cluster, stuckAfterMs: number) {
+  const topology = { gateway: { socketBudgetBytes: 64 * 1024, publishSliceBytes: 32 * 1024, stuckAfterMs } }
   const [worker] = await cluster.boot(1, { topology })
   const seed = await cluster.seed(sharedServer)
   let sent = 0

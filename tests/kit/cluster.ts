@@ -45,13 +45,13 @@ type Topology = DeepPartial<ClusterConfig>
 
 /** A test shares the cores with many: what is only slow must not look like a refusal. The deadlines themselves are tried with whole processes. */
 const patience: Topology = {
-  storage: { statementTimeout: 20_000, connectTimeout: 10_000 },
-  bus: { askTimeout: 25_000 },
+  storage: { statementTimeoutMs: 20_000, connectTimeoutMs: 10_000 },
+  bus: { askTimeoutMs: 25_000 },
   http: { answerTimeoutMs: 30_000, hashTimeoutMs: 20_000 },
-  presence: { askTimeout: 3_000 },
-  search: { within: 20_000 },
+  presence: { askTimeoutMs: 3_000 },
+  search: { withinMs: 20_000 },
 }
-const longLease: Topology = { membership: { serveFor: 20_000, deadAfter: 30_000 } }
+const longLease: Topology = { membership: { serveForMs: 20_000, deadAfterMs: 30_000 } }
 const topologyWith = (topology: Topology, mortal: boolean) =>
   merged(merged(merged(clusterConfig, patience), mortal ? {} : longLease), topology)
 

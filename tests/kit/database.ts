@@ -27,7 +27,13 @@ export async function cloneDatabase(): Promise<TestDatabase> {
   await administrator().unsafe(`CREATE DATABASE ${name} TEMPLATE ${inject("template")}`)
   const url = new URL(inject("postgres"))
   url.pathname = `/${name}`
-  const sql = openPool({ url: url.href, connections: 2, statementTimeout: 20_000, connectTimeout: 5_000, name: "test" })
+  const sql = openPool({
+    url: url.href,
+    connections: 2,
+    statementTimeoutMs: 20_000,
+    connectTimeoutMs: 5_000,
+    name: "test",
+  })
   return {
     name,
     url: url.href,

@@ -29,8 +29,8 @@ export async function bootKernel(database: TestDatabase, actors: readonly Hosted
     url: database.url,
     name: id,
     readConnections: 2,
-    statementTimeout: 20_000,
-    connectTimeout: 10_000,
+    statementTimeoutMs: 20_000,
+    connectTimeoutMs: 10_000,
   })
   const cluster = await joinCluster({
     self: { id, role: "web", host: "test", slot },
@@ -40,9 +40,9 @@ export async function bootKernel(database: TestDatabase, actors: readonly Hosted
     topology: {
       ...clusterConfig,
       // A worker that is only slow, because many tests share the cores, is not to be taken for dead.
-      membership: { ...clusterConfig.membership, serveFor: 20_000, deadAfter: 30_000 },
-      bus: { ...clusterConfig.bus, askTimeout: 25_000 },
-      resumeWindow: clusterConfig.gateway.resumeWindow,
+      membership: { ...clusterConfig.membership, serveForMs: 20_000, deadAfterMs: 30_000 },
+      bus: { ...clusterConfig.bus, askTimeoutMs: 25_000 },
+      resumeWindowMs: clusterConfig.gateway.resumeWindowMs,
     },
     clock,
     log: silentLog,

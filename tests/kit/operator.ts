@@ -6,7 +6,7 @@ import type { Cluster } from "./cluster.ts"
 import { until } from "./until.ts"
 
 /** Workers that look at what operators say often enough for a test. */
-export const attentive = { service: { lookEvery: 50 } }
+export const attentive = { service: { lookEveryMs: 50 } }
 
 /** What an operator does, through the same functions as the program for operators. */
 export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {

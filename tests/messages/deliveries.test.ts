@@ -10,7 +10,7 @@ import { dmBetween, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const topology = { membership: { renewEvery: 50 }, gateway: { settleEvery: 20, cursorsEvery: 50 } }
+const topology = { membership: { renewEveryMs: 50 }, gateway: { settleEveryMs: 20, cursorsEveryMs: 50 } }
 const test = testWith({ topology })
 
 /** A session that says nothing by itself. */

@@ -6,7 +6,7 @@ import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const test = testWith({ topology: { search: { gatherFor: 5, share: 1 } } })
+const test = testWith({ topology: { search: { gatherForMs: 5, share: 1 } } })
 
 /** Everything that was sent can be found. */
 const indexed = (shared: SharedCluster) =>
@@ -305,7 +305,7 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
   const way = (search: object) => ({
     steady: true,
     unbalanced: true,
-    topology: { search: { gatherFor: 5, ...search } },
+    topology: { search: { gatherForMs: 5, ...search } },
   })
   const everything = 1_000_000
   const atOnce = way({ few: everything, fewOfPhrases: everything })
@@ -645,7 +645,7 @@ test("public servers are found by name and description, others never", async ({ 
 test("while nothing is searched, what was deleted or edited does not stay among what can be", async ({ cluster }) => {
   const [place] = await cluster.boot(1, {
     config: { STARLING_SEARCH_ENABLED: "false" },
-    topology: { search: { gatherFor: 5, share: 1 } },
+    topology: { search: { gatherForMs: 5, share: 1 } },
   })
   const { ada, channel } = await cluster.seed(sharedServer)
   const channel_id = channel.id
@@ -674,7 +674,7 @@ test("while nothing is searched, what was deleted or edited does not stay among 
 test("new rows are soon sorted into the indexes, so that searches do not go through them one by one", async ({
   cluster,
 }) => {
-  const sorting = (sortEvery: number) => ({ topology: { search: { gatherFor: 5, sortEvery } } })
+  const sorting = (sortEveryMs: number) => ({ topology: { search: { gatherForMs: 5, sortEveryMs } } })
   const [seldom] = await cluster.boot(1, sorting(600_000))
   const { ada, channel } = await cluster.seed(sharedServer)
   await cluster.sql`CREATE EXTENSION pageinspect`
@@ -700,7 +700,7 @@ test("new rows are soon sorted into the indexes, so that searches do not go thro
 })
 
 test("IDX1: an edited message is not found by what it said, indexed or not", async ({ cluster }) => {
-  const [place] = await cluster.boot(1, { topology: { search: { gatherFor: 5 } } })
+  const [place] = await cluster.boot(1, { topology: { search: { gatherForMs: 5 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
   const { createMessage, searchMessages } = ada.on(place!)
   const { id } = await createMessage({ channel_id: channel.id, content: "the password is hunter" })
@@ -712,7 +712,7 @@ test("IDX1: an edited message is not found by what it said, indexed or not", asy
 })
 
 test("what was committed when its owner died is indexed by the next one", async ({ cluster }) => {
-  const [east] = await cluster.boot(1, { topology: { search: { gatherFor: 60_000 } } })
+  const [east] = await cluster.boot(1, { topology: { search: { gatherForMs: 60_000 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
   const eve = await cluster.person("eve")
   const dm = await ada.on(east!).openDirectChannel({ recipient_id: eve.id })
@@ -720,7 +720,7 @@ test("what was committed when its owner died is indexed by the next one", async 
   const rows = () => cluster.sql`SELECT channel_id FROM message_search ORDER BY channel_id`
   expect(await rows()).toEqual([])
   await east!.stop()
-  const [west] = await cluster.boot(1, { topology: { search: { gatherFor: 5 } } })
+  const [west] = await cluster.boot(1, { topology: { search: { gatherForMs: 5 } } })
   await until("both are indexed", async () => (await rows()).length === 2)
   const { results } = await ada.on(west!).searchMessages({ query: "last words" })
   expect(results.map(({ channel_id }) => channel_id).toSorted()).toEqual([channel.id, dm.id].toSorted())

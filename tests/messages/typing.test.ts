@@ -91,7 +91,7 @@ test("that somebody has stopped is told to those who were told that they type, w
 })
 
 test("what was said too long ago is not taken back", async ({ cluster }) => {
-  const [place] = await cluster.boot(1, { topology: { gateway: { typingTimeout: 0 } } })
+  const [place] = await cluster.boot(1, { topology: { gateway: { typingTimeoutMs: 0 } } })
   const { channel, ada, lin } = await cluster.seed(sharedServer)
   const [inbox, own] = await Promise.all([lin.listen(place!), ada.listen(place!)])
   own.typing(channel.id)

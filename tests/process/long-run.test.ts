@@ -9,9 +9,9 @@ import { until } from "../kit/until.ts"
 
 /** What is forgotten in minutes elsewhere is forgotten in moments here. */
 const topology = {
-  actors: { outboxKeep: 500, outboxSweepEvery: 100, sleepAfter: 1_000 },
-  log: { keep: 1_000, markEvery: 100, memoryBytes: 200_000 },
-  gateway: { resumeWindow: 1_500, positionAfter: 500 },
+  actors: { outboxKeepMs: 500, outboxSweepEveryMs: 100, sleepAfterMs: 1_000 },
+  log: { keepMs: 1_000, markEveryMs: 100, memoryBytes: 200_000 },
+  gateway: { resumeWindowMs: 1_500, positionAfterMs: 500 },
 }
 const rounds = 3
 const messagesARound = 1_000

@@ -281,7 +281,7 @@ describe("one start with two web workers and a job worker", () => {
         return row!["dead"] === 1
       },
       // Before anybody could have missed its signs of life.
-      clusterConfig.membership.deadAfter,
+      clusterConfig.membership.deadAfterMs,
     )
     expect(await isHealthy(where.url)).toBe(true)
     await until("its shards are with its successor", async () => {

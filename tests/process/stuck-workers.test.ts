@@ -10,9 +10,9 @@ import type { Person } from "../kit/person.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const { stuckAfter } = clusterConfig.processes
+const { stuckAfterMs } = clusterConfig.processes
 /** From "stuck" to a successor, on a busy machine. */
-const timeoutMs = 3 * stuckAfter
+const timeoutMs = 3 * stuckAfterMs
 
 test(
   "the primary replaces a worker in an endless loop, and one that stands still",
@@ -61,7 +61,7 @@ test("a machine that stood still for long has no stuck worker", { timeout: 120_0
   const program = await cluster.processes(2)
   const all = [program.pid, ...(await program.workers()).map(({ pid }) => pid)]
   for (const pid of all) program.kill(pid, "SIGSTOP")
-  await sleep(stuckAfter + 3_000)
+  await sleep(stuckAfterMs + 3_000)
   for (const pid of all) program.kill(pid, "SIGCONT")
   // Long enough for the primary to have looked at everybody, had it counted the pause.
   // A worker that was silent asks before it serves: until then everybody is told to come back.

@@ -235,7 +235,7 @@ test("a flood of pings and pongs is answered or cut, and others are served meanw
 
 describe("a client that never reads is closed before much is kept for it", () => {
   test.for([false, true])("identified: %s", { timeout: 60_000 }, async (isIdentified, { cluster }) => {
-    const [worker] = await cluster.boot(1, { topology: { gateway: { socketBudget: 64 * 1024 } } })
+    const [worker] = await cluster.boot(1, { topology: { gateway: { socketBudgetBytes: 64 * 1024 } } })
     const ada = await cluster.person("ada")
     const wire = await upgraded(worker!)
     if (isIdentified) {
@@ -270,7 +270,7 @@ test("an IDENTIFY whose token is a thousand brackets deep is refused like any ot
 })
 
 describe("with heartbeats due every 500 ms", () => {
-  const quick = { topology: { gateway: { heartbeatInterval: 500 } } }
+  const quick = { topology: { gateway: { heartbeatIntervalMs: 500 } } }
 
   test("heartbeats alone hold no place: who does not identify is closed with 4003", async ({ cluster }) => {
     const [worker] = await cluster.boot(1, quick)

@@ -58,8 +58,8 @@ beforeAll(async () => {
     url: database.url,
     name: "real",
     readConnections: 4,
-    statementTimeout: 20_000,
-    connectTimeout: 20_000,
+    statementTimeoutMs: 20_000,
+    connectTimeoutMs: 20_000,
   })
 })
 afterAll(async () => {

@@ -40,48 +40,48 @@ const metrics = createMetrics()
 
 /** As in cluster.config.ts, with less patience where only waiting would be simulated. */
 const topology = {
-  membership: { renewEvery: 500, serveFor: 1_500, deadAfter: 2_500 },
-  handover: { shardsAtATime: 2, rebalanceEvery: 500 },
-  bus: { askTimeout: 4_000, maxPendingAsks: 1_000 },
+  membership: { renewEveryMs: 500, serveForMs: 1_500, deadAfterMs: 2_500 },
+  handover: { shardsAtATime: 2, rebalanceEveryMs: 500 },
+  bus: { askTimeoutMs: 4_000, maxPendingAsks: 1_000 },
   actors: {
     mailbox: 200,
     homes: 100,
     inFlight: 500,
-    sleepAfter: 3_000,
+    sleepAfterMs: 3_000,
     batch: 20,
     unpublishedBatches: 8,
-    outboxKeep: 15_000,
-    outboxSweepEvery: 1_000,
+    outboxKeepMs: 15_000,
+    outboxSweepEveryMs: 1_000,
   },
-  log: { keep: 120_000, maxBytes: 10_000_000, memoryBytes: 2_000, markEvery: 1_000, readCount: 5 },
-  resumeWindow: 12_000,
-  presence: { ...clusterConfig.presence, flushEvery: 500, settleAfter: 4_000, members: 2 },
+  log: { keepMs: 120_000, maxBytes: 10_000_000, memoryBytes: 2_000, markEveryMs: 1_000, readCount: 5 },
+  resumeWindowMs: 12_000,
+  presence: { ...clusterConfig.presence, flushEveryMs: 500, settleAfterMs: 4_000, members: 2 },
   gateway: {
-    heartbeatInterval: 4_000,
-    resumeWindow: 12_000,
-    positionAfter: 3_000,
-    publishSlice: 600,
-    socketBudget: 1_200,
-    stuckAfter: 8_000,
+    heartbeatIntervalMs: 4_000,
+    resumeWindowMs: 12_000,
+    positionAfterMs: 3_000,
+    publishSliceBytes: 600,
+    socketBudgetBytes: 1_200,
+    stuckAfterMs: 8_000,
     identifyQueue: 100,
     identifyAtOnce: 4,
     connectionsPerUser: 50,
     framesPerMinute: 10_000,
-    typingTimeout: 10_000,
+    typingTimeoutMs: 10_000,
     signalsPerMinute: 10_000,
     maxFrameBytes: 65_536,
     maxInflatedBytes: 262_144,
     drainRate: 10_000,
-    drainWithin: 1_000,
+    drainWithinMs: 1_000,
     resumeReplayBytes: 10_000_000,
     classesPerAudience: 2,
-    settleEvery: 250,
-    cursorsEvery: 1_000,
+    settleEveryMs: 250,
+    cursorsEveryMs: 1_000,
   },
 }
 
 /** As in cluster.config.ts. */
-const { drainTimeout } = clusterConfig.processes
+const { drainTimeoutMs } = clusterConfig.processes
 
 const noneOf = { friend: 0, pending_incoming: 0, pending_outgoing: 0, blocked: 0 }
 const emptyRoom = { mine: noneOf, theirs: noneOf }
@@ -239,7 +239,7 @@ class World {
         history: this.#history,
         reads: this.#reads,
         somewhere: () => this.#somewhere(),
-        mayBeRefused: awayFor => this.#logsLost || awayFor > topology.resumeWindow - 2_500,
+        mayBeRefused: awayFor => this.#logsLost || awayFor > topology.resumeWindowMs - 2_500,
       }),
     )
   }
@@ -655,7 +655,7 @@ class World {
         if (!worker?.isReady || worker.isDraining) return
         worker.drain().catch((error: unknown) => worker.end(`drain failed: ${String(error)}`))
         // As its primary does.
-        timeline.after(drainTimeout, this.#outside, () => worker.end("did not end in time"))
+        timeline.after(drainTimeoutMs, this.#outside, () => worker.end("did not end in time"))
         return
       }
       case "start":
@@ -774,7 +774,7 @@ class World {
   async #lookAtPresences(): Promise<void> {
     const timeline = this.#timeline
     const isThere = ({ clients }: Person) => clients.some(({ isWanted }) => isWanted)
-    if (!this.#people.every(isThere)) await timeline.run(timeline.now + topology.resumeWindow + 5_000)
+    if (!this.#people.every(isThere)) await timeline.run(timeline.now + topology.resumeWindowMs + 5_000)
     const ids = this.#people.map(({ actor }) => actor.id)
     const ask = async (worker: SimulatedWorker) => {
       const seen = await worker.node.presences.of(ids)

@@ -667,8 +667,8 @@ test("messages of DMs are not taken for those of channels that are gone", async 
     url: shared.databaseUrl,
     name: "looking",
     readConnections: 1,
-    statementTimeout: 5_000,
-    connectTimeout: 5_000,
+    statementTimeoutMs: 5_000,
+    connectTimeoutMs: 5_000,
   })
   try {
     expect(await storage.messages.channelsNamed(String(BigInt(channel_id) - 1n), 1)).toEqual([

@@ -12,8 +12,8 @@ import type { Listener, Person } from "../kit/person.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const resumeWindow = 1_000
-const topology = { gateway: { resumeWindow }, presence: { askTimeout: 1_000 } }
+const resumeWindowMs = 1_000
+const topology = { gateway: { resumeWindowMs }, presence: { askTimeoutMs: 1_000 } }
 const test = testWith({ topology })
 
 /** With presences. */
@@ -352,7 +352,7 @@ test("P14: the users of a worker that has died are offline after the window, and
       timeoutMs: 60_000,
     })
   const tookMs = performance.now() - diedAt
-  expect(tookMs).toBeGreaterThan(resumeWindow)
+  expect(tookMs).toBeGreaterThan(resumeWindowMs)
   await quiet(cluster)
   for (const { name, data } of inbox.rest())
     if (name === "PRESENCE_UPDATE" && moving.some(({ id }) => id === data.user_id)) flickers.push(data.status)
@@ -546,7 +546,7 @@ test("five thousand who come and go together are not looked at in one portion af
   cluster,
 }) => {
   // With a pause for each portion it would take ten times as long as anybody waits here.
-  const [east, west] = (await cluster.boot(2, { topology: { presence: { flushEvery: 4_000 } } })) as [Worker, Worker]
+  const [east, west] = (await cluster.boot(2, { topology: { presence: { flushEveryMs: 4_000 } } })) as [Worker, Worker]
   const lin = await cluster.person("lin", east)
   const many = Array.from({ length: 5_000 }, () => plantedId())
   await cluster.sql`
@@ -581,7 +581,7 @@ test("five thousand who come and go together are not looked at in one portion af
 })
 
 test("what goes to many servers goes in slices, and to each session once", async ({ cluster }) => {
-  const [east, west] = (await cluster.boot(2, { topology: { gateway: { publishSlice: 1 } } })) as [Worker, Worker]
+  const [east, west] = (await cluster.boot(2, { topology: { gateway: { publishSliceBytes: 1 } } })) as [Worker, Worker]
   const [ada, lin, bob] = await Promise.all(["ada", "lin", "bob"].map(name => cluster.person(name, east)))
   for (const members of [[lin!], [lin!, bob!], [bob!], [lin!]]) await plantServer(cluster, { owner: ada!, members })
   await befriended(ada!, lin!, east)
@@ -596,7 +596,7 @@ test("what goes to many servers goes in slices, and to each session once", async
 
 test("a user who changes very often is told of at times, and that they go at once", async ({ cluster }) => {
   const long = 3_600_000
-  const [east] = await cluster.boot(1, { topology: { presence: { spreadEvery: long, spreadAtLeastEvery: 500 } } })
+  const [east] = await cluster.boot(1, { topology: { presence: { spreadEveryMs: long, spreadAtLeastEveryMs: 500 } } })
   const { ada, lin } = await cluster.seed(sharedServer)
   const inbox = await lin.listen(east!, { intents })
   await ada.listen(east!)
@@ -607,7 +607,7 @@ test("a user who changes very often is told of at times, and that they go at onc
 
 test("a user who may not be told of for an hour is seen to go at once", async ({ cluster }) => {
   const long = 3_600_000
-  const [east] = await cluster.boot(1, { topology: { presence: { spreadEvery: long, spreadAtLeastEvery: long } } })
+  const [east] = await cluster.boot(1, { topology: { presence: { spreadEveryMs: long, spreadAtLeastEveryMs: long } } })
   const { ada, lin } = await cluster.seed(sharedServer)
   const inbox = await lin.listen(east!, { intents })
   await ada.listen(east!)
@@ -623,8 +623,8 @@ test("what many users chose is written by rising ids, as when they were last see
   const sql = openPool({
     url: shared.databaseUrl,
     connections: 5,
-    statementTimeout: 10_000,
-    connectTimeout: 5_000,
+    statementTimeoutMs: 10_000,
+    connectTimeoutMs: 5_000,
     name: "test",
   })
   const [low, high] = people.map(({ id }) => id).toSorted(compareIds) as [string, string]

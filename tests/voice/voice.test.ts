@@ -923,7 +923,7 @@ test("VOICE2: every second in voice is counted once, over moves, new voice sessi
 })
 
 /** Short, so that the end of a session can be waited for. */
-const briefly = { topology: { gateway: { resumeWindow: 2_000 } } }
+const briefly = { topology: { gateway: { resumeWindowMs: 2_000 } } }
 
 test("P5: a session that resumes on another worker keeps its call", async ({ cluster }) => {
   const workers = await cluster.boot(3)
@@ -1035,7 +1035,7 @@ test("one sweep finds everything that dead workers left behind, however much it 
     webWorkers: () => ["sweeper"],
     storage,
     subscriptions: { byId: new Map() },
-    resumeWindow: 3_600_000,
+    resumeWindowMs: 3_600_000,
     page: 2,
     clock: systemClock,
     log: createLog({ level: "silent", process: "web" }),

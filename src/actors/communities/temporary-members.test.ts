@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-const resumeWindow = 10_000
+const resumeWindowMs = 10_000
 
 /** Who is there, and whose memberships ended where. */
 function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
@@ -26,7 +26,7 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
       ended.push(server)
     },
     isGone: user => !there.has(user),
-    resumeWindow,
+    resumeWindowMs,
     clock: systemClock,
     log: silentLog,
   })
@@ -43,7 +43,7 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
       there.add("7")
       members.back("7")
     },
-    pass: (windows: number) => vi.advanceTimersByTimeAsync(windows * resumeWindow),
+    pass: (windows: number) => vi.advanceTimersByTimeAsync(windows * resumeWindowMs),
   }
 }
 

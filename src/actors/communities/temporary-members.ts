@@ -12,7 +12,7 @@ export interface TemporaryMembersOptions {
   /** Whether this worker owns his home, and no worker takes its events. */
   readonly isGone: (user: Snowflake) => boolean
   /** A session that was left by a worker's death may be resumed for so many milliseconds. */
-  readonly resumeWindow: number
+  readonly resumeWindowMs: number
   readonly clock: Clock
   readonly log: Log
 }
@@ -44,7 +44,7 @@ export class TemporaryMembers {
     // While it was written down he may have come back.
     const users = left.filter(user => this.#options.isGone(user))
     const news = users.filter(user => !this.#timers.has(user))
-    for (const user of users) if (this.#timers.get(user)) this.#after(this.#options.resumeWindow, user)
+    for (const user of users) if (this.#timers.get(user)) this.#after(this.#options.resumeWindowMs, user)
     if (news.length === 0) return
     for (const user of news) this.#timers.set(user, undefined)
     this.#look(news).catch((error: unknown) => {
@@ -72,12 +72,12 @@ export class TemporaryMembers {
 
   /** Most have none. */
   async #look(users: readonly Snowflake[]): Promise<void> {
-    const { resumeWindow } = this.#options
+    const { resumeWindowMs } = this.#options
     const found = await this.#patiently(() => this.#options.store.temporary(users))
     if (this.#stopped) return
     const affected = new Set(found?.map(({ user_id }) => user_id))
     for (const user of users.filter(one => this.#timers.has(one)))
-      if (affected.has(user)) this.#after(resumeWindow, user)
+      if (affected.has(user)) this.#after(resumeWindowMs, user)
       else this.#timers.delete(user)
   }
 

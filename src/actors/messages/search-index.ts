@@ -9,7 +9,7 @@ import type { RowItem } from "../../runtime/row.ts"
 
 export interface SearchIndexBounds {
   /** Messages are gathered for so many milliseconds. */
-  readonly gatherFor: number
+  readonly gatherForMs: number
   /** Written together. */
   readonly batch: number
   /** Waiting in memory; what comes beyond it waits in the database. */
@@ -17,9 +17,9 @@ export interface SearchIndexBounds {
   /** The part of its time that it takes from the database while much is sent. */
   readonly share: number
   /** After so many milliseconds of not having caught up it takes all the time that it needs: the index is never behind by much more. */
-  readonly mostBehind: number
+  readonly maxBehindMs: number
   /** So many milliseconds after the first new row all of them are sorted into the indexes, unless much is sent. */
-  readonly sortEvery: number
+  readonly sortEveryMs: number
 }
 
 interface Waiting {
@@ -32,7 +32,7 @@ const keyOf = ({ channel_id, message_id }: MessagePlace): string => `${channel_i
 /** Words whose stems are remembered. */
 const rememberedStems = 50_000
 /** Milliseconds after which the database's list is looked at, whoever filled it. */
-const backlogEvery = 60_000
+const backlogEveryMs = 60_000
 
 /**
  * Keeps the search index behind what is published. It keeps:
@@ -115,7 +115,7 @@ export class SearchIndex {
 
   /** Looks now and again for what others left in the list. */
   start(): void {
-    this.#looking = this.#clock.every(backlogEvery, () => {
+    this.#looking = this.#clock.every(backlogEveryMs, () => {
       this.#hasBacklog = true
       this.#start()
     })
@@ -151,11 +151,11 @@ export class SearchIndex {
   }
 
   async #run(): Promise<void> {
-    const { gatherFor, batch, waiting, share, mostBehind } = this.#bounds
+    const { gatherForMs, batch, waiting, share, maxBehindMs } = this.#bounds
     this.#caughtUpAt = this.#clock.monotonic()
     this.#isQuiet = this.#added < batch / 10
     for (let failures = 0; !this.#stopped && (this.#waiting.size > 0 || this.#hasBacklog || this.#isSortingDue);) {
-      if (this.#waiting.size < batch) await this.#pause(gatherFor)
+      if (this.#waiting.size < batch) await this.#pause(gatherForMs)
       const began = this.#clock.monotonic()
       try {
         if (this.#waiting.size > waiting) await this.#putBack()
@@ -173,7 +173,7 @@ export class SearchIndex {
       // Sending comes first: the database gets its time back, less of it the longer the index is behind, and when nothing is sent.
       this.#isQuiet = this.#added < batch / 10
       this.#added = 0
-      const part = Math.max(share, this.#isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / mostBehind)
+      const part = Math.max(share, this.#isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / maxBehindMs)
       if (part < 1) await this.#pause(Math.min((now - began) * (1 / part - 1), 5_000))
     }
     this.#sortLater()
@@ -182,14 +182,14 @@ export class SearchIndex {
   get #isSortingDue(): boolean {
     // It writes much, and whoever sends would wait for that.
     if (this.#unsorted === 0 || !this.#maySort || !this.#isQuiet) return false
-    return this.#clock.monotonic() - this.#unsortedSince >= this.#bounds.sortEvery
+    return this.#clock.monotonic() - this.#unsortedSince >= this.#bounds.sortEveryMs
   }
 
   /** When nothing else is to be done. */
   #sortLater(): void {
     this.#sorting?.stop()
     if (this.#stopped || this.#unsorted === 0 || !this.#maySort) return
-    const rest = this.#unsortedSince + this.#bounds.sortEvery - this.#clock.monotonic()
+    const rest = this.#unsortedSince + this.#bounds.sortEveryMs - this.#clock.monotonic()
     this.#sorting = this.#clock.after(Math.max(rest, 1), () => this.#start())
   }
 

@@ -11,7 +11,7 @@ export interface PresenceLookupOptions {
   readonly view: Pick<ClusterView, "self" | "isDead">
   readonly bus: Bus
   readonly directory: Directory
-  readonly timing: { readonly askTimeout: number }
+  readonly timing: { readonly askTimeoutMs: number }
   readonly clock: Clock
 }
 
@@ -48,10 +48,10 @@ export class PresenceLookup {
     const found: Found = { seen: new Map(), unknown: new Set(users.filter(user => !directory.lacks(shardOf(user)))) }
     let timer: Timer | undefined
     const tooLate = new Promise<void>(resolve => {
-      timer = clock.after(timing.askTimeout, resolve)
+      timer = clock.after(timing.askTimeoutMs, resolve)
     })
     try {
-      await Promise.race([this.#ask(clock.monotonic() + timing.askTimeout, found), tooLate])
+      await Promise.race([this.#ask(clock.monotonic() + timing.askTimeoutMs, found), tooLate])
       // An answer may still come.
       return { seen: new Map(found.seen), unknown: new Set(found.unknown) }
     } finally {

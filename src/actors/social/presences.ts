@@ -25,16 +25,16 @@ import { byOwner, type PresenceAnswer } from "./presence-lookup.ts"
 
 export interface PresenceTiming {
   /** Changes are gathered for so long. */
-  readonly flushEvery: number
+  readonly flushEveryMs: number
   /** Somebody without a session is given so long to appear on another worker. */
-  readonly grace: number
+  readonly graceMs: number
   /** Others hear of one user at most this often, or so seldom if he concerns very many; that he goes they hear at once. */
-  readonly spreadEvery: number
-  readonly spreadAtLeastEvery: number
+  readonly spreadEveryMs: number
+  readonly spreadAtLeastEveryMs: number
   /** After so long what was said has arrived, or its bearer's death is known. */
-  readonly settleAfter: number
+  readonly settleAfterMs: number
   /** Until an asker gives up. */
-  readonly askTimeout: number
+  readonly askTimeoutMs: number
   /** Servers with more members are told nothing. */
   readonly members: number
 }
@@ -77,7 +77,7 @@ const batch = 500
 const savedTogether = 128
 const mostWaiting = 10_000
 const mostAttempts = 40
-const lookAgainAfter = 250
+const lookAgainAfterMs = 250
 /** Whoever concerns so many servers and friends may change half as often as somebody who concerns nobody. */
 const homesAtHalfRate = 25
 /** In one message: it is read in one go. */
@@ -169,11 +169,11 @@ export class Presences implements InterestObserver, EffectExtension {
       const isTaken = shard.interests.has(home)
       if (isTaken) this.#options.onBack(home)
       else this.#left.add(home)
-      this.#look(home, isTaken ? 0 : this.#options.timing.grace) // PRES3
+      this.#look(home, isTaken ? 0 : this.#options.timing.graceMs) // PRES3
     })
     for (const home of shard.interests.keys()) this.#look(home)
     for (const [user, { isUnsettled }] of announced) {
-      this.#look(user, shard.interests.has(user) ? 0 : this.#options.timing.grace)
+      this.#look(user, shard.interests.has(user) ? 0 : this.#options.timing.graceMs)
       if (isUnsettled) this.#again.add(user) // PRES2
     }
   }
@@ -254,8 +254,8 @@ export class Presences implements InterestObserver, EffectExtension {
   #schedule(): void {
     if (this.#isLooking || this.#stopped || this.#due.size + this.#told.size === 0) return
     const { clock, timing } = this.#options
-    const gatherFor = this.#isMore ? 0 : timing.flushEvery
-    const wait = this.#due.size > 0 ? gatherFor : timing.settleAfter / 4
+    const gatherForMs = this.#isMore ? 0 : timing.flushEveryMs
+    const wait = this.#due.size > 0 ? gatherForMs : timing.settleAfterMs / 4
     const at = clock.monotonic() + wait
     if (this.#timer && this.#timerAt <= at) return
     this.#timer?.stop()
@@ -288,7 +288,7 @@ export class Presences implements InterestObserver, EffectExtension {
       if (due.length > 0) await this.#lookAt(due, now)
     } catch (error) {
       log.warn({ err: error, users: due.length }, "presences not sent")
-      for (const user of due) this.#look(user, 2 * timing.flushEvery)
+      for (const user of due) this.#look(user, 2 * timing.flushEveryMs)
       this.#isMore = false
     } finally {
       this.#looking = new Set()
@@ -305,7 +305,7 @@ export class Presences implements InterestObserver, EffectExtension {
       const shard = host.shard(shardOf(user))
       // Another's: whoever has the shard next looks at everybody.
       if (!shard) this.#forget(user)
-      else if (shard.closing) this.#look(user, timing.grace)
+      else if (shard.closing) this.#look(user, timing.graceMs)
       else {
         const change = this.#changeOf(shard, user, chosen.get(user))
         const until = this.#told.get(user)?.until ?? 0
@@ -363,7 +363,7 @@ export class Presences implements InterestObserver, EffectExtension {
         mine.map(({ user, shown, isHere }) => [user, { ...shown, isGone: !isHere, isUnsettled: true }]),
       )
       if (!(await this.#isSaved(shard, entries))) {
-        for (const { user } of mine) this.#look(user, timing.grace)
+        for (const { user } of mine) this.#look(user, timing.graceMs)
         return
       }
       this.#options.onGone(mine.flatMap(({ user, isHere }) => (isHere ? [] : [user])))
@@ -372,7 +372,7 @@ export class Presences implements InterestObserver, EffectExtension {
         this.#announcedOf(shard).set(user, entries.get(user)!)
         const { servers = [], friends = [], partners = [], blocked = [] } = audiences.get(user) ?? {}
         const homes = [...servers, ...friends, ...partners]
-        const pause = Math.min(timing.spreadEvery * (1 + homes.length / homesAtHalfRate), timing.spreadAtLeastEvery)
+        const pause = Math.min(timing.spreadEveryMs * (1 + homes.length / homesAtHalfRate), timing.spreadAtLeastEveryMs)
         // In the order of time, whoever was told of before.
         this.#told.delete(user)
         this.#told.set(user, { at: now, until: now + pause })
@@ -419,7 +419,7 @@ export class Presences implements InterestObserver, EffectExtension {
   /** What was said long enough ago need not be said again by a next owner. */
   async #settle(now: number): Promise<void> {
     const { timing, host, save, forget } = this.#options
-    const before = now - timing.settleAfter
+    const before = now - timing.settleAfterMs
     const settled = new Map<Shard, { kept: Map<Snowflake, Announced>; gone: Snowflake[] }>()
     for (const [user, { at }] of this.#told) {
       if (at > before) break
@@ -524,7 +524,7 @@ export class Presences implements InterestObserver, EffectExtension {
       return
     }
     this.#waiting += changes.length
-    clock.after(lookAgainAfter, () => {
+    clock.after(lookAgainAfterMs, () => {
       this.#waiting -= changes.length
       if (!this.#stopped) act(attempt + 1)
     })

@@ -30,7 +30,7 @@ test("whoever has gone meanwhile is left out", async () => {
 })
 
 test("a drain spreads those who come back, and is over in time however many they are", () => {
-  const topology = { drainRate: 2_500, drainWithin: 8_000 }
+  const topology = { drainRate: 2_500, drainWithinMs: 8_000 }
   expect(drainPauseMs(0, topology)).toBe(0)
   expect(drainPauseMs(batchSize, topology)).toBe(0)
   expect(drainPauseMs(batchSize + 1, topology)).toBe(100)

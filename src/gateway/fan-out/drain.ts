@@ -25,12 +25,12 @@ export interface DrainTopology {
   /** Sessions that the other workers are sent in a second. */
   readonly drainRate: number
   /** The drain of any number is over after so many milliseconds. */
-  readonly drainWithin: number
+  readonly drainWithinMs: number
 }
 
 /** Milliseconds between two waves of a drain: what others can resume in the meantime, as far as there is time. */
-export function drainPauseMs(count: number, { drainRate, drainWithin }: DrainTopology): number {
+export function drainPauseMs(count: number, { drainRate, drainWithinMs }: DrainTopology): number {
   const waves = Math.ceil(count / batchSize)
   if (waves <= 1) return 0
-  return Math.min((batchSize / drainRate) * 1000, drainWithin / (waves - 1))
+  return Math.min((batchSize / drainRate) * 1000, drainWithinMs / (waves - 1))
 }

@@ -14,7 +14,7 @@ export interface PresenceFeedOptions {
   readonly view: (server: Snowflake) => ServerView | undefined
   readonly timing: {
     /** Milliseconds for which changes are gathered. */
-    readonly gatherFor: number
+    readonly gatherForMs: number
     /** Users whose changes may wait. */
     readonly gathered: number
   }
@@ -64,7 +64,7 @@ export class PresenceFeed {
       else if (this.#waiting.size < timing.gathered) this.#waiting.set(key, change)
       else metrics.presence.shed.inc()
     }
-    this.#schedule(timing.gatherFor)
+    this.#schedule(timing.gatherForMs)
   }
 
   stop(): void {
@@ -98,7 +98,7 @@ export class PresenceFeed {
   #send(): void {
     const { subscriptions, stream, timing, slice } = this.#options
     // A session that is being moved stands ahead of the others: what bears their position would step back.
-    if (subscriptions.isMoving || stream.behind > 0) return this.#schedule(timing.gatherFor)
+    if (subscriptions.isMoving || stream.behind > 0) return this.#schedule(timing.gatherForMs)
     while ((this.#spreading ??= this.#next())) {
       if (subscriptions.unlookedBytes >= slice) {
         stream.lookAtBuffers()

@@ -116,7 +116,7 @@ async function worker(count: number, costMs: number) {
     ...options,
     streams: () => streams,
     logs: { read: () => Promise.resolve([]), at: () => "" },
-    stuckAfter: 1e6,
+    stuckAfterMs: 1e6,
     reconcile: () => {},
     changed: () => {},
   })

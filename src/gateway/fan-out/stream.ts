@@ -43,7 +43,7 @@ const writing = 0.0036
 /** A worker spends at most one part in so many on such calls: what comes meanwhile goes with the next. */
 const writingShare = 4
 /** Milliseconds that a frame may wait for others. */
-const longestPause = 20
+const longestPauseMs = 20
 
 /**
  * The worker's log as it grows: each piece acts on, or is published to, the live sessions, in order. Control entries act
@@ -101,7 +101,7 @@ export class Stream {
     }
     this.lookAtBuffers()
     metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
-    this.#notBefore = clock.monotonic() + Math.min(longestPause, (writingShare - 1) * writing * subscriptions.reached)
+    this.#notBefore = clock.monotonic() + Math.min(longestPauseMs, (writingShare - 1) * writing * subscriptions.reached)
     // What was done is let go, in large pieces: cutting the front moves the rest.
     if (this.#next === this.#waiting.length || this.#next > 10_000) {
       this.#waiting.splice(0, this.#next)

@@ -25,7 +25,7 @@ export interface CatchUpReaderOptions {
   readonly self: string
   /** Unsent bytes of a socket above which no more is given to it. */
   readonly budget: number
-  readonly stuckAfter: number
+  readonly stuckAfterMs: number
   /** The user's membership changed in a way that the log did not tell this session in full. */
   readonly reconcile: (session: Session, server: Snowflake) => void
   /** The servers that a session knows have changed. */
@@ -72,8 +72,8 @@ export class CatchUpReader {
 
   /** Closes whoever has not taken a byte for too long. */
   sweep(): void {
-    const { clock, stuckAfter, subscriptions } = this.#options
-    const before = clock.monotonic() - stuckAfter
+    const { clock, stuckAfterMs, subscriptions } = this.#options
+    const before = clock.monotonic() - stuckAfterMs
     for (const session of this.#reading) {
       const { connection } = session
       if (!connection || connection.closed || session.progressAt > before || connection.ws.getBufferedAmount() === 0)

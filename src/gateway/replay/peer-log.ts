@@ -68,7 +68,7 @@ interface Ends {
 /** How many pieces a log may still grow by after it was joined. A dead worker's log takes what owners append for a while. */
 const slack = { living: 20_000, dead: 1_000_000 }
 /** How long one join marker serves all who come from a log that still grows. */
-const livingJoinLasts = 5_000
+const livingJoinLastsMs = 5_000
 
 /**
  * Other workers' logs, read for sessions that move here: each log is read once, however many sessions come from it, and one
@@ -94,7 +94,7 @@ export class PeerLogs {
     const known = this.#joins.get(place)
     if (known) {
       const join = await known
-      const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLasts
+      const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLastsMs
       if (fresh && join.since <= start && join.lo > above) return join
       if (this.#joins.get(place) === known) this.#joins.delete(place)
       return this.join(log, { start, isLiving, above })

@@ -47,9 +47,9 @@ interface Holder {
 }
 
 /** Milliseconds that a session may take to come to the head of its log before it is told of its call. */
-const tellWithin = 10_000
+const tellWithinMs = 10_000
 /** Milliseconds that another worker has to say whether a session has a socket. */
-const answerWithin = 2_000
+const answerWithinMs = 2_000
 
 /** Joining and leaving. The server's home decides; the session is told what it needs, or that nothing has changed. */
 export class VoiceCalls {
@@ -150,7 +150,7 @@ export class VoiceCalls {
     if (worker === self) return this.#hasSocket(gateway_session_id)
     if (!webWorkers().includes(worker)) return false
     try {
-      return await bus.request<boolean>(worker, "voiceHolder", gateway_session_id, answerWithin)
+      return await bus.request<boolean>(worker, "voiceHolder", gateway_session_id, answerWithinMs)
     } catch (error) {
       // Dead or silent: whoever asks is there.
       if (error instanceof WorkerGone || isTransient(error)) return false
@@ -174,7 +174,7 @@ export class VoiceCalls {
   async #tell(session: Session, name: string, d: () => object): Promise<void> {
     const { logs, self, subscriptions, clock, reader } = this.#options
     const end = (await logs.lastPosition(self)) ?? 0
-    for (const until = clock.monotonic() + tellWithin; ; await clock.sleep(5)) {
+    for (const until = clock.monotonic() + tellWithinMs; ; await clock.sleep(5)) {
       if (this.#stopped || subscriptions.byId.get(session.id) !== session) return
       if (session.state === "live" && subscriptions.position >= end) break
       if (clock.monotonic() > until) return

@@ -18,7 +18,7 @@ export interface VoiceEndingsOptions {
   readonly webWorkers: () => readonly string[]
   readonly storage: Pick<Storage, "voice">
   readonly subscriptions: Pick<Subscriptions, "byId">
-  readonly resumeWindow: number
+  readonly resumeWindowMs: number
   /** Calls that a sweep looks at together. */
   readonly page: number
   readonly clock: Clock
@@ -42,7 +42,7 @@ export class VoiceEndings {
 
   constructor(options: VoiceEndingsOptions) {
     this.#options = options
-    this.#sweeper = options.clock.every(Math.ceil(options.resumeWindow / 2), () => void this.sweep())
+    this.#sweeper = options.clock.every(Math.ceil(options.resumeWindowMs / 2), () => void this.sweep())
   }
 
   stop(): void {
@@ -78,8 +78,8 @@ export class VoiceEndings {
 
   /** Sessions of a dead worker that nobody resumes end with the resume window. */
   noteDeath(): void {
-    const { clock, resumeWindow } = this.#options
-    clock.after(resumeWindow + 1_000, () => void this.sweep())
+    const { clock, resumeWindowMs } = this.#options
+    clock.after(resumeWindowMs + 1_000, () => void this.sweep())
   }
 
   /** PostgreSQL knows every call: what nobody ends by itself is found there. One sweep at a time. */
@@ -103,9 +103,9 @@ export class VoiceEndings {
 
   /** Calls that a dead worker held and nobody resumed. */
   async #sweepDead(): Promise<void> {
-    const { storage, resumeWindow, page } = this.#options
+    const { storage, resumeWindowMs, page } = this.#options
     await this.#sweepPages(
-      after => storage.voice.leftBehind(resumeWindow, after, page),
+      after => storage.voice.leftBehind(resumeWindowMs, after, page),
       calls => calls,
     )
   }
@@ -115,14 +115,14 @@ export class VoiceEndings {
    * answered in time. It takes two resume windows until nobody can come back.
    */
   async #sweepOwn(): Promise<void> {
-    const { storage, self, subscriptions, clock, resumeWindow, page } = this.#options
+    const { storage, self, subscriptions, clock, resumeWindowMs, page } = this.#options
     const now = clock.monotonic()
     const missing = new Map<string, number>()
     const hasBeenMissing = ({ gateway_session_id, voice_session_id }: HeldCall) => {
       if (subscriptions.byId.get(gateway_session_id)?.voice?.voiceSession === voice_session_id) return false
       const since = this.#missing.get(voice_session_id) ?? now
       missing.set(voice_session_id, since)
-      return since <= now - 2 * resumeWindow
+      return since <= now - 2 * resumeWindowMs
     }
     try {
       await this.#sweepPages(

@@ -52,7 +52,7 @@ const everybody = Symbol("everybody")
 const mostSpoken = 10
 /** Subscriptions up to which each of those frames is sent on. More are told of changes only, with a pause of so many milliseconds. */
 const smallCircle = 100
-const speakingPause = 1_000
+const speakingPauseMs = 1_000
 
 /** Sends signals on to the workers that hold the others' sessions; see CALL2. */
 export class VoiceSignals {
@@ -87,7 +87,7 @@ export class VoiceSignals {
     if (speech.subscriptions <= smallCircle) return this.#tellSpeaking(session, speech)
     if (speech.isWaiting || speaking === speech.told) return
     const { clock, log } = this.#options
-    const wait = speech.toldAt + speakingPause - clock.monotonic()
+    const wait = speech.toldAt + speakingPauseMs - clock.monotonic()
     if (wait <= 0) return this.#tellSpeaking(session, speech)
     speech.isWaiting = true
     clock.after(wait, () => {

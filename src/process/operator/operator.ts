@@ -97,7 +97,7 @@ async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buf
   const database = await databaseOf(config, command.isForStopped === true)
   const storage = openStorage({
     ...clusterConfig.storage,
-    ...(command.isForStopped && { statementTimeout: patience }),
+    ...(command.isForStopped && { statementTimeoutMs: patience }),
     readConnections: 1,
     url: database.url,
     name: "starling operator",

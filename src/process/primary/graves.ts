@@ -26,13 +26,13 @@ export class Graves {
    * The port is ours, so whoever lived here on this machine is gone, however it ended. A process that goes on showing itself
    * is one of another host, which must not be buried for bearing the same name.
    */
-  async buryFormer(host: string, renewEvery: number): Promise<void> {
+  async buryFormer(host: string, renewEveryMs: number): Promise<void> {
     for (const until = Date.now() + formerPatience; ;) {
       const living = await this.#storage.placement.living()
       const former = living.filter(member => member.host === host).map(({ id }) => id)
       if (former.length === 0) return
       const before = await this.#signsOf(former)
-      await sleep(2.5 * renewEvery)
+      await sleep(2.5 * renewEveryMs)
       const after = await this.#signsOf(former)
       if (after.every((sign, i) => sign === before[i])) {
         for (const id of former) await this.bury(id)

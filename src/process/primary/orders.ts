@@ -21,7 +21,7 @@ export type Order = StartOrder | { type: "death"; id: string } | { type: "end"; 
 export type Report = { type: "here" } | { type: "ready" } | { type: "alive" }
 
 /** Milliseconds from one "alive" to the next. */
-export const signOfLifeEvery = 1_000
+export const signOfLifeEveryMs = 1_000
 
 /** One cluster per Redis database. */
 export const redisPrefix = "starling:"

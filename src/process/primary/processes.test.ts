@@ -36,7 +36,7 @@ function processes(fork: (attempt: number) => Worker) {
       processes: {
         ...clusterConfig.processes,
         job: 0,
-        restart: { first: 1, factor: 1, max: 1, maxOnceReady: 1, forgiveAfter: 1 },
+        restart: { firstMs: 1, factor: 1, maxMs: 1, maxOnceReadyMs: 1, forgiveAfterMs: 1 },
       },
     },
     log: createLog({ level: "warn", process: "primary" }, { write: line => void lines.push(line) }),

@@ -8,7 +8,7 @@ import type { Metrics } from "../../observability/metrics.ts"
 import type { Ending } from "./ending.ts"
 import type { Graves } from "./graves.ts"
 import { afterDeath } from "./restarts.ts"
-import { redisPrefix, signOfLifeEvery, type Order, type Report } from "./orders.ts"
+import { redisPrefix, signOfLifeEveryMs, type Order, type Report } from "./orders.ts"
 
 /** Without PostgreSQL or Redis nothing can be handed over: a drain would only wait. */
 const strandedDrain = 2_000
@@ -104,7 +104,7 @@ export class Processes {
     )
     for (const place of this.#places) this.#fill(place)
     this.#watchedAt = performance.now()
-    this.#watch = setInterval(() => this.#killStuck(), signOfLifeEvery)
+    this.#watch = setInterval(() => this.#killStuck(), signOfLifeEveryMs)
     return started
   }
 
@@ -227,12 +227,12 @@ export class Processes {
     const { topology, log, metrics } = this.#options
     const now = performance.now()
     // A primary that was paused has heard nobody.
-    const elapsed = Math.min(now - this.#watchedAt, 2 * signOfLifeEvery)
+    const elapsed = Math.min(now - this.#watchedAt, 2 * signOfLifeEveryMs)
     this.#watchedAt = now
     for (const { name, processes } of this.#places)
       for (const process of processes) {
         process.silent += elapsed
-        const most = (process.readyAt === undefined ? 3 : 1) * topology.processes.stuckAfter
+        const most = (process.readyAt === undefined ? 3 : 1) * topology.processes.stuckAfterMs
         if (process.silent < most || process.worker.process.killed) continue
         log.error(
           { of: name, member: process.id, silent: Math.round(process.silent) },
@@ -248,7 +248,7 @@ export class Processes {
     const { topology, ending, log } = this.#options
     const { worker, listens } = process
     process.ending = true
-    const patience = ending.reason === "stranded" ? strandedDrain : topology.processes.drainTimeout
+    const patience = ending.reason === "stranded" ? strandedDrain : topology.processes.drainTimeoutMs
     const late = setTimeout(() => {
       log.warn({ of: name, patience }, "process did not end in time and is killed")
       worker.process.kill("SIGKILL")

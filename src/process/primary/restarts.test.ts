@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { afterDeath } from "./restarts.ts"
 
-const restart = { first: 100, factor: 2, max: 5_000, maxOnceReady: 1_000, forgiveAfter: 10_000 }
+const restart = { firstMs: 100, factor: 2, maxMs: 5_000, maxOnceReadyMs: 1_000, forgiveAfterMs: 10_000 }
 
 /** The waits after so many deaths in a row, each after the same life. */
 function waits(count: number, lived: number | undefined): number[] {

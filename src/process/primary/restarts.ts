@@ -12,8 +12,8 @@ interface Death {
 /** How many deaths in a row it makes, and how long the place stays empty. */
 export function afterDeath(
   { lived, before }: Death,
-  { first, factor, max, maxOnceReady, forgiveAfter }: Restart,
+  { firstMs, factor, maxMs, maxOnceReadyMs, forgiveAfterMs }: Restart,
 ): { deaths: number; wait: number } {
-  const deaths = lived !== undefined && lived >= forgiveAfter ? 1 : before + 1
-  return { deaths, wait: Math.min(first * factor ** (deaths - 1), lived === undefined ? max : maxOnceReady) }
+  const deaths = lived !== undefined && lived >= forgiveAfterMs ? 1 : before + 1
+  return { deaths, wait: Math.min(firstMs * factor ** (deaths - 1), lived === undefined ? maxMs : maxOnceReadyMs) }
 }

@@ -10,15 +10,15 @@ export type Statement = postgres.PendingQuery<postgres.Row[]>
 export interface PoolOptions {
   url: string
   connections: number
-  statementTimeout: number
-  connectTimeout: number
+  statementTimeoutMs: number
+  connectTimeoutMs: number
   name: string
   /** Also with a database that takes no writes; else such a connection is ended as soon as it stands. */
   evenReadOnly?: boolean
   /** PostgreSQL's settings on each connection. */
   settings?: Readonly<Record<string, string>>
   /** Ends a transaction whose process was paused, so that it cannot hold row locks. */
-  idleInTransactionTimeout?: number
+  idleInTransactionTimeoutMs?: number
 }
 
 /** bigint columns hold ids (strings, exact) or seconds (numbers by contract); ids are far above 2^53, seconds far below. */
@@ -44,7 +44,7 @@ export function openPool(options: PoolOptions): Sql {
     const former = pool
     pool = open()
     // What is under way there is finished, or given up when nobody waits for it any longer.
-    former.end({ timeout: options.statementTimeout / 1000 }).catch(() => {})
+    former.end({ timeout: options.statementTimeoutMs / 1000 }).catch(() => {})
   }
   const open = (): Sql => {
     const opened: Sql = connect(options, () => {
@@ -77,7 +77,7 @@ function connect(options: PoolOptions, onclose: () => void): Sql {
   return postgres(options.url, {
     onclose,
     max: options.connections,
-    connect_timeout: options.connectTimeout / 1000,
+    connect_timeout: options.connectTimeoutMs / 1000,
     idle_timeout: 0,
     max_lifetime: null,
     backoff: attempt => backoffMs(attempt, 50, 1_000) / 1_000,
@@ -87,12 +87,12 @@ function connect(options: PoolOptions, onclose: () => void): Sql {
     target_session_attrs: options.evenReadOnly ? undefined : "read-write",
     connection: {
       application_name: options.name,
-      statement_timeout: options.statementTimeout,
+      statement_timeout: options.statementTimeoutMs,
       // Whatever the server's default: what is acknowledged is on disk.
       synchronous_commit: "on",
       ...options.settings,
-      ...(options.idleInTransactionTimeout
-        ? { idle_in_transaction_session_timeout: options.idleInTransactionTimeout }
+      ...(options.idleInTransactionTimeoutMs
+        ? { idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs }
         : {}),
     },
   })

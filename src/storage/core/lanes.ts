@@ -68,10 +68,10 @@ export class Lane {
   #drawn: number | undefined
 
   constructor({ observe, ...options }: LaneOptions) {
-    this.#open = () => openPool({ ...options, connections: 1, idleInTransactionTimeout: 1_000 })
+    this.#open = () => openPool({ ...options, connections: 1, idleInTransactionTimeoutMs: 1_000 })
     this.#observe = observe
     this.#sql = this.#open()
-    this.#timeoutMs = options.connectTimeout + options.statementTimeout
+    this.#timeoutMs = options.connectTimeoutMs + options.statementTimeoutMs
     this.#incarnation = options.incarnation
     this.#lane = options.lane
     this.#generation = options.generation

@@ -47,9 +47,9 @@ const own = new URL("../migrations/", import.meta.url)
  * @returns the names of the files that ran now
  */
 export async function migrate(url: string, folder = own, waits = { lockWait, lockPause }): Promise<string[]> {
-  const options = { url, connections: 1, connectTimeout: 5_000, evenReadOnly: true, name: "starling migrate" }
-  const sql = openPool({ ...options, statementTimeout: 600_000 })
-  const other = openPool({ ...options, statementTimeout: 5_000 })
+  const options = { url, connections: 1, connectTimeoutMs: 5_000, evenReadOnly: true, name: "starling migrate" }
+  const sql = openPool({ ...options, statementTimeoutMs: 600_000 })
+  const other = openPool({ ...options, statementTimeoutMs: 5_000 })
   try {
     const server = await checkServer(sql)
     const run = async (transaction: Statements) => {
