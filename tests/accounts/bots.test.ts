@@ -195,7 +195,7 @@ test("an owner has so many bots, and a name is given once", async ({ shared }) =
   expect(await operator.bots.ownedBy(ada.id)).toHaveLength(limits.botsPerOwner)
 })
 
-test("of bots that are made at once no more are made than an owner may have", async ({ shared }) => {
+test("an owner who makes bots at once gets no more than they may have", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   const first = await newBot(operator, ada, shared.newName("first"))

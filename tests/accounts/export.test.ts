@@ -243,7 +243,7 @@ async function unknownIn({ sql }: Cluster): Promise<string[]> {
   return [...new Set([...missing, ...gone])].toSorted()
 }
 
-test("of every table and column it is known whether it holds something about people", async ({ cluster }) => {
+test("every table and column is declared to hold personal data or not", async ({ cluster }) => {
   expect(await unknownIn(cluster)).toEqual([])
   // What a later version might add without a thought.
   const { sql } = cluster

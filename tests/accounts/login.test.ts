@@ -153,7 +153,7 @@ test("LOGIN1: wrong passwords on other routes count with those of the sign-in", 
   expect(await refusal(ada.on(shared.east).enableTwoFactor({ password: ada.password }))).toBe("account_locked")
 })
 
-test("who is suspended or leaves is told so, after the right password and the second factor only", async ({
+test("a user who is suspended or being deleted is told so, after the right password and the second factor only", async ({
   shared,
 }) => {
   const { login, completeTwoFactor } = clientAt(shared.west)

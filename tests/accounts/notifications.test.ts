@@ -90,7 +90,7 @@ test("another's notification is none of one's own", async ({ shared }) => {
   expect((await ada.on(shared.east).listNotifications()).unread_count).toBe(1)
 })
 
-test("of a user a thousand are kept: for each that comes the oldest goes, and nobody else's", async ({ shared }) => {
+test("a user keeps a thousand: each new one replaces their oldest, and nobody else's", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   for (const { id } of [ada, lin])
     await shared.sql`

@@ -150,7 +150,7 @@ test("a reset does not lift a lock", async ({ shared }) => {
   expect(await refusal(login({ username: ada.username, password: fresh }))).toBe("account_locked")
 })
 
-test("who asks learns nothing of who is there: the same answer and the same work for known, unknown and mailed enough", async ({
+test("a request does not tell whether an account exists: the same answer and the same work for known, unknown and mailed enough", async ({
   shared,
 }) => {
   await withMail(shared)

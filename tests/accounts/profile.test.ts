@@ -89,7 +89,7 @@ test("an address obeys the rules of registering, and a new one is nobody's proof
   expect((await clientAt(shared.east).login({ username: email, password })).user!.id).toBe(lin.id)
 })
 
-test("of two who want one name, or one address, at the same time one gets it", async ({ shared }) => {
+test("when two users want one name, or one address, at the same time, one gets it", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   for (const wanted of [{ username: shared.newName("wanted") }, { email: `${shared.newName("wanted")}@example.com` }]) {
     const outcomes = await Promise.all(
@@ -140,9 +140,7 @@ test("wrong current passwords count like failed sign-ins, and lock the name", as
   expect((await editMe({ username: name })).username).toBe(name)
 })
 
-test("ACC1: of two changes of one password at the same time one wins, and only its password signs in", async ({
-  shared,
-}) => {
+test("ACC1: two concurrent changes of one password: one wins, and only its password signs in", async ({ shared }) => {
   const ada = await shared.person("ada")
   const passwords = ["First-Horse-11", "Second-Horse-12"]
   const { password: current_password } = ada
@@ -160,7 +158,7 @@ test("ACC1: of two changes of one password at the same time one wins, and only i
   }
 })
 
-test("ACC2: with the password, and with the address, goes what was mailed and asked for before", async ({ shared }) => {
+test("ACC2: a change of password or address voids the links that were mailed before", async ({ shared }) => {
   const kinds = async ({ id }: Person) =>
     (await shared.sql<{ kind: string }[]>`SELECT kind FROM one_time_tokens WHERE user_id = ${id} ORDER BY kind`).map(
       ({ kind }) => kind,
@@ -201,7 +199,7 @@ test("a bot may change its name, but has neither address nor password", async ({
   expect(await refusal(editMe({ password: next, current_password: bot.password }))).toBe("people_only")
 })
 
-test("who has to choose another name can do only that, and then everything", async ({ shared }) => {
+test("a user who has to choose another name can do only that, and then everything", async ({ shared }) => {
   const ada = await shared.person("ada")
   await shared.west.node.ask(userActor, ada.id, { type: "forceRename", reason: "rude" })
   const { editMe, getMe, listServers } = ada.on(shared.east)

@@ -61,7 +61,7 @@ test("names and addresses are taken whatever the case of their letters", async (
   )
 })
 
-test("of parallel registrations of one name on two workers exactly one wins", async ({ shared }) => {
+test("exactly one of parallel registrations of one name on two workers wins", async ({ shared }) => {
   const username = shared.newName("race")
   const outcomes = await Promise.allSettled(
     Array.from({ length: 6 }, (_, i) =>

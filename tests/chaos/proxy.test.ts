@@ -39,7 +39,7 @@ async function echo(): Promise<{
   }
 }
 
-test("in fair weather bytes pass both ways, in order", async () => {
+test("without a fault bytes pass both ways, in order", async () => {
   const { open } = await echo()
   const { socket, received } = await open()
   const words = Array.from({ length: 200 }, (_, at) => `${at},`)

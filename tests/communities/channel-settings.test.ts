@@ -149,7 +149,7 @@ test("a member who may not view a category puts nothing into it, and may leave t
   expect(await member.getChannel({ channel_id: inside })).toMatchObject({ position: 0, category_id })
 })
 
-test("to manage channels holds in the server or in one channel; where a channel stands is the server's matter", async ({
+test("permission to manage channels holds in the server or in one channel; positions take the server's permission", async ({
   shared,
 }) => {
   const { lin, server_id, owner, member, ids } = await furnished(shared, "second")
@@ -509,9 +509,7 @@ test("messages that are sent while their channel ends are refused, or purged wit
   await until("they are purged", async () => (await left()).length === 0)
 })
 
-test("of a list only what one may view is shown, and a place that others cannot see is still a place", async ({
-  shared,
-}) => {
+test("a list shows only what its reader may view, and hidden channels keep their positions", async ({ shared }) => {
   const { server_id, owner, member, lin, ids } = await furnished(shared, "b", "c")
   await hideFrom(owner, ids[1]!, lin)
   expect(await orderOf(member, server_id)).toEqual(["0 general", "2 c"])

@@ -172,7 +172,9 @@ test("names are taken once, also by two at a time, and by renaming", async ({ sh
   await until("two files", async () => (await filesOf(shared, server_id)).length === 2)
 })
 
-test("EMOJI1: of 50 static and 50 animated ones, the last place is given once however many ask", async ({ shared }) => {
+test("EMOJI1: a server has at most 50 static and 50 animated ones, however many are uploaded at once", async ({
+  shared,
+}) => {
   const { server_id, owner, artist } = await managed(shared)
   const plant = (animated: boolean, count: number) => shared.sql`
     INSERT INTO emojis (id, server_id, name, animated, file, content_type, hash, size, created_by, created_at)

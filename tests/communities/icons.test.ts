@@ -136,7 +136,7 @@ test("icons: only members who manage the server; 404 for what is not there", asy
   await member.putIcon({ server_id, file })
 })
 
-test("of several icons at once one stays, and its file alone", async ({ shared }) => {
+test("when several icons are uploaded at once, one stays, and only its file", async ({ shared }) => {
   const { server_id, owner } = await managed(shared)
   const files = await Promise.all([10, 11, 12, 13].map(size => png(size)))
   await Promise.all(files.map(file => owner.uploadIcon({ server_id, file: fileOf(file) })))

@@ -63,7 +63,7 @@ test("an invite needs no body, then it lasts a day; max_age 0 lasts for ever", a
     expect(await refusal(createInvite({ channel_id: channel.id, ...facts }))).toBe("validation_failed")
 })
 
-test("JOIN2: of parallel uses of the last one on two workers exactly one wins", async ({ shared }) => {
+test("JOIN2: exactly one of parallel uses of the last one on two workers wins", async ({ shared }) => {
   const { server, channel, ada } = await shared.seed(sharedServer)
   const people = await Promise.all(Array.from({ length: 5 }, () => shared.person("guest")))
   const { code } = await ada.on(shared.east).createInvite({ channel_id: channel.id, max_uses: 2 })
@@ -293,7 +293,7 @@ test("an invite is revoked by who made it, and by who manages invites or the ser
     expect(await refusal(revoke(owner, invite_code))).toBe("invite_not_found")
 })
 
-test("of a server's invites that ended the latest thousand are kept, and they take nobody's place", async ({
+test("the latest thousand ended invites of a server are kept, and do not count against its limit", async ({
   shared,
 }) => {
   const { server_id, channel_id, owner } = await inviting(shared)
@@ -317,7 +317,7 @@ test("of a server's invites that ended the latest thousand are kept, and they ta
   ])
 })
 
-test("of twenty at once through both workers who want the last place exactly one gets it, revoked or not", async ({
+test("when twenty users at once through both workers want the last place, exactly one gets it, revoked or not", async ({
   shared,
 }) => {
   const { server_id, channel_id, owner, ada } = await inviting(shared)

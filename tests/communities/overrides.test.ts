@@ -150,7 +150,7 @@ test("a role takes with it what channels say of it, in one entry of the log, how
   expect(last[1]).toMatchObject({ role: low.id, after: null, overrides: expect.arrayContaining(kept) })
 })
 
-test("who manages roles may be kept from it in a channel, or do it in one channel only", async ({ shared }) => {
+test("managing roles may be denied in a channel, or allowed in one channel only", async ({ shared }) => {
   const { lin, server_id, channel_id, owner, member, low, manager } = await managed(shared)
   const target = { channel_id, target_id: low.id, type: "role" as const, allow: [], deny: [] }
   const manages = { channel_id, target_id: manager.id, type: "role" as const }

@@ -181,7 +181,9 @@ test("nobody deletes their account while a server is being handed to them", asyn
   expect(await refusal(deletionOf(shared, lin))).toBe("owns_servers")
 })
 
-test("SLOT2: of a hand-over and the deletion of the heir's account at once, one is refused", async ({ shared }) => {
+test("SLOT2: when a hand-over and the deletion of the new owner's account come at once, one is refused", async ({
+  shared,
+}) => {
   const pairs = Array.from({ length: 4 }, async () => {
     const { lin, server_id, handOver } = await owned(shared)
     const [handed, deleted] = await Promise.allSettled([handOver(lin), deletionOf(shared, lin)])
@@ -219,7 +221,7 @@ test("JOIN1: a member leaves, is kicked or deletes the server as it is handed to
   }
 })
 
-test("of concurrent hand-overs one wins; a temporary member stays", async ({ shared }) => {
+test("one of concurrent hand-overs wins; a temporary member stays", async ({ shared }) => {
   const { ada, server_id, channel_id } = await owned(shared)
   const heirs = await Promise.all(["mo", "eve", "kim"].map(name => shared.person(name)))
   const { code } = await ada.on(shared.east).createInvite({ channel_id, temporary: true })

@@ -88,7 +88,9 @@ test("a member who manages a server changes what is sent; members hear of the wh
   expect(Object.keys(second!.changes).toSorted()).toEqual(["category", "default_channel_id", "description"])
 })
 
-test("who comes later sees the new name, who resumes is told of it in its place", async ({ shared }) => {
+test("sessions that connect later see the new name, sessions that resume are told of it in order", async ({
+  shared,
+}) => {
   const { owner, ada, lin, server_id, channel_id } = await withGuest(shared)
   const client = await lin.listen(shared.east)
   client.drop()
@@ -206,7 +208,7 @@ test("everybody learns what they may do, by every name of every permission", asy
   expect(await refusal(outside.getServerPermissions({ server_id: "x" }))).toBe("invalid_server_id")
 })
 
-test("in a channel its own rules count; of what one may not see, or another server's, nothing is said", async ({
+test("in a channel its own rules count; nothing is said of what one may not see, or of another server's", async ({
   shared,
 }) => {
   const { owner, member, eve, server_id, channel_id } = await withGuest(shared)

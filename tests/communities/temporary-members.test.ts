@@ -73,7 +73,9 @@ test("a role makes them stay, also when it is taken again; so does another way i
   expect(await shared.sql`SELECT FROM members WHERE server_id = ${server_id} AND temporary`).toHaveLength(0)
 })
 
-test("who resumes, or signs in anew before it is over, stays, and may be invisible meanwhile", async ({ shared }) => {
+test("a member who resumes, or signs in anew before the window is over, stays, and may be invisible meanwhile", async ({
+  shared,
+}) => {
   const scene = await visited(shared, shared.east)
   const { guest, server_id, visitor } = scene
   const hidden = await visitor()

@@ -79,7 +79,7 @@ test("a member who is timed out may read, and neither write nor type nor edit; t
   expect(mos.rest().filter(({ name }) => name === "GUILD_MEMBER_UPDATE")).toEqual([])
 })
 
-test("who is timed out leaves voice at once and cannot come back", async ({ shared }) => {
+test("a member who is timed out leaves voice at once and cannot come back", async ({ shared }) => {
   const { ada, mo, server_id, member_id, owner, moderator } = await guarded(shared)
   const { id: channel_id } = await owner.createChannel({ server_id, name: "talk", type: "voice" })
   const [caller, watcher] = await Promise.all([mo.listen(shared.east), ada.listen(shared.west)])

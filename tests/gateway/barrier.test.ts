@@ -284,7 +284,7 @@ describe.each(revocations)("P12, P13: $name", revocation => {
   })
 
   test.for(["here", "elsewhere"] as const)(
-    "stops what a session gets that resumes %s, with an old position too",
+    "stops events to a session that resumes %s, with an old position too",
     patient,
     async (where, { shared }) => {
       const { east, west } = shared

@@ -174,7 +174,9 @@ test("typing reaches the others of the channel, whichever way it comes, and neve
   for (const inbox of [adaEast, adaWest, linWest, blind]) expect(inbox.rest()).toEqual([])
 })
 
-test("who may not type there, or names nonsense, is not told and tells nobody", async ({ shared }) => {
+test("a client that may not type there, or names an unknown channel, is not answered, and nobody is told", async ({
+  shared,
+}) => {
   const { channel, ada } = await shared.seed(sharedServer)
   const inbox = await ada.listen(shared.east)
   const stranger = await shared.person("stranger")
@@ -316,7 +318,9 @@ describe("coming and going", () => {
     expect(names(heard).slice(-2)).toEqual(["MESSAGE_CREATE", "CHANNEL_CREATE"])
   })
 
-  test("who leaves and comes back hears GUILD_DELETE, then GUILD_CREATE, then what follows", async ({ shared }) => {
+  test("a user who leaves and comes back is sent GUILD_DELETE, then GUILD_CREATE, then what follows", async ({
+    shared,
+  }) => {
     const { server, channel, ada, lin } = await shared.seed(sharedServer)
     const inboxes = await Promise.all([lin.listen(shared.east), lin.listen(shared.west)])
     for (let i = 0; i < 3; i++) {

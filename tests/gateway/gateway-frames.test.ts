@@ -364,7 +364,7 @@ test("browsers of other origins are refused where a list is given; programs with
 describe("with heartbeats due every 400 ms", () => {
   const quick = { topology: { gateway: { heartbeatIntervalMs: 400 } } }
 
-  test("who stays silent is closed: 4003 before IDENTIFY, 4009 after, and then resumes; who beats stays", async ({
+  test("a silent client is closed: 4003 before IDENTIFY, 4009 after, and then resumes; one that sends heartbeats stays", async ({
     cluster,
   }) => {
     const [worker] = await cluster.boot(1, quick)

@@ -229,7 +229,7 @@ test("what is malformed, or not the asker's to know, is not answered, and the co
   }
 })
 
-test("who left a moment ago gets nothing, and who joined a moment ago does", async ({ shared }) => {
+test("a user who left a moment ago gets nothing, and one who joined a moment ago does", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const mo = await shared.person("mo")
   const [leaving, joining] = await Promise.all([lin.listen(shared.west), mo.listen(shared.west)])

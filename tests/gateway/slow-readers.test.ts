@@ -53,7 +53,7 @@ const ids = (events: readonly { name: string; data: unknown }[]) =>
   events.map(({ data }) => (data as { id: string }).id)
 
 test(
-  "CATCH1, CATCH2, P9: one who pauses and goes on gets everything once and in order; the others wait for nothing",
+  "CATCH1, CATCH2, P9: a reader that pauses and goes on gets everything once and in order; the others do not wait",
   { timeout: 60_000 },
   async ({ cluster }) => {
     const { worker, ada, lin, channel, flood, history } = await seeded(cluster, 60_000)

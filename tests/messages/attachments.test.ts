@@ -186,7 +186,7 @@ test("what is refused leaves nothing: neither a row nor a file, and it does not 
   await until("nor noted", async () => (await shared.sql`SELECT FROM unused_files`).length === 0)
 })
 
-test("who may not send files is refused, before anything of one is kept", async ({ shared }) => {
+test("a user who may not send files is refused before any of it is kept", async ({ shared }) => {
   const { ada, lin, server_id, channel_id, rest } = await scene(shared)
   const eve = await shared.person("eve")
   const verdict = (who: Person, channel: string) =>
@@ -204,7 +204,7 @@ test("who may not send files is refused, before anything of one is kept", async 
   expect(await shared.sql`SELECT FROM uploads WHERE user_id = ANY(${[eve.id, lin.id]}::bigint[])`).toHaveLength(0)
 })
 
-test("of the day's files the last is one, however many come at once; the day is the tier's", async ({ shared }) => {
+test("the daily limit of files holds, however many come at once; it is the tier's", async ({ shared }) => {
   const { ada, channel_id, rest } = await scene(shared)
   const today = Math.floor(Date.now() / 86_400_000)
   await shared.sql`INSERT INTO upload_counts (user_id, day, files) VALUES (${ada.id}, ${today}, 49), (${ada.id}, ${today - 1}, 50)`
@@ -321,7 +321,7 @@ test("a file is its uploader's and of those who can read a message with it; a si
   )
 })
 
-test("with its channel, or its server, a file's links end at once, no matter which job deletes it later", async ({
+test("a file's links end with its channel or its server at once, no matter which job deletes it later", async ({
   shared,
 }) => {
   const { ada, server_id, channel_id, rest } = await scene(shared)
@@ -527,7 +527,7 @@ const waiting = async (shared: SharedCluster): Promise<number> =>
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%upload_uses%'`
   ).length
 
-test("FILE1: who shows a file while it ends has it, or is refused: no message is left without its file", async ({
+test("FILE1: a message with a file that expires keeps it, or is refused: no message is left without its file", async ({
   shared,
 }) => {
   const { channel_id, rest } = await scene(shared)

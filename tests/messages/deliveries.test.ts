@@ -167,7 +167,7 @@ test("what a client has named counts when its socket ends, and when it comes bac
   await isDelivered(third, ada, west, 1)
 })
 
-test("in a DM it is the other who receives", async ({ shared }) => {
+test("in a DM the other one receives", async ({ shared }) => {
   const { east, west } = shared
   const { ada, lin } = await shared.seed(sharedServer)
   const dm = await dmBetween(ada, lin, east)

@@ -82,7 +82,7 @@ test("P15: mentions whose job was lost are notified all the same, and what is le
   expect([await toldOf(shared, lost), await toldOf(shared, sent.id)]).toEqual([[lin.id], [mo.id]])
 })
 
-test("who is mentioned is notified on every session, with a way to the message; the author and the others are not", async ({
+test("a mentioned user is notified on every session, with a link to the message; the author and the others are not", async ({
   shared,
 }) => {
   await working(shared)
@@ -465,7 +465,7 @@ test("nobody is shown what they were told of a message that is gone", async ({ s
   expect(rows).toMatchObject([{ content_preview: "stays" }])
 })
 
-test("of a message to many members nothing is kept once it is deleted, nor of those who are told meanwhile", async ({
+test("no notification of a message to many members is kept once it is deleted, also not of those who are told meanwhile", async ({
   shared,
 }) => {
   const { east } = shared

@@ -323,7 +323,7 @@ test("only who may read the message knows of its poll, in servers and in DMs", a
   expect(await refusal(ada.on(west).createPoll({ message_id: last.id, ...tea }))).toBe("cannot_message")
 })
 
-test("who created it ends it, once; after the answer no vote counts, however many come at once", async ({ shared }) => {
+test("its creator ends it, once; after the answer no vote counts, however many come at once", async ({ shared }) => {
   const { east, west } = shared
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const people = await Promise.all(Array.from({ length: 4 }, () => shared.person("voter")))

@@ -287,7 +287,9 @@ test("REACT1: whatever many do at once, each tally is the number of those who us
   }
 })
 
-test("who used an emoji is read in pages, in the order of ids; of many none is in memory", async ({ shared }) => {
+test("the users of an emoji are read in pages, in the order of ids; when they are many, none is in memory", async ({
+  shared,
+}) => {
   const { ada, ids, of, adas, lins } = await posted(shared)
   const people = Array.from({ length: 120 }, () => plantedId(7))
   await shared.sql`

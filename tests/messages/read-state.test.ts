@@ -150,7 +150,7 @@ test("own sessions are told, others of a small server as well, everywhere and on
   for (const inbox of [own, away, others, strange]) expect(acksIn(inbox, channel_id)).toEqual([])
 })
 
-test("in a DM that a block has shut neither sees what the other reads from then on", async ({ shared }) => {
+test("in a blocked DM neither sees what the other reads from then on", async ({ shared }) => {
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   const channel_id = await dmBetween(ada, lin, shared.east)
   const inbox = await ada.listen(shared.west)
@@ -545,7 +545,7 @@ test("mentions are counted as long as they are unread, and reading them reads th
   expect(listed.notifications.filter(({ read }) => read).map(({ id }) => id)).toEqual([notifications[0]])
 })
 
-test("of many mentions that are read at once a session is told once, of few one by one", async ({ shared }) => {
+test("a session is told once of many mentions that are read at once, of few one by one", async ({ shared }) => {
   const { ada, lin, channel_id } = await seededChannel(shared)
   const inbox = await lin.listen(shared.east)
   const updates = () => inbox.rest().flatMap(({ name, data }) => (name === "NOTIFICATION_UPDATE" ? [data] : []))
@@ -624,7 +624,7 @@ test("only what one may read: hidden channels, voice channels, other servers, no
   expect([...(await positions())]).toEqual([{ channel_id, message_id: here }])
 })
 
-test("of a channel that is gone nothing is left of positions and counts; of the others all", async ({ shared }) => {
+test("a deleted channel leaves no positions and counts; the others keep all", async ({ shared }) => {
   const { sql } = shared
   const [gone, kept] = [plantedId(), plantedId()]
   for (const channel_id of [gone, kept]) {

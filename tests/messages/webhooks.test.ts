@@ -200,7 +200,7 @@ test("members who may manage webhooks are told of every change, and nobody else;
     expect(client.rest().filter(({ name }) => name === "WEBHOOKS_UPDATE")).toEqual([])
 })
 
-test("of a channel's webhooks hears who may view it and manage them there, whatever the server says; its end included", async ({
+test("events of a channel's webhooks reach members who may view it and manage them there, whatever the server says; its end included", async ({
   shared,
 }) => {
   const { ada, lin, owner, server_id, channel_id } = await hooked(shared)
@@ -516,7 +516,7 @@ test("HOOK3: a repeat of an Idempotency-Key answers the first message, for ever,
   )
 })
 
-test("who may manage webhooks: in the server, or in the channel where it says something else", async ({ shared }) => {
+test("webhooks take the permission in the server, or in the channel where an override differs", async ({ shared }) => {
   const { ada, lin, owner, member, server_id, channel_id, webhook_id } = await hooked(shared)
   const eve = (await shared.person("eve")).on(shared.west)
   const { id: other } = await owner.createChannel({ server_id, name: "other" })

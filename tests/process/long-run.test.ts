@@ -33,7 +33,7 @@ async function heapBytes(): Promise<number> {
 }
 
 test(
-  "P18: a long run does not rot: memory, logs, inboxes and outbox stay as they are",
+  "P18: a long run does not grow: memory, logs, inboxes and outbox stay bounded",
   { timeout: 180_000 },
   async ({ cluster }) => {
     const workers = await cluster.boot(2, { topology })

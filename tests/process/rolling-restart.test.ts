@@ -53,7 +53,7 @@ async function failingRestart(processes: Processes): Promise<void> {
 }
 
 test(
-  "P1, P3, P5, P17: SIGUSR2 replaces every process, also after a try that failed; nothing is lost, nobody waits longer than a second, every session goes on",
+  "P1, P3, P5, P17: SIGUSR2 replaces every process, also after a failed attempt; nothing is lost, nobody waits longer than a second, every session goes on",
   { timeout: 240_000 },
   async ({ cluster }) => {
     const processes = await cluster.processes(3)

@@ -54,7 +54,7 @@ test("a key is made once, for its owner's eyes, and read again", async () => {
   expect(await keyOf(dataDir, (await readFile(path, "utf8")).trim())).toBe(key)
 })
 
-test("of hosts that make one at the same time all have the same, and nothing else is left behind", async () => {
+test("hosts that make one at the same time all have the same, and nothing else is left behind", async () => {
   for (let round = 0; round < 20; round++) {
     await forget()
     const dataDir = await folder()

@@ -15,7 +15,7 @@ const { stuckAfterMs } = clusterConfig.processes
 const timeoutMs = 3 * stuckAfterMs
 
 test(
-  "the primary replaces a worker in an endless loop, and one that stands still",
+  "the primary replaces a worker in an endless loop, and one that is stopped",
   { timeout: 120_000 },
   async ({ cluster }) => {
     // The inspector, through which a running process can be made to loop, listens on a port above

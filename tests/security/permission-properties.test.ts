@@ -610,14 +610,14 @@ test.for<[string, Commands]>([
   ],
   ["anybody gives the server away", forgetful("transferServer", () => true)],
   [
-    "who ranks as high is timed out",
+    "a member who ranks as high is timed out",
     forgetful(
       "editMember",
       (server, { user, member_id }, own) => held(server, user).has("members.kick") && rank(server, member_id!) <= own,
     ),
   ],
   [
-    "who ranks as high is kicked",
+    "a member who ranks as high is kicked",
     forgetful(
       "kick",
       (server, { user, member_id }, own) => held(server, user).has("members.kick") && rank(server, member_id!) <= own,

@@ -294,7 +294,7 @@ test("RATE_LIMITS=off lifts every limiter", async ({ cluster }) => {
   expect(answer.headers.has("x-ratelimit-limit")).toBe(false)
 })
 
-test("P16: in no stretch of time are more let in than a limit says, and a client that waits as it was told gets in", async () => {
+test("P16: no interval admits more than a limit says, and a client that waits as it was told gets in", async () => {
   await checkLimits(inject("redis"), 16)
 })
 

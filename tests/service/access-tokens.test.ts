@@ -72,7 +72,9 @@ async function signedLink(shared: SharedCluster, owner: Person): Promise<string>
   return attachments[0]!.url
 }
 
-test("with a token every path below /api/v1 asks for it, but those that have to be open", async ({ shared }) => {
+test("when a token is set, every path below /api/v1 asks for it, except those that have to be open", async ({
+  shared,
+}) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada", shared.east)
   expect((await clientAt(shared.east).getCapabilities()).access_token_required).toBe(false)

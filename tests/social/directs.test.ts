@@ -501,7 +501,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
   })
 
   test.for(["before", "at once"])(
-    "that crosses the opening of the DM shuts it, answered %s",
+    "that crosses the opening of the DM closes it, answered %s",
     async (when, { shared }) => {
       const { east, west } = shared
       for (let round = 0; round < (when === "before" ? 1 : 3); round++) {

@@ -18,7 +18,7 @@ async function ask(inbox: Listener, server_id: string, of: readonly Person[], pr
 const updatesIn = (inbox: Listener) =>
   inbox.rest().flatMap(({ name, data }) => (name === "PRESENCE_UPDATE" ? [data.user_id] : []))
 
-test("in a large server a session hears of those members whom it has asked for with presences, and of nobody else", async ({
+test("in a large server a session is told of the members whom it has asked for with presences, and of nobody else", async ({
   shared,
 }) => {
   const [ada, lin, mo, eve] = await Promise.all(["ada", "lin", "mo", "eve"].map(name => shared.person(name)))
@@ -52,7 +52,7 @@ test("in a large server a session hears of those members whom it has asked for w
   expect(updatesIn(quiet).filter(user => user !== ada!.id)).toEqual([])
 })
 
-test("who blocks looks like somebody who went, and who has left is not told of any more", async ({ shared }) => {
+test("a user who blocks looks offline, and a user who has left is not told of any more", async ({ shared }) => {
   const [ada, lin, mo, eve] = await Promise.all(["ada", "lin", "mo", "eve"].map(name => shared.person(name)))
   const { server_id } = await plantServer(shared, { owner: ada!, members: [lin!, mo!, eve!] })
   const [inbox] = await Promise.all([

@@ -283,9 +283,7 @@ test("a large server is told nothing, and its members may ask; without the inten
   expect(presencesIn(deaf, bob)).toEqual([])
 })
 
-test("of a burst of changes the last one is told, and few of the others; each session is told once", async ({
-  shared,
-}) => {
+test("the last of a burst of changes is told, and few of the others; each session is told once", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   for (let i = 0; i < 3; i++) await plantServer(shared, { owner: ada, members: [lin] })
   await lin.on(shared.east).requestFriend({ user_id: ada.id })
@@ -509,7 +507,7 @@ test("after a block each of the two is offline for the other, whatever they show
   expect(presencesIn(eveHears, ada)).toEqual([])
 })
 
-test("whom others have blocked travels only as far as a server has both as members", async ({ shared }) => {
+test("a user's blocks reach only the servers that have both as members", async ({ shared }) => {
   const { ada, lin, eve, server_id } = await peopleInOneServer(shared)
   const mo = await shared.person("mo")
   for (const blocker of [lin, mo]) await blocker.on(shared.east).blockUser({ user_id: ada.id })

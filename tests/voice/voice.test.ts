@@ -1166,7 +1166,7 @@ test("a call survives its server's home: the next owner knows who is in it", asy
 })
 
 testWith({ limited: true })(
-  "too many signals are ignored, and of speaking only ten a second are told",
+  "too many signals are ignored, and only ten changes of speaking a second are told",
   async ({ shared }) => {
     const { ada, lin, hall } = await voiceServer(shared)
     const [caller, callee] = await Promise.all([listen(ada, shared.east), listen(lin, shared.west)])
