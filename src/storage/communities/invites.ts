@@ -22,6 +22,7 @@ export const personalData: PersonalData = {
         "uses",
         "created_at",
         "expires_at",
+        "ended_at",
       ],
       atPurge: "kept",
     },
