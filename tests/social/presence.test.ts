@@ -513,13 +513,19 @@ test("a user's blocks reach only the servers that have both as members", async (
   for (const blocker of [lin, mo]) await blocker.on(shared.east).blockUser({ user_id: ada.id })
   await ada.on(shared.east).blockUser({ user_id: eve.id })
   const { audiences } = presencesStorage(shared.sql)
-  const { servers, friends, blocked } = (await audiences([ada.id], 1_000)).get(ada.id)!
-  expect({ servers, friends, blocked: blocked.toSorted(compareIds) }).toEqual({
+  const { servers, friends, partners, blocked } = (await audiences([ada.id], 1_000)).get(ada.id)!
+  expect({ servers, friends, partners, blocked: blocked.toSorted(compareIds) }).toEqual({
     servers: [server_id],
     friends: [],
+    partners: [],
     blocked: [lin.id, eve.id].toSorted(compareIds),
   })
-  expect((await audiences([ada.id], 2)).get(ada.id)).toEqual({ servers: [], friends: [], blocked: [] })
+  expect((await audiences([ada.id], 2)).get(ada.id)).toEqual({
+    servers: [],
+    friends: [],
+    partners: [],
+    blocked: [],
+  })
 })
 
 test("a read during a change is not answered with what was so before", async ({ shared }) => {
