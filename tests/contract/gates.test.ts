@@ -194,7 +194,11 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   })
 
   test.each([
-    ["a duplicate invariant", "invariant-twice", /again\.ts: PIN1 is already declared in src\/actors\/messages\/pins\.ts/],
+    [
+      "a duplicate invariant",
+      "invariant-twice",
+      /again\.ts: PIN1 is already declared in src\/actors\/messages\/pins\.ts/,
+    ],
     ["an invariant without a test", "invariant-without-test", /no title of a test names ATTIC1/],
     ["a test of an unknown invariant", "invariant-unknown", /ATTIC2 in a title is not declared/],
   ])("docs refuses %s", async (_, folder, fault) => {

@@ -189,7 +189,9 @@ test("what an operator says of accounts and tokens is done, and what makes no se
   const made = await say("bot", "create", "helper_of_ada", "--owner", "ada")
   expect(made).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^helper_of_ada is bot \d+\. The token is shown only once:\nbot\.\d+\.[A-Za-z0-9_-]{64}$/),
+    out: expect.stringMatching(
+      /^helper_of_ada is bot \d+\. The token is shown only once:\nbot\.\d+\.[A-Za-z0-9_-]{64}$/,
+    ),
   })
   const token = made.out.split("\n")[1]!
   expect(await clientAt(server, token).getMe()).toMatchObject({ username: "helper_of_ada", email: null })
