@@ -110,7 +110,7 @@ test("a user who owns a server has to delete it first", async ({ shared }) => {
   expect(await deleteAccount({ password: ada.password })).toEqual({ success: true })
 })
 
-test("servers of one's bots are in the way as well", async ({ shared }) => {
+test("a user whose bots own servers has to delete those first, too", async ({ shared }) => {
   const ada = await shared.person("ada")
   const bot = await botOf(shared, shared.east, ada)
   const { id: server_id } = await clientAt(shared.west, bot.token).createServer({ name: "A robot's" })
@@ -132,7 +132,7 @@ test("the last step of a purge finds every row by an index: it holds up what oth
   expect(steps.filter(step => step.includes("Seq Scan"))).toEqual([])
 })
 
-test("DEL2: nothing is written back on a stub, and nobody finds one; what others kept of it they can let go", async ({
+test("DEL2: nothing is written back to a stub account, and nobody finds one; others can end relationships with it", async ({
   shared,
 }) => {
   const { sql, east } = shared
@@ -260,7 +260,7 @@ test("an account without a password is deleted by a user who has just signed in"
   expect((await standing(shared, user)).deletion_status).toBe("frozen")
 })
 
-test("two deletions at once make one", async ({ shared }) => {
+test("two concurrent deletions of one account make one", async ({ shared }) => {
   const ada = await shared.person("ada")
   const answers = await Promise.allSettled(
     [shared.east, shared.west, shared.east].map(place => ada.on(place).deleteAccount({ password: ada.password })),

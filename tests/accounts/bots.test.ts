@@ -117,7 +117,7 @@ test("a bot signs in nowhere, and what is for people only is refused to it", asy
   expect(await meCode(shared, bot.token)).toBeUndefined()
 })
 
-test("STAT2: a new token ends the one before, and a revoked one ends where it is used", async ({ shared }) => {
+test("STAT2: a new token ends the one before, and the connections of a revoked one are closed", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   const bot = await newBot(operator, ada, shared.newName("helper"))
@@ -177,7 +177,7 @@ test("logging everybody out takes bots' tokens, too; that a bot is as old as bef
   expect((await send(place!, me, { token: other.token })).status).toBe(200)
 })
 
-test("an owner has so many bots, and a name is given once", async ({ shared }) => {
+test("an owner has a bounded number of bots, and a name is given once", async ({ shared }) => {
   const operator = operatorOf(shared)
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   const first = await newBot(operator, ada, shared.newName("first"))
@@ -234,7 +234,7 @@ test("a bot whose creation was interrupted is finished by the worker that takes 
   expect(await operator.command("1", "lockAccount", { until: 1, reason: null })).toEqual({ refusal: "user_not_found" })
 })
 
-test("a bot is finished after a failure that passes, and a bot of the same name from before is left alone", async ({
+test("a bot is finished after a transient failure, and a bot of the same name from before is left alone", async ({
   shared,
 }) => {
   const operator = operatorOf(shared)
@@ -392,7 +392,7 @@ test("STAT1: a locked user is told, disconnected and refused, their bots too, un
   expect(await operator.command(ada.id, "unlockAccount")).toEqual({ reply: { wasLocked: false } })
 })
 
-test("TOK2: a lock ends with its time, and one that a cache has not heard of holds at the gateway all the same", async ({
+test("TOK2: a lock ends at its time, and one that a cache does not know of yet holds at the gateway all the same", async ({
   shared,
 }) => {
   const operator = operatorOf(shared)
@@ -452,7 +452,7 @@ test("a user who has to take another name can do little else, but stays connecte
   expect(await ada.on(shared.west).listServers()).toEqual([])
 })
 
-test("an administrator is one from the operator's word on, and no longer than that", async ({ shared }) => {
+test("an administrator has rights as soon as, and only as long as, the operator says", async ({ shared }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
   const bot = await newBot(operator, ada, shared.newName("helper"))

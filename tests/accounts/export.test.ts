@@ -137,7 +137,7 @@ test("EXP1: an export holds every row that is held about somebody, and nothing o
   expect(await refusal(ada.on(west).getExport())).toBe("export_not_found")
 }, 60_000)
 
-test("EXP2: an export whose job was lost is begun anew, one that is over is forgotten", async ({ cluster }) => {
+test("EXP2: an export whose job was lost is begun anew, an expired one is deleted", async ({ cluster }) => {
   const [place] = await cluster.boot(1)
   const [ada, lin] = [await cluster.person("ada"), await cluster.person("lin")]
   const { sql } = cluster

@@ -102,7 +102,7 @@ test("a tier is given, shown, and ends in time", async ({ shared }) => {
   for (const place of [shared.east, shared.west]) expect((await ada.on(place).getMyFeatures()).tier).toBe("alpha")
 })
 
-test("what is no tier, no time or no user is refused", async ({ shared }) => {
+test("an unknown tier, time or user is refused", async ({ shared }) => {
   const [ada, boss] = [await shared.person("ada"), (await chief(shared)).on(shared.east)]
   const user_id = ada.id
   for (const tier of ["gold", "Standard", "__proto__", " "]) {
@@ -140,7 +140,7 @@ test("what is no tier, no time or no user is refused", async ({ shared }) => {
   expect((await ada.on(shared.west).getMyFeatures()).tier).toBe("standard")
 })
 
-test("a badge is given once and taken once, and everybody who sees the user hears of it", async ({ shared }) => {
+test("a badge is given once and taken once, and everybody who sees the user is told", async ({ shared }) => {
   await shared.bootJobWorker()
   const { channel, ada, lin } = await shared.seed(sharedServer)
   const boss = (await chief(shared)).on(shared.west)

@@ -74,7 +74,7 @@ test("a sign-in clears the count of failures", async ({ shared }) => {
   }
 })
 
-test("a new name takes neither the count along nor the lock off", async ({ shared }) => {
+test("a new name neither resets the count nor lifts the lock", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { login } = clientAt(shared.east)
   const rename = async () => (await ada.on(shared.west).editMe({ username: shared.newName("renamed") })).username
@@ -88,7 +88,7 @@ test("a new name takes neither the count along nor the lock off", async ({ share
   expect(await refusal(login({ username: `#${ada.id}`, password: wrong }))).toBe("invalid_credentials")
 })
 
-test("time takes no failure back: four guesses, and one much later, lock", async ({ shared }) => {
+test("failures do not expire with time: four guesses, and one much later, lock", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { login } = clientAt(shared.east)
   for (const username of [ada.username, shared.newName("nobody")]) {
@@ -100,7 +100,7 @@ test("time takes no failure back: four guesses, and one much later, lock", async
   }
 })
 
-test("guesses sent at the same time do not outrun the lock, of a name that nobody has either", async ({ shared }) => {
+test("concurrent guesses do not get past the lock, also of a name that nobody has", async ({ shared }) => {
   const ada = await shared.person("ada")
   for (const username of [ada.username, shared.newName("nobody")]) {
     const guesses = Array.from({ length: 30 }, (_, i) =>
@@ -140,7 +140,7 @@ test("a right password among many wrong ones gets in only if the lock has not co
   }
 })
 
-test("LOGIN1: wrong passwords on other routes count with those of the sign-in", async ({ shared }) => {
+test("LOGIN1: wrong passwords on other routes count as failed sign-ins", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { login } = clientAt(shared.west)
   for (let i = 0; i < 3; i++)
@@ -242,7 +242,7 @@ test("LOGIN4: a user who gives their password while its hash is made anew is let
   }
 })
 
-test("a login names somebody: neither name nor address is a validation error", async ({ shared }) => {
+test("a login without a name or an address is a validation error", async ({ shared }) => {
   const { login } = clientAt(shared.east)
   expect(await refusal(login({ password: wrong }))).toBe("validation_failed")
   expect(await refusal(login({ username: null, email: null, password: wrong }))).toBe("validation_failed")

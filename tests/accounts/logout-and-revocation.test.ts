@@ -121,7 +121,7 @@ test("each wrong way to present a token is told apart", async ({ shared }) => {
     expect(await ask(`Bearer ${revoked}`)).toBe("revoked_token")
 })
 
-test("an open route does not mind an old token", async ({ shared }) => {
+test("an open route ignores an expired token", async ({ shared }) => {
   const ada = await shared.person("ada")
   await ada.on(shared.east).logout()
   expect((await clientAt(shared.west, ada.token).getPasswordRequirements()).docs_enabled).toBe(true)

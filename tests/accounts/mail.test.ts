@@ -323,7 +323,7 @@ test("a name of many lines makes no header of its own", async () => {
   expect(letter.subject).toBe("Reset your password on Evil Bcc: eve@example.com X-Evil: yes")
 })
 
-test("a mail server that never comes to the point holds up eight mails, no more, and none for long", async () => {
+test("a mail server that never answers holds up at most eight mails, and none for long", async () => {
   for (const says of ["nothing", "much"] as const) {
     const { url, server } = await openIdler(says)
     const idle = mailer({ smtpUrl: url, patience: { step: 300, whole: 900 } })

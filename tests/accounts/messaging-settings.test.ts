@@ -15,7 +15,7 @@ const defaults = {
   max_attachments_per_message: null,
 }
 
-test("they begin with the usual, and what is left out stays", async ({ shared }) => {
+test("they begin with the defaults, and what is left out stays", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const [east, west] = [ada.on(shared.east), ada.on(shared.west)]
   const usual = { user_id: ada.id, ...defaults }

@@ -51,7 +51,7 @@ test("they are listed newest first, page by page, all or those that are unread",
     expect(await refusal(listNotifications(wrong as { limit: string }))).toBe("validation_failed")
 })
 
-test("what one session reads the others hear of, once", async ({ shared }) => {
+test("what one session reads is told to the others, once", async ({ shared }) => {
   const ada = await shared.person("ada")
   const [first, second, third] = [
     await notify(shared.east, ada, "first"),
@@ -109,7 +109,7 @@ test("a user keeps a thousand: each new one replaces their oldest, and nobody el
   expect(await kept(lin)).toHaveLength(limits.notificationsKept - 1)
 })
 
-test("a friend request is told as such, and notifies of nothing", async ({ shared }) => {
+test("a friend request is told as such, and makes no notification", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   await ada.on(shared.east).requestFriend({ user_id: lin.id })
   expect(await lin.on(shared.west).listNotifications()).toEqual({ notifications: [], unread_count: 0 })

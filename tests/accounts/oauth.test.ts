@@ -168,7 +168,7 @@ test("an account that came from a provider has no password that could be guessed
   )
 })
 
-test("a state is good once", async ({ shared }) => {
+test("a state is accepted once", async ({ shared }) => {
   const { sub } = newcomer()
   const begun = await begin(shared.east, "github")
   const back = await provider.visit(begun.url, sub)
@@ -184,7 +184,7 @@ test("a state is good once", async ({ shared }) => {
   expect(await refusal(complete(begun, back))).toBe("oauth_state_refused")
 })
 
-test("OAUTH1: a state is good at its provider and for its redirect address only, for ten minutes, and is not kept itself", async ({
+test("OAUTH1: a state is accepted from its provider and for its redirect address only, for ten minutes, and only its hash is kept", async ({
   shared,
 }) => {
   const { sub } = newcomer()
@@ -234,7 +234,7 @@ test("only the client that holds the verifier completes a sign-in, and a stolen 
   expect(await refusal(complete(own, stolen))).toBe("oauth_failed")
 })
 
-test("a code is good once, also where there is no PKCE", async ({ shared }) => {
+test("a code is accepted once, also without PKCE", async ({ shared }) => {
   const { sub } = newcomer()
   const first = await begin(shared.east, "github")
   const back = await provider.visit(first.url, sub)
@@ -285,7 +285,7 @@ test("what the provider did not sign, or not for this sign-in, is not believed",
   expect(await refusal(complete(begun, await provider.visit(url.href, thief.sub)))).toBe("oauth_failed")
 })
 
-test("a provider that answers nonsense signs nobody in", async ({ shared }) => {
+test("a provider with a malformed answer signs nobody in", async ({ shared }) => {
   const { sub } = newcomer()
   const changes: Record<OAuthProvider, [path: string, body: unknown, status?: number][]> = {
     google: [
@@ -339,7 +339,7 @@ test("a provider's answer that points elsewhere is not followed", async ({ share
   expect(provider.asked.filter(request => request.includes("/trap"))).toEqual([])
 })
 
-test("a provider that is away or hangs is said to be so within five seconds", async ({ shared }) => {
+test("a provider that is unavailable or hangs is reported within five seconds", async ({ shared }) => {
   const { sub } = newcomer()
   provider.meddle = ctx => {
     ctx.status = 502
@@ -587,7 +587,7 @@ test("OAUTH2: nobody is sent back anywhere but where the operator said", async (
   expect(await refusal(rest.beginOAuth({ provider: "google", redirect_uri: "" }))).toBe("validation_failed")
 })
 
-test("what is no provider, or not configured, says so", async ({ shared }) => {
+test("an unknown provider, or one that is not configured, is refused with that reason", async ({ shared }) => {
   const { byDate } = await strict(shared)
   const rest = clientAt(byDate)
   const back = { code: "x", state: "x", redirect_uri: home }

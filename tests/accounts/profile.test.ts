@@ -266,7 +266,7 @@ test("ACC3: a new name reaches the user, friends, requests and members; stranger
   expect(server.id).toBe(message.server_id)
 })
 
-test("what a worker that dies has not announced the next owner does", async ({ cluster }) => {
+test("what a killed worker has not announced the next owner announces", async ({ cluster }) => {
   const [east, west] = await cluster.boot(2)
   await cluster.bootJobWorker()
   const [ada, lin] = [await cluster.person("ada", west), await cluster.person("lin", west)]
@@ -278,7 +278,7 @@ test("what a worker that dies has not announced the next owner does", async ({ c
   expect((await inbox.next("USER_UPDATE", { timeoutMs: 30_000 })).username).toBe(username)
 })
 
-test("the onlookers of somebody with many are told in turns of a bounded size", async ({ shared }) => {
+test("a user's many viewers are told in batches of a bounded size", async ({ shared }) => {
   await shared.bootJobWorker()
   const ada = await shared.person("ada")
   // All of them list her; the last is listening.

@@ -158,7 +158,7 @@ test("a token made up before a sign-in never becomes one of its sessions", async
   expect((await clientAt(shared.west, token).getMe()).id).toBe(ada.id)
 })
 
-test("bots have no sessions to speak of", async ({ shared }) => {
+test("bots have no sessions to list", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { id, token } = await bot(shared, ada)
   const rest = clientAt(shared.east, token)

@@ -83,7 +83,7 @@ test("a delay holds for both ways and keeps the order", async () => {
   expect(performance.now() - began).toBeGreaterThan(290)
 })
 
-test("a narrow way passes no more than it may", async () => {
+test("a limited bandwidth is not exceeded", async () => {
   const { link, open } = await echo()
   link.set({ bandwidth: 100_000 })
   const { socket, received } = await open()

@@ -139,7 +139,7 @@ test("nobody is asked about what another rule refuses, or where the rule does no
   expect(asked).toEqual([])
 })
 
-test("a classifier that says nothing usable lets everything pass, on send and on edit", async ({ shared }) => {
+test("a classifier without a usable answer lets everything pass, on send and on edit", async ({ shared }) => {
   const { say, edit, violations } = await classified(shared, {})
   const faults: Record<string, Answer> = {
     "an error": json({ scores: { violence: 1 } }, 500),
@@ -164,7 +164,7 @@ test("a classifier that says nothing usable lets everything pass, on send and on
   expect(await violations()).toEqual([])
 })
 
-test("what is said of an answer that is no JSON quotes nothing of it", async () => {
+test("the log of an answer that is not JSON quotes nothing of it", async () => {
   const [metrics, warned] = [createMetrics(), [] as unknown[]]
   try {
     const log = { ...silentLog, warn: (...said: unknown[]) => void warned.push(said) }
@@ -205,7 +205,7 @@ test("OpenAI's answers are understood; a backend that is not configured asks nob
   expect(asked).toHaveLength(2)
 })
 
-test("Perspective's answers are understood; down, nobody waits; more than so many are not asked at once", async () => {
+test("Perspective's answers are understood; while it is down nobody waits; concurrent requests are bounded", async () => {
   const metrics = createMetrics()
   try {
     const classifiers = createClassifiers(

@@ -292,7 +292,7 @@ test("the refusal of a message that removed its author is repeated to them, too"
   expect(await violations()).toHaveLength(1)
 })
 
-test("AM2: a rule does to its author's equals and betters nothing but refuse; what it does is done by the user who wrote it last", async ({
+test("AM2: a rule only refuses messages of members who rank as high as its author; its acts are those of the user who wrote it last", async ({
   shared,
 }) => {
   const { ada, lin, owner, server_id, channel_id, say, violations } = await moderated(shared)
@@ -547,7 +547,7 @@ test("moderators who see the channel are notified, once in a while; nobody else"
     expect((await person.on(shared.east).listNotifications()).unread_count).toBe(0)
 })
 
-test("bots are judged like people, webhooks are not", async ({ shared }) => {
+test("rules apply to bots as to people, and not to webhooks", async ({ shared }) => {
   const { ada, owner, channel_id, violations } = await moderated(shared, noBadWords())
   const hook = await owner.createWebhook({ channel_id, name: "hook" })
   await owner.executeWebhook({ webhook_id: hook.id, token: hook.token!, content: "badword" })
@@ -559,7 +559,7 @@ test("bots are judged like people, webhooks are not", async ({ shared }) => {
   expect((await violations()).map(({ user_id }) => user_id)).toEqual([bot.id])
 })
 
-test("what stands beside a text is judged with it: embeds, names of files, polls", async ({ shared }) => {
+test("rules apply to what comes with a text: embeds, names of files, polls", async ({ shared }) => {
   const { member, channel_id, violations, owner, server_id, rules } = await moderated(shared, noBadWords())
   const name = "badword"
   const beside: object[] = [
@@ -607,7 +607,7 @@ test("violations: by user, page by page, and none of another server", async ({ s
     expect(await refusal(owner.listAutomodViolations({ server_id, ...wrong }))).toBe("validation_failed")
 })
 
-test("what was noted long ago is forgotten, and so is all but the newest of a server", async ({ shared }) => {
+test("old violations are deleted, and so are all but the newest of a server", async ({ shared }) => {
   const { lin, server_id, channel_id, violations, say, rules } = await moderated(shared, noBadWords())
   const base = plantedId()
   const plant = (from: number, count: number, at: number) => shared.sql`

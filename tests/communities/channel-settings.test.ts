@@ -289,7 +289,7 @@ test("channels are put in order in one call, all of them or none", async ({ shar
   expect(await owner.listAuditLog({ server_id, action: "CHANNEL_UPDATE" })).toHaveLength(1)
 })
 
-test("500 channels are turned round at once; the log says how many", async ({ shared }) => {
+test("500 channels are reversed at once; the log says how many", async ({ shared }) => {
   const ada = await shared.person("ada")
   const { server_id } = await plantServer(shared, { owner: ada, channels: 500 })
   const rest = ada.on(shared.west)

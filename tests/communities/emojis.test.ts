@@ -133,7 +133,7 @@ test("what was uploaded comes back byte for byte, for everybody, as what it is a
   )
 })
 
-test("what is no PNG, GIF or WebP, is damaged, too long or too wide is 400, and nothing is kept of it", async ({
+test("anything but a PNG, GIF or WebP, or a damaged, too long or too wide one, is 400, and nothing is kept of it", async ({
   shared,
 }) => {
   const { server_id, artist } = await managed(shared)
@@ -256,7 +256,7 @@ const post = (
     headers: { "content-type": contentType },
   })
 
-test("a form that is none, lacks a part or holds what nobody can store is refused for what is wrong with it", async ({
+test("a malformed form, or one that lacks a part or holds what cannot be stored, is refused with its reason", async ({
   shared,
 }) => {
   const { ada, server_id } = await managed(shared)
@@ -328,7 +328,7 @@ test("a slow upload holds up its user alone, and frees what it held when it ends
   await until("their share is free again", async () => (await outcome(here)) === "granted")
 })
 
-test("EMOJI2: what an emoji leaves goes: its file with it, a server's with the server, an orphan by the sweep", async ({
+test("EMOJI2: an emoji's file is deleted with it, a server's with the server, an orphan by the sweep", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1)

@@ -93,7 +93,7 @@ test("a server without an icon has one drawn of its name, in which nothing of th
   expect((await send(shared.east, pathOf("x"), { route: routes.getIcon })).code).toBe("invalid_server_id")
 })
 
-test("what is no picture, damaged, too long or too wide is 400 and changes nothing", async ({ shared }) => {
+test("a file that is no picture, is damaged, too long or too wide is 400 and changes nothing", async ({ shared }) => {
   const { server_id, owner } = await managed(shared)
   const whole = await jpeg(64)
   for (const [expected, bytes] of [

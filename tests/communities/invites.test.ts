@@ -111,7 +111,7 @@ test("what is expired, unknown or spelled in another case is not found", async (
   expect(await refusal(eve.on(shared.east).getInvite({ invite_code: "x".repeat(65) }))).toBe("validation_failed")
 })
 
-test("an invite whose time is over lets nobody in", async ({ shared }) => {
+test("an expired invite lets nobody in", async ({ shared }) => {
   const ada = await shared.person("ada")
   const eve = await shared.person("eve")
   const { server_id, channel_id } = await plantServer(shared, { owner: ada })

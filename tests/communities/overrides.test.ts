@@ -19,7 +19,7 @@ async function managed(shared: SharedCluster) {
 }
 const nothing = { type: "role" as const, allow: [], deny: [] }
 
-test("an override is kept as it was said, with what means something", async ({ shared }) => {
+test("an override is kept as it was set, without unknown permissions", async ({ shared }) => {
   const { lin, server_id, channel_id, channel, owner } = await managed(shared)
   const inbox = await lin.listen(shared.west)
   const set = await owner.setOverride({
@@ -117,9 +117,7 @@ test("a member who manages roles sets overrides below their own rank, and allows
   expect(await refusal(owner.getOverride({ channel_id, target_id: high.id }))).toBe("override_not_found")
 })
 
-test("a role takes with it what channels say of it, in one entry of the log, however many they are", async ({
-  shared,
-}) => {
+test("a deleted role takes its overrides with it, in one audit entry, however many they are", async ({ shared }) => {
   const { lin, server_id, channel_id, owner, member, low } = await managed(shared)
   const { id: other } = await owner.createChannel({ server_id, name: "other" })
   await owner.giveRole({ server_id, member_id: lin.id, role_id: low.id })

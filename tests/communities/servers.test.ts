@@ -154,7 +154,7 @@ test("a user who owns a hundred servers makes no more until one is gone", async 
   expect(await refusal(ada.on(shared.west).createServer({ name: "One too many" }))).toBe("server_limit")
 })
 
-test("a server of many ends at once: its members are members no longer, and their rows go piece by piece", async ({
+test("a large server is deleted at once: its members are members no longer, and their rows are deleted in batches", async ({
   shared,
 }) => {
   const { east, west, sql } = shared

@@ -100,7 +100,7 @@ test("every format comes back byte for byte, as what it is", async ({ shared }) 
   )
 })
 
-test("what is no sticker, too long, too wide or badly named is refused, and nothing is kept of it", async ({
+test("a file that is no sticker, is too long, too wide or badly named is refused, and nothing is kept of it", async ({
   shared,
 }) => {
   const { server_id, owner } = await managed(shared)

@@ -92,7 +92,7 @@ test("a member who resumes, or signs in anew before the window is over, stays, a
   for (const person of [guest, hidden, again]) await hasGone(shared, server_id, person)
 })
 
-test("it ends, too, when the worker that held the session, or the one that owned the home, has died", async ({
+test("a temporary membership ends, too, when the worker that held the session, or the one that owned the home, has died", async ({
   cluster,
 }) => {
   const [east, west] = await cluster.boot(2, { topology })
@@ -115,7 +115,7 @@ test("it ends, too, when the worker that held the session, or the one that owned
   expect(await isMember(cluster, server_id, staying)).toBe(true)
 }, 60_000)
 
-test("an owner who dies after somebody has gone leaves it to the next", async ({ cluster }) => {
+test("when the owner is killed after somebody has gone, the next one removes them", async ({ cluster }) => {
   const [east, west] = await cluster.boot(2, { topology: { gateway: { resumeWindowMs: 2_000 } } })
   const { server_id, visitor } = await visited(cluster, west!)
   const ownedBy = async ({ id }: Person, worker: Worker) =>

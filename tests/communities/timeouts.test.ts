@@ -127,7 +127,7 @@ test("MEM2: a time-out takes a permission and a higher rank, and never meets own
   expect(await refusal(out((await shared.person("eve")).on(shared.west), mo))).toBe("access_denied")
 })
 
-test("a time-out lies ahead, by 28 days at most, and is said in one way", async ({ shared }) => {
+test("a time-out ends in the future, 28 days ahead at most, and is given in one way", async ({ shared }) => {
   const { mo, server_id, member_id, moderator } = await guarded(shared)
   const edit = (patch: object) => moderator.editMember({ server_id, member_id, ...patch })
   const day = 86_400

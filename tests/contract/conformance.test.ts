@@ -33,7 +33,7 @@ test("a reply with a missing, a wrong or an undeclared key is noticed, and a ref
   expect(refused(404, "Not Found")).toMatch(/without a standard body/)
 })
 
-test("a frame with an unknown op, event or field, a falling s, or an intent nobody asked for is noticed", () => {
+test("a frame with an unknown op, event or field, a falling s, or an intent that nobody asked for is noticed", () => {
   const typing = { channel_id: "1", user_id: "2", username: "ada", server_id: "3", guild_id: "3" }
   const event = { op: 0, t: "TYPING_START", s: 5, d: typing }
   const after = (...frames: Parameters<ReturnType<typeof frameCheck>>[0][]) => {
@@ -52,7 +52,7 @@ test("a frame with an unknown op, event or field, a falling s, or an intent nobo
   expect(breachOf(() => frameCheck(0)(event))).toMatch(/intent/)
 })
 
-test("a client without manners is watched too: its intents are those of its IDENTIFY, and a close code must be declared", () => {
+test("a client that breaks the protocol is watched too: its intents are those of its IDENTIFY, and a close code must be declared", () => {
   const typing = { channel_id: "1", user_id: "2", username: "ada", server_id: "3", guild_id: "3" }
   const event = { op: 0, t: "TYPING_START", s: 5, d: typing }
   const watch = watchFrames()

@@ -35,7 +35,7 @@ test("the served description of the gateway is the one whose digest is in docs/,
   expect(headers.get("content-type")).toBe("application/json")
 })
 
-test("the page about the gateway runs no script and tells all that its document tells", async ({ shared }) => {
+test("the page about the gateway runs no script and shows all of its document", async ({ shared }) => {
   const { components } = (await send(shared.east, "/asyncapi.json")).body as AsyncApiDocument
   const page = await send(shared.west, "/docs/gateway")
   expect(page.text).not.toMatch(/<script|style=|<[^>]*\son\w+=/)

@@ -34,7 +34,7 @@ test("a method that a path does not take is 405 and says which it takes", async 
   }
 })
 
-test("a slash too many leads to the plain path", async ({ shared }) => {
+test("a trailing slash redirects to the plain path", async ({ shared }) => {
   for (const [path, plain] of [
     ["/api/v1/users/@me/", "/api/v1/users/@me"],
     ["/docs/", "/docs"],

@@ -160,7 +160,7 @@ describe.each(formats)("in %s", format => {
   })
 })
 
-test("whatever counts as true compresses, and nothing else", async ({ shared }) => {
+test("every spelling of true compresses, and nothing else", async ({ shared }) => {
   const ada = await shared.person("ada")
   for (const value of [1, "yes", {}, [], -1]) {
     const raw = await identified(shared.east, ada.token, { d: { compress: value } })

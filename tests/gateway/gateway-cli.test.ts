@@ -105,7 +105,7 @@ test("colours come only where they are wanted", async ({ shared }) => {
   expect(await run.ended).toBe(0)
 })
 
-test("what the server ends for good ends the program, with the reason in words", async ({ shared }) => {
+test("a final close ends the program, with the reason in words", async ({ shared }) => {
   const ada = await shared.person("ada")
   const refused = gateway(["--token", "nonsense", "--url", shared.east.url])
   expect(await refused.ended).toBe(1)

@@ -12,7 +12,7 @@ import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-test("HELLO comes first, at once, with the heartbeat interval and nothing else", async ({ shared }) => {
+test("HELLO is sent first, at once, with the heartbeat interval and nothing else", async ({ shared }) => {
   const raw = await open(shared.east)
   expect(raw.frames).toEqual([{ op: 10, d: { heartbeat_interval: 45_000 } }])
   expect(raw.kinds).toEqual(["text"])
@@ -244,7 +244,7 @@ describe("RESUME", () => {
     }
   })
 
-  test("that names too little, nonsense, or what is not there is answered with op 9 false; the socket may go on to IDENTIFY", async ({
+  test("that is incomplete, malformed, or of an unknown session is answered with op 9 false; the socket may go on to IDENTIFY", async ({
     shared,
   }) => {
     const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])

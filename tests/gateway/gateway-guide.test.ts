@@ -237,7 +237,7 @@ socket.onopen = async () => {
 }
 `
 
-test("the guide's commands register, identify, beat and resume as written", async ({ shared }) => {
+test("the guide's commands register, identify, send heartbeats and resume as written", async ({ shared }) => {
   const script = codeWith("sh", "websocat")
   const path = await temporary()
   const isThere = await promisify(execFile)("sh", ["-c", "command -v websocat"]).then(

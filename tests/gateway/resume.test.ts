@@ -244,7 +244,7 @@ test("P5: a quiet session may move as often as it likes", async ({ cluster }) =>
   expect(contents(inbox.rest())).toEqual(["missed"])
 })
 
-test("P6: a session that hears nothing for long goes on, wherever: its heartbeats move its position; without them it is told", async ({
+test("P6: a session without events for long goes on, on any worker: its heartbeats move its position; without them it is told", async ({
   cluster,
 }) => {
   const {
@@ -377,7 +377,7 @@ test("P5: an old position of the session is as good as its last, however often i
     }
 })
 
-test("P5: worker after worker ends, and the session walks through all their logs", async ({ cluster }) => {
+test("P5: worker after worker ends, and the session is replayed from all their logs", async ({ cluster }) => {
   const {
     workers: [a, b, c, d],
     post,
@@ -442,7 +442,7 @@ describe("two who resume one session at once: one goes on with everything, the o
   })
 })
 
-test("a resume takes the session from a socket that is still open: that one is closed with 1000 and hears no more", async ({
+test("a resume takes the session from a socket that is still open: that one is closed with 1000 and is sent no more", async ({
   cluster,
 }) => {
   const {

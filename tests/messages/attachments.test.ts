@@ -401,7 +401,7 @@ async function slowUpload(shared: SharedCluster, { token }: Person, channel_id: 
   return { socket, ended, end, answer: () => answer }
 }
 
-test("BODY2: an upload that is cut off, or that hardly comes, leaves nothing", async ({ shared }) => {
+test("BODY2: an upload that is cut off, or is too slow, leaves nothing", async ({ shared }) => {
   const { ada, channel_id } = await scene(shared)
   const before = (await uploadsOf(shared)).length
   const cut = await slowUpload(shared, ada, channel_id, 1_000_000)
@@ -475,7 +475,7 @@ test("30 MB go in and out without being in memory, and a reader who stops is cut
   stopped.destroy()
 })
 
-test("FILE2: what no message shows goes after a day, what a message shows with the last of them, and nothing is left", async ({
+test("FILE2: a file in no message is deleted after a day, others with their last message, and nothing is left", async ({
   cluster,
 }) => {
   const [worker] = await cluster.boot(1)

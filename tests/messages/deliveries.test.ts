@@ -273,7 +273,7 @@ test("after a worker has gone without a word, what was named before counts and n
   expect(await countOf(first, ada, east!)).toEqual(["delivered", 1])
 })
 
-test("up to when cursors were moved outlives the worker that moved them, and takes one row of the next one", async ({
+test("how far cursors were moved outlives the worker that moved them, and the next one replaces their row", async ({
   cluster,
 }) => {
   const { sql } = cluster

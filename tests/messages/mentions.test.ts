@@ -268,9 +268,7 @@ test("not told are members who may not see the channel, who have blocked the aut
   expect(Object.keys(await titlesOf(shared, sent.id, 3)).toSorted()).toEqual([lin.id, blind.id, none.id].toSorted())
 })
 
-test("bots and webhooks mention like everybody else; a webhook has nobody's leave to call everybody", async ({
-  shared,
-}) => {
+test("bots and webhooks mention like everybody else; a webhook may not mention @everyone", async ({ shared }) => {
   await working(shared)
   const { east, west } = shared
   const [ada, lin] = (await people(shared, "ada", "lin")) as [Person, Person]
@@ -583,7 +581,7 @@ test("a member who joined after a message was sent is not mentioned by it with a
   expect(await toldOf(shared, after.id)).toEqual([late.id])
 })
 
-test("a job whose server is being told of something else is put off, which is none of its tries", async ({
+test("a job whose server is busy with another one is put off, which does not count as an attempt", async ({
   shared,
 }) => {
   const { redisUrl, sql } = shared

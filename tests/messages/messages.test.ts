@@ -154,7 +154,7 @@ test("P2: parallel sends of one nonce on both workers are one message and one ev
   expect(inbox.rest()).toMatchObject([{ name: "MESSAGE_CREATE", data: { id: first[0]!.id, nonce: "once" } }])
 })
 
-test("P2: a nonce stands for its first message for ever: after edits, after its deletion, on another owner", async ({
+test("P2: a nonce means its first message for ever: after edits, after its deletion, on another owner", async ({
   cluster,
 }) => {
   const [east, west] = await cluster.boot(2)
@@ -399,7 +399,7 @@ test("messages live in text channels; elsewhere there is nothing to read", async
   expect((await lin.on(shared.west).createMessage({ channel_id: news.id, content: "hi" })).content).toBe("hi")
 })
 
-test("slow mode makes members wait, per author and channel, but not those who look after it", async ({ shared }) => {
+test("slow mode makes members wait, per author and channel, but not those who moderate it", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const slow = { server_id: server.id, name: "slow", slowmode_seconds: 60 }
   const { id: channel_id } = await ada.on(shared.east).createChannel(slow)

@@ -197,7 +197,7 @@ test("a poll is added to an own message that has none, and to no other", async (
   })
 })
 
-test("what no poll can be is refused, and what it just can be is not", async ({ shared }) => {
+test("a poll beyond the bounds is refused, and one at the bounds is not", async ({ shared }) => {
   const { ada, channel } = await shared.seed(sharedServer)
   const rest = ada.on(shared.west)
   const channel_id = channel.id

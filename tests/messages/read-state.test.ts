@@ -421,7 +421,7 @@ test("what was read before a home woke counts, and what is read while it wakes",
   expect(new Set(found.read_by).size).toBe(limits.readersNamed)
 })
 
-test("what was read without showing it stays unseen, also for those who come back and for a home that has slept", async ({
+test("what was read without showing it stays unseen, also for those who come back and for a home that was unloaded", async ({
   shared,
 }) => {
   const { ada, lin, server_id, channel_id, adas, lins } = await seededChannel(shared)
@@ -459,7 +459,7 @@ test("what was read without showing it stays unseen, also for those who come bac
   expect(all.map(({ id }) => countReaders(stored, id, ada.id))).toEqual(all.map(message => message.read_count))
 })
 
-test("a position of nothing that others see is read back as it was", async ({ shared }) => {
+test("a position that no other can see is read back as it was", async ({ shared }) => {
   const { sql } = shared
   const [channel_id, user] = [plantedId(), plantedId()]
   const message_id = plantedId()
@@ -569,7 +569,7 @@ test("a session is told once of many mentions that are read at once, of few one 
   expect(updates()).toEqual([...few.map(id => ({ id, read: true })), { ids: many, read: true }])
 })
 
-test("only what one may read: hidden channels, voice channels, other servers, nonsense", async ({ shared }) => {
+test("only what one may read: hidden channels, voice channels, other servers, unknown ids", async ({ shared }) => {
   const { ada, lin, server_id, channel_id, adas, lins } = await seededChannel(shared)
   const eve = (await shared.person("eve")).on(shared.east)
   const hidden = await adas.createChannel({ server_id, name: "hidden" })

@@ -699,7 +699,7 @@ test("new rows are soon sorted into the indexes, so that searches do not go thro
   await until("all is sorted in", async () => (await unsorted()) === 0)
 })
 
-test("IDX1: an edited message is not found by what it said, indexed or not", async ({ cluster }) => {
+test("IDX1: an edited message is not found by its old text, indexed or not", async ({ cluster }) => {
   const [place] = await cluster.boot(1, { topology: { search: { gatherForMs: 5 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
   const { createMessage, searchMessages } = ada.on(place!)

@@ -129,7 +129,7 @@ test("HOOK1: a webhook is made, read, changed and deleted; its token is shown to
   expect(entries.every(({ target_id, user_id }) => target_id === webhook_id && user_id === ada.id)).toBe(true)
 })
 
-test("HOOK2: a new token takes the place of the one before at once, on every worker", async ({ shared }) => {
+test("HOOK2: a new token replaces the one before at once, on every worker", async ({ shared }) => {
   const { ada, owner, server_id, channel_id, webhook_id, token, execute } = await hooked(shared)
   const renewed = await owner.regenerateWebhookToken({ webhook_id })
   expect(renewed.url).toMatch(new RegExp(`/webhooks/${webhook_id}/${renewed.token!}$`))
@@ -390,7 +390,7 @@ test("embeds are shown as they are meant, the same live and in history", async (
     expect(await refusal(awaited(shared.east, { embeds: wrong, content: "x" }))).toBe("validation_failed")
 })
 
-test("what is no message is refused, and so are callers who do not know the token; nothing of it appears", async ({
+test("an invalid message is refused, and so are callers who do not know the token; nothing of it appears", async ({
   shared,
 }) => {
   const { owner, channel_id, webhook_id, token, execute } = await hooked(shared)

@@ -228,7 +228,7 @@ test("a server that is killed with -9 is reported, and starts again with what wa
   expect(await remembered(second.url)).toEqual(["committed"])
 })
 
-test("stale files do no harm: reused pids, a cut-off postmaster.pid, a half-made cluster", async () => {
+test("stale files are harmless: reused pids, a cut-off postmaster.pid, a half-made cluster", async () => {
   const dataDir = await folder()
   const first = await startPostgres({ dataDir })
   await remember(first.url, "committed")
@@ -275,7 +275,7 @@ test("the end of a server is noticed, however soon it comes", async () => {
   await Promise.all(busy)
 })
 
-test("a setting that PostgreSQL refuses is told at once, in its words", async () => {
+test("a setting that PostgreSQL refuses is reported at once, in its words", async () => {
   const dataDir = await folder()
   await expect(startPostgres({ dataDir, extraSettings: { shared_buffers: "much" } })).rejects.toThrow(/shared_buffers/)
   await startPostgres({ dataDir })

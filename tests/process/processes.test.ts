@@ -306,7 +306,7 @@ describe("one start with two web workers and a job worker", () => {
     expect(program.stderr()).toContain('"how":"code 75"')
   })
 
-  test("SIGTERM ends every process in good order, exit code 0", async () => {
+  test("SIGTERM ends every process in order, exit code 0", async () => {
     const children = (await program.children()).map(child => child.pid)
     expect(children).toHaveLength(3)
     program.kill("SIGTERM")

@@ -40,7 +40,7 @@ const keyOf = (dataDir: string, secretKey?: string, of: Storage = storage) =>
   secretKeyOf({ dataDir, ...(secretKey !== undefined && { secretKey }) }, of)
 const opened = (url: string, name: string) => openStorage({ ...clusterConfig.storage, readConnections: 4, url, name })
 
-test("a key is made once, for its owner's eyes, and read again", async () => {
+test("a key is made once, readable by its owner only, and read again", async () => {
   await forget()
   const dataDir = join(await folder(), "not", "there", "yet")
   const key = await keyOf(dataDir)
@@ -93,9 +93,7 @@ test("another key than the first is refused, wherever it comes from", async () =
   await keyOf(await folder(), first)
 })
 
-test("where the key is lost another takes its place, without what was sealed: not while a server runs", async ({
-  cluster,
-}) => {
+test("a lost key is replaced by another, without what was sealed: not while a server runs", async ({ cluster }) => {
   const say = () => operator(["secret-key", "forget"], { DATABASE_URL: cluster.databaseUrl })
   const factors = () =>
     cluster.sql`SELECT totp_enabled, totp_secret IS NULL AS none, cardinality(backup_codes) AS codes FROM users ORDER BY id`

@@ -57,7 +57,7 @@ test(
   },
 )
 
-test("a machine that stood still for long has no stuck worker", { timeout: 120_000 }, async ({ cluster }) => {
+test("after a pause of the whole machine no worker counts as stuck", { timeout: 120_000 }, async ({ cluster }) => {
   const program = await cluster.processes(2)
   const all = [program.pid, ...(await program.workers()).map(({ pid }) => pid)]
   for (const pid of all) program.kill(pid, "SIGSTOP")

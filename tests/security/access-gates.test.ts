@@ -24,7 +24,7 @@ const post = (from: string, { headers, ...rest }: Sending = {}): Sending => ({
   ...rest,
 })
 
-test("gates stand in their order: address, access token, whose token, limits, shape", async ({ shared }) => {
+test("checks run in their order: address, access token, whose token, limits, shape", async ({ shared }) => {
   const operator = operatorOf(shared)
   const { east } = shared
   const ada = await shared.person("ada", east)

@@ -88,7 +88,7 @@ async function attempt(
 
 const verdict = ({ status, code }: Answer) => (status === 200 ? "granted" : code)
 
-test("a body that is no JSON, or not of the declared kind, is a validation error", async () => {
+test("a body that is not JSON, or not of the declared type, is a validation error", async () => {
   const malformed = ["{", "}", '{"a":}', "nonsense", "{'a':1}", '{"a":1,}', "[1,2", '"open', "\u0001", "NaN", "{}{}"]
   const otherKinds = ["[]", "5", '"text"', "true", "[{}]"]
   for (const [i, [name, route]] of withBody.entries())
@@ -213,7 +213,7 @@ test("a body above 256 KiB is 413, one just below is read", async () => {
   expect(verdict(await attempt(routes.createMessage, almost))).toBe("granted")
 })
 
-test("a form that is none, is cut off or lacks a part is a validation error on every route that takes one", async () => {
+test("a malformed form, or one that is cut off or lacks a part, is a validation error on every route that takes one", async () => {
   const type = "multipart/form-data; boundary=X"
   const part = (name: string, content: string) =>
     `--X\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${content}\r\n`
@@ -252,7 +252,7 @@ test("a form that is none, is cut off or lacks a part is a validation error on e
   }
 })
 
-test("nesting without end is a validation error, not a deep recursion", async () => {
+test("unbounded nesting is a validation error, not a deep recursion", async () => {
   const bodies = [
     "[".repeat(100_000),
     `${"[".repeat(100_000)}${"]".repeat(100_000)}`,
@@ -276,7 +276,7 @@ const ofItsKind = new Set([
   "poll_id",
 ])
 
-test("an id in a path that is none is 400 with its kind; one that is too large as well", async () => {
+test("a malformed id in a path is 400 with its kind; one that is too large as well", async () => {
   const wrong = [
     "x",
     "-1",
@@ -306,7 +306,7 @@ test("an id in a path that is none is 400 with its kind; one that is too large a
       }
 })
 
-test("ids that are none in a body or a query are validation errors", async () => {
+test("malformed ids in a body or a query are validation errors", async () => {
   const { channel_id } = scene.ids
   for (const id of [-1, 1.5, 2 ** 53, 1e300, "x", "-1", "9223372036854775808", "", [], {}, true]) {
     expect(verdict(await attempt(routes.createMessage, { content: "x", reply_to_id: id }))).toBe("validation_failed")
@@ -331,7 +331,7 @@ test("ids that are none in a body or a query are validation errors", async () =>
   }
 })
 
-test("headers that are too much or not text are answered or refused, and the next request is served", async () => {
+test("headers that are too large or not text are answered or refused, and the next request is served", async () => {
   for (const headers of [
     { "idempotency-key": "\u00ff" },
     { "idempotency-key": "x".repeat(3000) },
@@ -398,13 +398,13 @@ test("a repeated Content-Length is 400, also where both say the same", async () 
   expect(rawCode(await raw([twice]), routes.getMe)).toBe("repeated_header")
 })
 
-test("a body that does not come is 408, and its sender is let go", async () => {
+test("a body that does not arrive is 408, and its connection is closed", async () => {
   const startedAt = performance.now()
   expect(rawCode(await raw([head(["Content-Length: 100"]), '{"content":"']))).toBe("request_timeout")
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
 
-test("what is no HTTP ends its connection and nothing else", async () => {
+test("bytes that are not HTTP end their connection and nothing else", async () => {
   const smuggled = head(["Content-Length: 5", "Transfer-Encoding: chunked"])
   const nonsense = [
     "\0\0\0\0\r\n\r\n",

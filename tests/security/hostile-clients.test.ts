@@ -170,7 +170,7 @@ describe("what breaks the rules of WebSocket ends the connection, and the worker
     next.close()
   })
 
-  test("fragments without end are taken up to the size of one message", async ({ shared }) => {
+  test("endless fragments are taken up to the size of one message", async ({ shared }) => {
     const wire = await upgraded(shared.east)
     const piece = "x".repeat(60_000)
     wire.write(frame(opcode.text, piece, { fin: false }))
@@ -201,7 +201,7 @@ describe("what breaks the rules of WebSocket ends the connection, and the worker
   })
 })
 
-test("1,000 upgrades that never come to an end hold up nobody, and are ended by themselves", async ({ shared }) => {
+test("1,000 upgrades that never complete hold up nobody, and are ended by timeout", async ({ shared }) => {
   const ada = await shared.person("ada")
   const wires = Array.from({ length: 1_000 }, () => new Wire(shared.east))
   for (const [i, wire] of wires.entries()) wire.write(upgradeLines().slice(0, 20 + (i % 100)))
@@ -272,7 +272,9 @@ test("an IDENTIFY whose token is a thousand brackets deep is refused like any ot
 describe("with heartbeats due every 500 ms", () => {
   const quick = { topology: { gateway: { heartbeatIntervalMs: 500 } } }
 
-  test("heartbeats alone hold no place: who does not identify is closed with 4003", async ({ cluster }) => {
+  test("heartbeats alone keep no connection: a client that does not identify is closed with 4003", async ({
+    cluster,
+  }) => {
     const [worker] = await cluster.boot(1, quick)
     const raw = await open(worker!)
     const beating = setInterval(() => raw.say({ op: 1 }), 50)
@@ -281,7 +283,7 @@ describe("with heartbeats due every 500 ms", () => {
     expect(raw.frames.filter(({ op }) => op === 11).length).toBeGreaterThan(1)
   })
 
-  test("a RESUME that was refused gives no more time", async ({ cluster }) => {
+  test("a refused RESUME does not extend the deadline", async ({ cluster }) => {
     const [worker] = await cluster.boot(1, quick)
     const ada = await cluster.person("ada")
     const raw = await open(worker!)

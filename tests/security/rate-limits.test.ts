@@ -342,7 +342,9 @@ test("administrators are not limited; others with the same tier are", async ({ s
   expect(answers.filter(status => status === 429)).toHaveLength(1)
 })
 
-test("the header of the bypass lifts the limits for who knows its secret, and opens nothing", async ({ shared }) => {
+test("the bypass header lifts the limits for clients that know its secret, and permits nothing else", async ({
+  shared,
+}) => {
   const from = newAddress()
   const ask = (headers: Record<string, string>, path = "/api/v1/version") =>
     send(shared.east, path, { headers: { "x-forwarded-for": from, ...headers } })
@@ -359,7 +361,7 @@ test("the header of the bypass lifts the limits for who knows its secret, and op
   expect(figures(await ask(wrong))).toMatchObject({ scope: "ip", remaining: 78 })
 })
 
-test("limits of the configuration: who waits as long as Retry-After says gets in, until the cap", async ({
+test("limits of the configuration: a client that waits as long as Retry-After says gets in, until the cap", async ({
   shared,
 }) => {
   const from = newAddress()

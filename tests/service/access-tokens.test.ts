@@ -151,7 +151,7 @@ test("when a token is set, every path below /api/v1 asks for it, except those th
   expect((await clientAt(shared.west).getCapabilities()).access_token_required).toBe(false)
 })
 
-test("one of several can be revoked, and what has expired keeps the gate shut", async ({ shared }) => {
+test("one of several can be revoked, and an expired one does not let requests in", async ({ shared }) => {
   const operator = operatorOf(shared)
   const [first, second] = [await newToken(operator), await newToken(operator)]
   await everywhere(shared, withToken(second.secret), "authentication_required")

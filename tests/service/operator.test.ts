@@ -46,7 +46,7 @@ async function folder(): Promise<string> {
   return path
 }
 
-test("an operator speaks to a running server with nothing but its folder of data", async () => {
+test("an operator reaches a running server with nothing but its data folder", async () => {
   const DATA_DIR = await folder()
   const server = await startProcesses({ DATA_DIR, WORKERS: "2", TRUSTED_PROXIES: "127.0.0.1" })
   onTestFinished(() => server.stop())
@@ -159,7 +159,9 @@ test("an operator speaks to a running server with nothing but its folder of data
   })
 }, 240_000)
 
-test("what an operator says of accounts and tokens is done, and what makes no sense is refused", async ({ shared }) => {
+test("an operator's commands on accounts and tokens are carried out, and invalid ones are refused", async ({
+  shared,
+}) => {
   const env = { DATABASE_URL: shared.databaseUrl }
   const say = (...words: string[]) => operator(words, env, Readable.from([]))
   const [server, west] = [shared.east, shared.west]

@@ -179,7 +179,7 @@ test("a client whose version is older than the oldest welcome one is closed with
 })
 
 describe("a worker that leaves", () => {
-  test("tells every session to reconnect before it closes it, wave after wave, and all of them go on elsewhere", async ({
+  test("tells every session to reconnect before it closes it, in batches, and all of them go on elsewhere", async ({
     cluster,
   }) => {
     // Several waves, over a second or so.

@@ -117,7 +117,7 @@ test("pages for people answer without a token, run nothing and load nothing", as
   }
 })
 
-test("robots are sent away, and paths have no slash at their end", async ({ shared }) => {
+test("robots are refused, and paths have no trailing slash", async ({ shared }) => {
   for (const path of ["/robots.txt", "/api/v1/robots.txt"]) {
     const { status, headers, text } = await send(shared.east, path)
     expect([status, headers.get("content-type"), text]).toEqual([

@@ -246,7 +246,7 @@ describe("a DM", () => {
     expect(await refusal(rest.listChannels({ server_id: notes }))).toBe("server_not_found")
   })
 
-  test("takes nobody to voice", async ({ shared }) => {
+  test("has no voice", async ({ shared }) => {
     const [ada, lin] = await two(shared)
     const channel_id = await dmBetween(ada, lin, shared.east)
     const [adas, lins] = await Promise.all([ada.listen(shared.east), lin.listen(shared.west)])
@@ -556,7 +556,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
   )
 })
 
-test("a block waits for what the two are told, not for what others are; and who lifts it waits for nothing", async ({
+test("a block waits for what the two are told, not for what others are; lifting it waits for nothing", async ({
   shared,
 }) => {
   const { east, west } = shared

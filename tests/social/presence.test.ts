@@ -98,7 +98,7 @@ test("a user who connects is online, a chosen status is shown, and a hidden user
   expect(presencesIn(inbox, ada)).toEqual([])
 })
 
-test("people in a DM hear of one another, until one blocks the other", async ({ shared }) => {
+test("people in a DM see each other's presence, until one blocks the other", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const { east, west } = shared
   await dmBetween(ada, lin, east)
@@ -676,7 +676,7 @@ async function peopleOf(cluster: Cluster, owner: Worker, count: number): Promise
   return found
 }
 
-test("friends whose home nobody answers for are listed and made all the same; what is not known is null", async ({
+test("friends whose home does not answer are listed and made all the same; what is not known is null", async ({
   cluster,
 }) => {
   const [east, west] = (await cluster.boot(2, { topology })) as [Worker, Worker]

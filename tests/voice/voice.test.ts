@@ -140,7 +140,7 @@ test("the order of the two is kept: the state comes before what the connection n
     )
 })
 
-test("op 20 again begins a new voice session, and nobody is told of a second join", async ({ shared }) => {
+test("a second op 20 begins a new voice session, and nobody is told of a second join", async ({ shared }) => {
   const { server_id, ada, lin, hall } = await voiceServer(shared)
   const [caller, watcher] = await Promise.all([lin.listen(shared.east), ada.listen(shared.west)])
   const before = await join(caller, hall.id)
@@ -266,7 +266,7 @@ test("a full channel takes only users who may move members; a user who is in it 
   })
 })
 
-test("two who come at once for the last place: one gets it", async ({ shared }) => {
+test("when two join at once for the last place, one gets it", async ({ shared }) => {
   const seed = await voiceServer(shared)
   const small = await seed.make("small", { user_limit: 1 })
   const people = await Promise.all(["a", "b", "c", "d"].map(name => joined(shared, seed, name)))

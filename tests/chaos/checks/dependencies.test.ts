@@ -22,7 +22,7 @@ test("P11: an answer that takes longer than five seconds is found", () => {
   expect(dependencies(story.history)).toHaveLength(1)
 })
 
-test("P11: a slow answer while a worker is paused, too, is another story", () => {
+test("P11: a slow answer while a worker is paused, too, is not counted", () => {
   const story = new Story()
     .fault("event loop stalled", "worker", () => {})
     .fault("postgres paused", "dependency", story => {

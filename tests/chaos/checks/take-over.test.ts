@@ -25,7 +25,7 @@ test("P8: a channel that was silent for too long is found, and one that stays si
   expect(takeOver(story.counters({}).history)).toHaveLength(1)
 })
 
-test("P8: what broke in between is another story", () => {
+test("P8: a break in between is not counted", () => {
   const story = new Story()
     .send("1")
     .fault("worker killed", "worker", () => {})
