@@ -52,10 +52,16 @@ export interface ChannelCommands
     user: Snowflake
     /** Who has read these is told, too. */
     messages?: Unmarked
-    /** What the state of the messages is called is told, too. `known`: only of this one who has read them is told. */
+    /**
+     * What the state of the messages is called is told, too. `known`: only of this one who has read
+     * them is told.
+     */
     version?: { readonly known?: string | undefined }
   }): { server_id: Snowflake; marks?: ReadMarks; version?: string }
-  /** What the server has chosen for those who have chosen nothing; refuses whoever may not view the channel. */
+  /**
+   * What the server has chosen for those who have chosen nothing; refuses whoever may not view the
+   * channel.
+   */
   readChannelNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }
 

@@ -15,12 +15,13 @@ import { tellsOf } from "./shared/tells.ts"
 import { toUser } from "./shared/relay.ts"
 
 /**
- * A conversation outside servers: a DM or somebody's notes. What is said in it goes through its channel, see channel.ts.
+ * A conversation outside servers: a DM or somebody's notes. What is said in it goes through its
+ * channel, see channel.ts.
  *   DM1  Two users have one DM, regardless of who creates it and how often. A user has one notes
  *       channel.
  *   DM2  After the response to a block no message is accepted until it is lifted, and earlier
- *       ones are in the logs. A DM that is created during a block may exist, but is closed from
- *       the response on.
+ *       ones are in the logs. A DM that is created during a block may exist, but is closed from the
+ *       response on.
  */
 export interface DirectCommands extends DirectAccountCommands, DirectRelationCommands {
   openDirect(input: { user: PublicUser; other: PublicUser }): DirectRow

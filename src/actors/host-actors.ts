@@ -13,7 +13,10 @@ import { userActor } from "./user.ts"
 
 export interface ActorHostOptions extends Omit<ShardHostOptions, "actors" | "source" | "observers" | "extensions"> {
   readonly storage: Storage
-  /** What others see of users has changed: of those who concern this worker's sessions. May come twice, and not at all. */
+  /**
+   * What others see of users has changed: of those who concern this worker's sessions. May come
+   * twice, and not at all.
+   */
   readonly onPresences: (changes: readonly PresenceChange[]) => void
   readonly presence: PresenceTiming
 }

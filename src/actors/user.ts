@@ -26,8 +26,8 @@ import { defineActor, type HomeKind } from "../runtime/actor.ts"
 import type { Storage } from "../storage/storage.ts"
 
 /**
- * One user: his account, his sessions (SESS1 to SESS4 in sign-in.ts), his one-time tokens (OTT1, OTT2 in one-time-tokens.ts), and what
- * others share with him.
+ * One user: his account, his sessions (SESS1 to SESS4 in sign-in.ts), his one-time tokens (OTT1,
+ * OTT2 in one-time-tokens.ts), and what others share with him.
  */
 export interface UserCommands
   extends
@@ -49,8 +49,8 @@ export interface UserCommands
     RelayCommands,
     MembershipsCommands {
   /**
-   * Makes the account and its first session; null: none before the address is verified. The name and the address are made
-   * unique by the database.
+   * Makes the account and its first session; null: none before the address is verified. The name
+   * and the address are made unique by the database.
    */
   register(input: {
     user: Omit<UserRow, "id">

@@ -1,9 +1,10 @@
 /**
  * A server program (PostgreSQL, Redis) that Starling runs as its own child over a folder. It keeps:
- *   CHILD1  One Starling per folder. The claim names a process and is worth nothing once that process is gone.
+ *   CHILD1  One Starling per folder. The claim names a process and is worth nothing once that
+ *           process is gone.
  *   CHILD2  No child process is orphaned: it ends when Starling dies in any way, else (both were
- *       killed) the next start ends it. An orphan is not adopted, because its old clients may
- *       still write.
+ *       killed) the next start ends it. An orphan is not adopted, because its old clients may still
+ *       write.
  * Ctrl-C in a terminal reaches only Starling, which drains first and stops the child last.
  */
 import { execFile, spawn } from "node:child_process"
@@ -53,7 +54,10 @@ export async function claim(file: string): Promise<() => Promise<void>> {
   }
 }
 
-/** Two starts may see the same stale claim: the slower must not remove what the faster has put in its place. */
+/**
+ * Two starts may see the same stale claim: the slower must not remove what the faster has put in
+ * its place.
+ */
 async function takeAway(file: string, stale: string): Promise<void> {
   const aside = `${file}.${process.pid}`
   try {
@@ -67,7 +71,10 @@ async function takeAway(file: string, stale: string): Promise<void> {
   await rm(aside)
 }
 
-/** When a process began, in words that are worth comparing only; undefined when there is none. A pid alone is reused. */
+/**
+ * When a process began, in words that are worth comparing only; undefined when there is none. A pid
+ * alone is reused.
+ */
 async function birth(pid: number): Promise<string | undefined> {
   if (process.platform !== "linux") return run("ps", ["-o", "lstart=", "-p", String(pid)])
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
@@ -99,7 +106,10 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** CHILD2. Ends a process of a Starling that is gone; `isOurs` is asked before every signal, as pids are reused. */
+/**
+ * CHILD2. Ends a process of a Starling that is gone; `isOurs` is asked before every signal, as pids
+ * are reused.
+ */
 export async function endOrphan(pid: number, isOurs: () => Promise<boolean>, farewell: Farewell): Promise<void> {
   for (const [signal, wait] of farewell) {
     if (!(await isOurs())) return
@@ -109,7 +119,10 @@ export async function endOrphan(pid: number, isOurs: () => Promise<boolean>, far
   if (await isOurs()) throw new Error(`process ${pid}, left over from an earlier run, does not end`)
 }
 
-/** What a server wrote goes to a file: a pipe would have no reader once Starling is gone. One earlier run is kept. */
+/**
+ * What a server wrote goes to a file: a pipe would have no reader once Starling is gone. One
+ * earlier run is kept.
+ */
 export async function spawnServer(child: {
   command: string
   args: string[]
@@ -154,7 +167,10 @@ export async function spawnServer(child: {
   }
 }
 
-/** CHILD2. A shell waits for the end of a pipe that Starling holds; the kernel closes it also after SIGKILL. */
+/**
+ * CHILD2. A shell waits for the end of a pipe that Starling holds; the kernel closes it also after
+ * SIGKILL.
+ */
 function endWithUs(pid: number, signal: NodeJS.Signals, account: Account) {
   const watch = spawn("/bin/sh", ["-c", 'read -r _; kill -s "$0" "$1"', signal.replace("SIG", ""), String(pid)], {
     cwd: "/",

@@ -3,7 +3,9 @@ export interface Timer {
   stop(): void
 }
 
-/** Time as the program's core sees it, and the only way in which it waits; a simulator has its own. */
+/**
+ * Time as the program's core sees it, and the only way in which it waits; a simulator has its own.
+ */
 export interface Clock {
   /** Unix milliseconds: for ids and what people read. It may jump. */
   now(): number

@@ -1,6 +1,7 @@
 /**
- * Waits for a promise, at most so many milliseconds. Nothing keeps the process alive or leaks afterwards, whichever ends first.
- * @returns what the promise gives, or what `late()` returns; `late` may throw instead
+ * Waits for a promise, at most so many milliseconds. Nothing keeps the process alive or leaks
+ * afterwards, whichever ends first. @returns what the promise gives, or what `late()` returns;
+ * `late` may throw instead
  */
 export async function within<Result, Late>(
   timeoutMs: number,

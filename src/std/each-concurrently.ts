@@ -1,6 +1,6 @@
 /**
- * Does something with each row, `maxConcurrent` at a time. After a failure that lane begins nothing new while the others go on;
- * at the end the first failure is thrown.
+ * Does something with each row, `maxConcurrent` at a time. After a failure that lane begins nothing
+ * new while the others go on; at the end the first failure is thrown.
  */
 export async function eachConcurrently<Row>(
   rows: readonly Row[],

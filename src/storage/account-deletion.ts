@@ -13,7 +13,8 @@ const rowsOf = (name: string): { table: string; columns: string[] } | undefined 
 /** Tables whose rows go with the account. */
 export const erasedTables = Object.keys(personalTables).filter(name => rowsOf(name))
 
-// Column by column, each with its ids as an array: each finds its index, where two columns in one look would read it all.
+// Column by column, each with its ids as an array: each finds its index, where two columns in one
+// look would read it all.
 const erasures = erasedTables
   .flatMap(name => {
     const { table, columns } = rowsOf(name)!
@@ -40,7 +41,10 @@ export const eraseFailedLogins = defineWrite<{ name: string }>(
 export const accountDeletionStorage = (sql: Sql) => {
   const ids = async (rows: PromiseLike<readonly { id: Snowflake }[]>) => (await rows).map(({ id }) => id)
   return {
-    /** Accounts whose time is over, and those whose purge has begun and not ended. `before`: Unix seconds. */
+    /**
+     * Accounts whose time is over, and those whose purge has begun and not ended. `before`: Unix
+     * seconds.
+     */
     due: (before: number, limit: number): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`
         (SELECT id FROM users WHERE deletion_status = 'frozen' AND deletion_at <= ${before} ORDER BY deletion_at LIMIT ${limit})

@@ -44,9 +44,9 @@ import { personalData as voice } from "./voice/voice.ts"
 import { personalData as webhooks } from "./messages/webhooks.ts"
 
 /**
- * Every table of the database, as the storage files declare them. tests/accounts/export.test.ts compares
- * the list with the database, tests/accounts/account-deletion.test.ts looks at what a purge has left.
- * People are told in docs/operate/privacy.md.
+ * Every table of the database, as the storage files declare them. tests/accounts/export.test.ts
+ * compares the list with the database, tests/accounts/account-deletion.test.ts looks at what a
+ * purge has left. People are told in docs/operate/privacy.md.
  */
 const declared = [
   // Exports give them in this order.

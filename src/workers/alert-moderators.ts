@@ -9,7 +9,10 @@ const looked = 500
 
 const moderates = ["server.automod", "messages.manage", "administrator"] as const
 
-/** Told are those who may write the rules or manage messages, and see the channel: what was written there stands in the notice. */
+/**
+ * Told are those who may write the rules or manage messages, and see the channel: what was written
+ * there stands in the notice.
+ */
 export const alertModerators: Processor<"alertModerators"> = async (
   { ask, storage, signal },
   { server_id, violation_id },

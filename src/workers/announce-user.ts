@@ -5,7 +5,10 @@ import { type Processor, unlessGone } from "./processor.ts"
 /** As many as a home tells in one turn. */
 const chunk = 500
 
-/** Who they are is asked after the change was committed: whoever came later has read it as it is now. */
+/**
+ * Who they are is asked after the change was committed: whoever came later has read it as it is
+ * now.
+ */
 export const announceUser: Processor<"announceUser"> = async ({ ask, storage, signal }, { user_id }) => {
   const { people, servers, directs } = await storage.users.onlookers(user_id)
   for (let at = 0; at < Math.max(people.length, servers.length, directs.length); at += chunk) {

@@ -25,7 +25,10 @@ export interface JobConsumer {
 /** Jobs wait for actors and statements, not for this process's CPU. */
 const atOnce = 32
 
-/** Milliseconds after which a job is looked at again whose turn had not come: half of what it has waited already. */
+/**
+ * Milliseconds after which a job is looked at again whose turn had not come: half of what it has
+ * waited already.
+ */
 const deferredFor = (waited: number): number => Math.min(Math.max(waited / 2, 500), 30_000)
 
 /** Takes jobs out of the queue and runs them. */

@@ -5,7 +5,10 @@ import type { Actor } from "../domain/accounts/accounts.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { ending, type Sweep } from "./sweep.ts"
 
-/** Milliseconds for which a job waits that came early by the clock of the poll's home; one that is earlier is tried again. */
+/**
+ * Milliseconds for which a job waits that came early by the clock of the poll's home; one that is
+ * earlier is tried again.
+ */
 const patience = 5_000
 
 export const expirePoll: Processor<"expirePoll"> = async (tools, { poll_id, channel_id, message_id }) => {

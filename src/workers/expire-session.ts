@@ -2,7 +2,10 @@ import { userActor } from "../actors/user.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 import { ending, forgetting, type Sweep } from "./sweep.ts"
 
-/** A session that was extended meanwhile stays; its user's home has asked for another look at its new end. */
+/**
+ * A session that was extended meanwhile stays; its user's home has asked for another look at its
+ * new end.
+ */
 export const expireSession: Processor<"expireSession"> = ({ ask }, { user_id, session_id }) =>
   unlessGone("user_not_found", ask(userActor, user_id, { type: "expireSession", session_id }))
 

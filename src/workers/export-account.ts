@@ -7,7 +7,10 @@ import { personalTables } from "../storage/personal-data.ts"
 import { type JobTools, type Processor, unlessGone } from "./processor.ts"
 import { ending, forgetting, type Sweep } from "./sweep.ts"
 
-/** Rows of one statement, and of one part at most; characters of one part, about; messages that one statement looks at. */
+/**
+ * Rows of one statement, and of one part at most; characters of one part, about; messages that one
+ * statement looks at.
+ */
 const page = 500
 const partCharacters = 500_000
 const slice = 2_000
@@ -18,8 +21,9 @@ const touchEvery = 50
 const busy = new WeakSet<JobTools>()
 
 /**
- * Writes what is held about a user into parts, table by table, holding one page in memory. It begins anew where it was cut
- * short; what is changed meanwhile may be in it as it was or as it became.
+ * Writes what is held about a user into parts, table by table, holding one page in memory. It
+ * begins anew where it was cut short; what is changed meanwhile may be in it as it was or as it
+ * became.
  */
 export const exportAccount: Processor<"exportAccount"> = async (tools, { user_id, export_id }) => {
   if (busy.has(tools)) throw unavailable("another export is being made")

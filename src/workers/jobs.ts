@@ -64,8 +64,9 @@ export const sweeps: readonly Sweep[] = [
 ]
 
 /**
- * Runs one job. A name or a payload that is not in the contract fails like any other job and is tried again: in a rolling
- * update the queue may hold what only the next version of this program knows.
+ * Runs one job. A name or a payload that is not in the contract fails like any other job and is
+ * tried again: in a rolling update the queue may hold what only the next version of this program
+ * knows.
  */
 export async function runJob(tools: JobTools, name: string, data: unknown): Promise<void> {
   if (!isJobName(name)) throw new Error(`no processor for the job ${name}`)

@@ -14,8 +14,8 @@ export interface OutgoingMail {
 
 export interface Mailer {
   /**
-   * Resolves when the mail is handed over, or refused for good, so that no further try would help. Throws when it may be
-   * tried again.
+   * Resolves when the mail is handed over, or refused for good, so that no further try would help.
+   * Throws when it may be tried again.
    */
   send(mail: OutgoingMail, signal: AbortSignal): Promise<void>
 }

@@ -26,8 +26,9 @@ const mostRefusals = 50
 type Call = z.output<(typeof job)["data"]>
 
 /**
- * Notifies whoever a message mentions and may see it. It may begin again at any point: who was notified is asked of the rows, and
- * the index of notifications takes a second one of the same message for done.
+ * Notifies whoever a message mentions and may see it. It may begin again at any point: who was
+ * notified is asked of the rows, and the index of notifications takes a second one of the same
+ * message for done.
  */
 export async function notifyMentioned(tools: JobTools, call: Call, size = page): Promise<void> {
   const { crowds } = tools
@@ -76,7 +77,8 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
         if (signal.aborted || refusals.length > mostRefusals) throw error
       }
     })
-    // Who read it while he was being notified has had nothing to mark: his reading found no notification.
+    // Who read it while he was being notified has had nothing to mark: his reading found no
+    // notification.
     const unread = called.flatMap(([{ user_id, has_read }]) => (has_read ? [] : [user_id]))
     const read = unread.length === 0 ? [] : await storage.mentions.readBy(channel_id, message_id, unread)
     await eachConcurrently(read, atOnce, signal, user =>
@@ -85,7 +87,8 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
     after = looked.length < size ? undefined : looked.at(-1)!.user_id
   }
   if (refusals.length > 0) throw refusals[0]
-  // Who was told while it was deleted, or was one of too many then, holds its text no longer than this.
+  // Who was told while it was deleted, or was one of too many then, holds its text no longer than
+  // this.
   while ((await storage.mentions.purgeGone(channel_id, message_id, chunk)) === chunk) signal.throwIfAborted()
   await storage.mentions.end(channel_id, message_id)
 }

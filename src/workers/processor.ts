@@ -53,7 +53,9 @@ export class Deferral extends Error {
   override name = "Deferral"
 }
 
-/** What a job does. It may run twice, at the same time even, so what it does again changes nothing. */
+/**
+ * What a job does. It may run twice, at the same time even, so what it does again changes nothing.
+ */
 export type Processor<Name extends JobName> = (
   tools: JobTools,
   data: z.output<(typeof jobs)[Name]["data"]>,

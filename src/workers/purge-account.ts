@@ -19,9 +19,9 @@ const reactionsAtOnce = 100
 const chunk = 500
 
 /**
- * Ends an account for good: who it was is forgotten first, then each home that knows it is asked to let it go, so that others
- * are told, and at last the rows that nobody else decides about. Each step may be repeated, and the account says that it is
- * unfinished until the last one is done.
+ * Ends an account for good: who it was is forgotten first, then each home that knows it is asked to
+ * let it go, so that others are told, and at last the rows that nobody else decides about. Each
+ * step may be repeated, and the account says that it is unfinished until the last one is done.
  */
 export const purgeAccount: Processor<"purgeAccount"> = (tools, { user_id }) =>
   unlessGone("user_not_found", purge(tools, user_id, false))
@@ -60,7 +60,10 @@ async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Pr
   await ask(userActor, user, { type: "endPurge" })
 }
 
-/** Tallies stand with the messages, so each channel takes back what it counted; rows of those that are gone go with the others. */
+/**
+ * Tallies stand with the messages, so each channel takes back what it counted; rows of those that
+ * are gone go with the others.
+ */
 async function takeBackReactions({ ask, storage, signal }: JobTools, user: Snowflake): Promise<void> {
   let after: ReactionPlace = { channel_id: "0", message_id: "0", emoji: "" }
   for (;;) {

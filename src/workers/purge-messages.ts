@@ -2,7 +2,10 @@ import { endLooseUploads } from "./delete-uploads.ts"
 import type { Processor } from "./processor.ts"
 import type { Sweep } from "./sweep.ts"
 
-/** One statement deletes so many: short enough for its time-out and for those who wait behind its locks. */
+/**
+ * One statement deletes so many: short enough for its time-out and for those who wait behind its
+ * locks.
+ */
 const chunk = 5_000
 
 export const purgeMessages: Processor<"purgeMessages"> = async (tools, { channel_ids }) => {

@@ -2,7 +2,10 @@ import type { MessagePlace } from "../storage/messages/reactions.ts"
 import type { Processor } from "./processor.ts"
 import { pageRows, type Sweep } from "./sweep.ts"
 
-/** One statement deletes so many: short enough for its time-out and for those who wait behind its locks. */
+/**
+ * One statement deletes so many: short enough for its time-out and for those who wait behind its
+ * locks.
+ */
 const chunk = 5_000
 
 export const purgeReactors: Processor<"purgeReactors"> = async ({ storage, signal }, { channel_id, message_id }) => {

@@ -3,7 +3,10 @@ import type { Processor } from "./processor.ts"
 import { purgeMessages } from "./purge-messages.ts"
 import { pageRows, type Sweep } from "./sweep.ts"
 
-/** One statement deletes so many: short enough for its time-out and for those who wait behind its locks. */
+/**
+ * One statement deletes so many: short enough for its time-out and for those who wait behind its
+ * locks.
+ */
 const chunk = 2_000
 
 export const purgeServer: Processor<"purgeServer"> = async (tools, { server_id, channel_ids }) => {

@@ -8,7 +8,10 @@ import { ending, forgetting, type Sweep } from "./sweep.ts"
 /** Seconds for which one job has a mail to itself; sending takes less. */
 const lease = 60
 
-/** A mail that was sent may go out once more when nobody lived to note it: the older link is void then. */
+/**
+ * A mail that was sent may go out once more when nobody lived to note it: the older link is void
+ * then.
+ */
 export const sendMail: Processor<"sendMail"> = async (tools, { mail_id }) => {
   const { storage, now } = tools
   const seconds = () => Math.floor(now() / 1000)

@@ -18,20 +18,30 @@ import type { ActorKind } from "../../runtime/actor.ts"
 import { tellsOf } from "../shared/tells.ts"
 
 /**
- * The end of an account, among the commands of a user's home. It is active, then frozen, then purged. They keep:
+ * The end of an account, among the commands of a user's home. It is active, then frozen, then
+ * purged. They keep:
  *   DEL1  After the freeze no session is valid and no sign-in works. An operator can cancel the
  *       deletion until the purge.
  *   DEL2  A purge is final: the turn that records it forgets the user. `deletion_at` becomes
  *       null only when everything else is deleted, so that unfinished purges are found.
  */
 export interface AccountDeletionCommands {
-  /** `days` from now it is purged. `bots` are his: they are refused like him. False: the code was wrong. */
+  /**
+   * `days` from now it is purged. `bots` are his: they are refused like him. False: the code was
+   * wrong.
+   */
   freezeAccount(input: { proof: Proof; factor: SecondFactor; days: number; bots: readonly Snowflake[] }): {
     frozen: boolean
   }
-  /** False: it is not frozen. He signs in anew. Whoever asks tells his bots, which have their tokens still. */
+  /**
+   * False: it is not frozen. He signs in anew. Whoever asks tells his bots, which have their tokens
+   * still.
+   */
   cancelDeletion(input: object): { cancelled: boolean }
-  /** True: there is something left to erase, and nothing can keep it. `isOwnerGone`: a bot goes with its owner. */
+  /**
+   * True: there is something left to erase, and nothing can keep it. `isOwnerGone`: a bot goes with
+   * its owner.
+   */
   beginPurge(input: { name: string; isOwnerGone: boolean }): { begun: boolean }
   /** After everything of his that other homes decide about. */
   endPurge(input: object): { ended: boolean }

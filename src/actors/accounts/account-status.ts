@@ -11,10 +11,12 @@ import { renew, type ActorKind, type Publication } from "../../runtime/actor.ts"
 import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
 
 /**
- * What an operator decides about an account, among the commands of a user's home. Each may be said again. It keeps:
+ * What an operator decides about an account, among the commands of a user's home. Each may be said
+ * again. It keeps:
  *   STAT1  A locked user is notified and disconnected on every connection. Their sessions stay
  *       for later.
- *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once a new one is answered, except
+ *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once
+ *          a new one is answered, except
  *       where a worker was just reading it: `accountStatusChanged` after a moment settles that.
  */
 export interface AccountStatusCommands {
@@ -26,11 +28,14 @@ export interface AccountStatusCommands {
   /** Of the whole service. */
   setPermission(input: { permission: string; isGranted: boolean }): { permissions: readonly string[] }
   issueBotToken(input: { token_hash: string }): { username: string }
-  /** Of somebody who has lost it; one that waits to be confirmed goes, too. `codes`: backup codes that are void now. */
+  /**
+   * Of somebody who has lost it; one that waits to be confirmed goes, too. `codes`: backup codes
+   * that are void now.
+   */
   dropSecondFactor(input: object): { wasOn: boolean; codes: number }
   /**
-   * What the doors have cached of the account is asked for again: it, or the owner of the bot that it is, is not what it was.
-   * With a `message` it is told that, and cut off.
+   * What the doors have cached of the account is asked for again: it, or the owner of the bot that
+   * it is, is not what it was. With a `message` it is told that, and cut off.
    */
   accountStatusChanged(input: { message: string | null }): { sessions: number }
 }

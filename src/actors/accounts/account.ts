@@ -175,7 +175,10 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
   },
 }
 
-/** What a change of how a user looks brings about: to himself at once, to others by a job that asks who they are (ACC3). */
+/**
+ * What a change of how a user looks brings about: to himself at once, to others by a job that asks
+ * who they are (ACC3).
+ */
 function shownChange(user: User, after: User, newId: () => Snowflake): Publication[] {
   const isSeen = after.username !== user.username || after.badges !== user.badges
   if (!isSeen && after.email === user.email) return []

@@ -9,9 +9,15 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
 import { becoming, endedSessions } from "./sign-in.ts"
 
-/** What comes back by mail, among the commands of a user's home. A mailed token counts only for the address it was sent to. */
+/**
+ * What comes back by mail, among the commands of a user's home. A mailed token counts only for the
+ * address it was sent to.
+ */
 export interface EmailLinkCommands {
-  /** For a mail that is about to go out; the one of its kind before is void. Null: there is nothing to be mailed. */
+  /**
+   * For a mail that is about to go out; the one of its kind before is void. Null: there is nothing
+   * to be mailed.
+   */
   startMailedToken(input: { kind: MailKind; token_hash: string; email: string; expires_at: number }): {
     token_id: Snowflake | null
   }

@@ -14,11 +14,14 @@ import { notificationChoices, wantsToKnow, type NotificationDefault } from "../s
 import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "../shared/facts.ts"
 
-/** Notifications, among the commands of the home of whoever gets them. At most `notificationsKept` are: the oldest go. */
+/**
+ * Notifications, among the commands of the home of whoever gets them. At most `notificationsKept`
+ * are: the oldest go.
+ */
 export interface NotificationCommands {
   /**
-   * With `where` it is about a channel: null where he does not want to be told of what is there. Without, it reaches him whatever
-   * he has muted.
+   * With `where` it is about a channel: null where he does not want to be told of what is there.
+   * Without, it reaches him whatever he has muted.
    */
   notify(input: {
     of: Omit<Notification, "id" | "read" | "created_at">
@@ -54,7 +57,8 @@ export const notificationCommands: ActorKind<UserState, UserState, NotificationC
   notify: {
     needs: ({ where, about }, { suspect }) => [
       ...(where ? [notificationChoices] : []),
-      // The latest are in memory, older ones are caught by their unique index; then they are looked up.
+      // The latest are in memory, older ones are caught by their unique index; then they are looked
+      // up.
       ...(about && suspect ? [noticeFacts.need(noticeKey(about.channel_id, about.message_id))] : []),
     ],
     turn({ state: user, now, newId }, { of, where, about, isRead = false }) {

@@ -9,9 +9,10 @@ import type { ActorKind } from "../../runtime/actor.ts"
 /** Sign-ins through others, among the commands of a user. */
 export interface OAuthCommands {
   /**
-   * From now on an account elsewhere signs in here: its owner and this one's have the same address, and both have shown it.
-   * Not where that alone lets nobody in: whoever has no second factor, or is kept out, must leave nothing behind for later.
-   * Refused with `user_exists` when it already signs in somewhere.
+   * From now on an account elsewhere signs in here: its owner and this one's have the same address,
+   * and both have shown it. Not where that alone lets nobody in: whoever has no second factor, or
+   * is kept out, must leave nothing behind for later. Refused with `user_exists` when it already
+   * signs in somewhere.
    */
   linkExternalAccount(input: ExternalAccount & { email: string }): { linked: boolean }
 }

@@ -9,8 +9,8 @@ export const renewed = (user: Readonlied<UserState>): Publication[] =>
   user.sessions.size === 0 ? [] : [renew(...user.sessions.keys())]
 
 /**
- * The same commands, each of which, where it writes the account, has the doors forget what they know with its sessions before
- * it is answered: `GET /users/@me` is answered with that.
+ * The same commands, each of which, where it writes the account, has the doors forget what they
+ * know with its sessions before it is answered: `GET /users/@me` is answered with that.
  */
 export const renewing = <Some extends UserCommandTable>(commands: Some): Some =>
   wrapTurns(commands, (_, turn) => (context, input) => {

@@ -16,9 +16,9 @@ export interface ServerSlot {
 }
 
 /**
- * Slots in servers that a user is about to take, among the commands of the user's home. The homes of
- * servers decide who is a member and who owns them. The user's home decides that several requests at
- * once do not exceed what the tier allows:
+ * Slots in servers that a user is about to take, among the commands of the user's home. The homes
+ * of servers decide who is a member and who owns them. The user's home decides that several
+ * requests at once do not exceed what the tier allows:
  *   SLOT1  A request for a server slot gets the number of earlier requests that are still open.
  *       They count as used.
  *   SLOT2  A user whose account is not active or is about to be deleted does not become an
@@ -26,9 +26,14 @@ export interface ServerSlot {
  * Only memory knows of them: where the home moves, what is asked for in that moment is not counted.
  */
 export interface ServerSlotCommands {
-  /** Under a token of its own; asked again it keeps its turn. @returns how many are before it, of each kind */
+  /**
+   * Under a token of its own; asked again it keeps its turn. @returns how many are before it, of
+   * each kind
+   */
   askForServerSlot(input: { token: string; owns: boolean; joins: boolean }): SlotsAhead
-  /** Until `leaveServerSlot` nobody hands the user a server. False: that is being decided just now. */
+  /**
+   * Until `leaveServerSlot` nobody hands the user a server. False: that is being decided just now.
+   */
   refuseServerSlots(input: { token: string }): { refused: boolean }
   /** It is decided. */
   leaveServerSlot(input: { token: string }): { left: true }

@@ -44,15 +44,18 @@ export interface SignInCommands {
   confirmSecondFactor(input: { secret: string; step: number }): void
   /** Whether the code was right. */
   disableSecondFactor(input: { factor: SecondFactor; proof: Proof }): { right: boolean }
-  /** Whether somebody who is signed in has shown once more that it is he; a code that shows it is used up. */
+  /**
+   * Whether somebody who is signed in has shown once more that it is he; a code that shows it is
+   * used up.
+   */
   confirmIdentity(input: { proof: Proof; factor: SecondFactor }): { confirmed: boolean }
   /** The same password, hashed with the parameters of today. */
   renewHash(input: { former: string; password_hash: string }): void
   /** Idempotent: ending what has ended is a success. */
   endSession(input: { session_id: Snowflake }): { ended: boolean }
   /**
-   * Ends all of the user's sessions, or those up to an id, or all but one. The operator's `message` goes to the connections
-   * that this closes; null: they have been told.
+   * Ends all of the user's sessions, or those up to an id, or all but one. The operator's `message`
+   * goes to the connections that this closes; null: they have been told.
    */
   endAllSessions(input: { message: string | null; until?: Snowflake; except?: Snowflake }): { ended: number }
   /** Ends the session if its time is over; says when to look again if it was extended. */
@@ -226,7 +229,10 @@ export const becoming = (user: User, changes: Partial<Account>) => ({
   write: [changed(user, changes)],
 })
 
-/** What a second factor was made of is gone, and so are the challenges that ask for it: part of a turn's effects. */
+/**
+ * What a second factor was made of is gone, and so are the challenges that ask for it: part of a
+ * turn's effects.
+ */
 export function withoutSecondFactor(user: User) {
   const ended = voidTokens(user, ({ kind }) => kind === "two_factor")
   const off = becoming(user, { totp_enabled: false, totp_secret: null, totp_step: 0, backup_codes: [] })

@@ -15,8 +15,8 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, Moment } from "../../runtime/actor.ts"
 
 /**
- * Auto-moderation: what can be configured. The rules are part of the server's home, so every message is
- * judged by the rules of that moment (automod-judging.ts). They keep:
+ * Auto-moderation: what can be configured. The rules are part of the server's home, so every
+ * message is judged by the rules of that moment (automod-judging.ts). They keep:
  *   AM3  A rule has no power that its author lacks: to kick, to ban, and over members of the
  *       same or a higher rank.
  */
@@ -176,8 +176,8 @@ function requireTargets(server: Server, rule: Partial<NewRule>): void {
 }
 
 /**
- * What the end of a role or a channel does to the rules that name it. A rule that held for those with this role alone is
- * switched off: it was not written for everybody.
+ * What the end of a role or a channel does to the rules that name it. A rule that held for those
+ * with this role alone is switched off: it was not written for everybody.
  */
 export function withoutTarget(
   server: Server,

@@ -145,7 +145,10 @@ export const categoryAsked = (
   asked: Snowflake | undefined,
 ): Snowflake | null => (asked === noCategory ? null : (asked ?? category_id))
 
-/** CHAN2. Whoever may not view a category does not learn that it is there, but may leave a channel in it. */
+/**
+ * CHAN2. Whoever may not view a category does not learn that it is there, but may leave a channel
+ * in it.
+ */
 export function requireCategory(
   server: Server,
   { channel_type, category_id }: Pick<ChannelState, "channel_type" | "category_id">,

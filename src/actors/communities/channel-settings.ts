@@ -20,7 +20,10 @@ import { control, type ActorKind, type Moment, type Publication } from "../../ru
 import { changing, settingsOf } from "./server-settings.ts"
 import { voiceEnding } from "../voice/voice.ts"
 
-/** What becomes of one channel, among its commands; CHAN1 and CHAN2 of channel-list.ts hold here, too. */
+/**
+ * What becomes of one channel, among its commands; CHAN1 and CHAN2 of channel-list.ts hold here,
+ * too.
+ */
 export interface ChannelSettingsCommands {
   editChannel(input: AuditContext & { patch: ChannelPatch }): Channel
   deleteChannel(input: AuditContext): { deleted: true }
@@ -111,7 +114,8 @@ export const channelSettingsCommands = (
         publish: [
           ...endings.flatMap(ending => ending.publish),
           ...others.publish,
-          // Before the entry: until then those who may view it know of it, and nobody else is told of its end.
+          // Before the entry: until then those who may view it know of it, and nobody else is told
+          // of its end.
           channelDelete.to(viewersOf(server.id, id), { id, server_id: server.id, guild_id: server.id }),
           control(membersOf(server.id), {
             type: "channel",

@@ -15,7 +15,10 @@ import type { ActorKind, Moment } from "../../runtime/actor.ts"
 import { guildUpdated } from "./server-settings.ts"
 import { defineFact } from "../shared/facts.ts"
 
-/** A server's own picture, among its home's commands. A file is there before its row, and goes after it. */
+/**
+ * A server's own picture, among its home's commands. A file is there before its row, and goes after
+ * it.
+ */
 export interface IconCommands {
   putIcon(input: AuditContext & { file: FileState }): ShownServer
   deleteIcon(input: AuditContext): { deleted: true }

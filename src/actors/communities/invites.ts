@@ -19,7 +19,9 @@ import type { ActorKind } from "../../runtime/actor.ts"
 import type { Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
 
-/** Invites: made where they lead to, kept and ended by their server. One that was revoked is gone. */
+/**
+ * Invites: made where they lead to, kept and ended by their server. One that was revoked is gone.
+ */
 export interface InviteChannelCommands {
   createInvite(
     input: AuditContext & {

@@ -86,8 +86,8 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
 export const mayBeTimedOut = (server: Server, target: KnownMember): boolean => !holds(server, target, "administrator")
 
 /**
- * Takes from a member what he may do, until then; `until` in Unix seconds, null: no longer. To be asked before: `mayBeTimedOut`.
- * `shown` is the member as others see him, where he is at hand.
+ * Takes from a member what he may do, until then; `until` in Unix seconds, null: no longer. To be
+ * asked before: `mayBeTimedOut`. `shown` is the member as others see him, where he is at hand.
  */
 export const timingOut = (
   server: Server,
@@ -98,7 +98,10 @@ export const timingOut = (
   shown?: Readonly<Actor>,
 ) => memberChange(server, { ...target, timeout_until: until, timeout_reason: reason }, noted, shown)
 
-/** What the audit log says of it. Names of people are no part of it, so of nicknames it says only whether there is one. */
+/**
+ * What the audit log says of it. Names of people are no part of it, so of nicknames it says only
+ * whether there is one.
+ */
 export function memberChanges(before: KnownMember, after: KnownMember): Changes {
   const changes = changesOf(before, after, ["timeout_until", "timeout_reason"])
   if (before.nickname === after.nickname) return changes
@@ -119,7 +122,10 @@ export function memberChange(server: Server, changed: KnownMember, noted: Write,
   }
 }
 
-/** What members are told of one of them. His account's facts are in it where they are at hand; they have an event of their own. */
+/**
+ * What members are told of one of them. His account's facts are in it where they are at hand; they
+ * have an event of their own.
+ */
 export function memberTold(server: Server, changed: KnownMember, shown?: Readonly<Actor>) {
   const { username, avatar_url, badges, bot, ...facts } = memberObject(
     server,

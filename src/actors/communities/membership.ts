@@ -47,7 +47,10 @@ import { voiceEnding } from "../voice/voice.ts"
  *   JOIN4  Leaving and rejoining does not end a time-out.
  */
 export interface MembershipCommands extends ServerAccountCommands {
-  /** `workers` hold the user's gateway sessions: their logs take the server's events from the join on. */
+  /**
+   * `workers` hold the user's gateway sessions: their logs take the server's events from the join
+   * on.
+   */
   join(input: Joining & { code: string }): { server_id: Snowflake }
   /** The same without an invite, where the server is open to everybody. */
   joinPublic(input: Joining): { server_id: Snowflake }
@@ -55,14 +58,20 @@ export interface MembershipCommands extends ServerAccountCommands {
   kick(input: AuditContext & { member_id: Snowflake }): { kicked: true }
   /** Whoever joined for as long as he is there has gone. */
   endTemporary(input: { user: Snowflake }): { ended: boolean }
-  /** Anybody who exists may be banned, member or not; `username` is null for whoever does not. What he wrote in the last `days` goes. */
+  /**
+   * Anybody who exists may be banned, member or not; `username` is null for whoever does not. What
+   * he wrote in the last `days` goes.
+   */
   ban(input: AuditContext & { target_id: Snowflake; username: string | null; reason: string; days: number }): {
     banned: true
   }
   unban(input: AuditContext & { target_id: Snowflake; username: string }): { unbanned: true }
   /** Refuses whoever may not see the bans. */
   requireBans(input: { user: Snowflake }): { server_id: Snowflake }
-  /** Somebody's account is gone for good: he is neither a member nor banned any longer. The owner stays: his server goes. */
+  /**
+   * Somebody's account is gone for good: he is neither a member nor banned any longer. The owner
+   * stays: his server goes.
+   */
   eraseUser(input: { user: Snowflake }): { erased: boolean }
 }
 
@@ -85,7 +94,9 @@ const leftTimeoutFacts = defineFact<ServerState, TimeoutState>({
 const ban = (user: Snowflake): Need<ServerState> => banFacts.need(user)
 const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.need(user)
 
-/** Changes memory: what a member is called from now on, in all that a home keeps of their messages. */
+/**
+ * Changes memory: what a member is called from now on, in all that a home keeps of their messages.
+ */
 export type RenameAuthor = (draft: ServerState, user: Snowflake, name: string, badges: readonly string[]) => void
 
 export const membershipCommands = (
@@ -249,8 +260,9 @@ export const membershipCommands = (
 })
 
 /**
- * What a ban does, whoever decides on it: who is a member goes, and what he wrote in the last `days`. Whether he may be banned,
- * and whether he is known to be a member, is to be looked at before.
+ * What a ban does, whoever decides on it: who is a member goes, and what he wrote in the last
+ * `days`. Whether he may be banned, and whether he is known to be a member, is to be looked at
+ * before.
  */
 export function banning(
   server: Readonlied<ServerState>,

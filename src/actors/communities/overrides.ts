@@ -153,7 +153,9 @@ function flagsOf(names: readonly string[]): Permission[] {
 const overrideChanges = (before: Override | undefined, after: Override | undefined): Changes =>
   changesOf(before ?? null, after ?? null, ["target_id", "type", "allow", "deny"])
 
-/** Who manages roles in the server may be kept from it in a channel, or do it in one channel only. */
+/**
+ * Who manages roles in the server may be kept from it in a channel, or do it in one channel only.
+ */
 function requireManager(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number): Access {
   const access = accessOf(server, channel, user, now)
   access.require("roles.manage")

@@ -28,7 +28,9 @@ export interface ServerSettingsCommands {
   readPermissions(input: { user: Snowflake; channel_id?: Snowflake | undefined }): Record<string, boolean>
   /** Refuses whoever cannot hand the server to `heir`, before he is asked to prove who he is. */
   requireTransfer(input: { user: Snowflake; heir: Heir }): { server_id: Snowflake }
-  /** The new owner sees and may do everything from now on; who was it keeps what his roles give him. */
+  /**
+   * The new owner sees and may do everything from now on; who was it keeps what his roles give him.
+   */
   transferServer(input: AuditContext & { heir: Heir; isFull: boolean }): Server
 }
 

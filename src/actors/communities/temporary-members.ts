@@ -99,7 +99,10 @@ export class TemporaryMembers {
     this.#timers.set(user, timer)
   }
 
-  /** Before every step another look: whoever came back stays. What one server cannot do holds up none of the others. */
+  /**
+   * Before every step another look: whoever came back stays. What one server cannot do holds up
+   * none of the others.
+   */
   async #end(user: Snowflake, isDue: () => boolean): Promise<boolean> {
     const { store, end, log } = this.#options
     if (!isDue()) return true

@@ -93,7 +93,10 @@ export function judgingNeeds(server: Server, channel: Snowflake, author: Snowfla
 
 const isHarsh = ({ actions }: AutomodRule) => actions.some(({ action_type }) => sanctions.has(action_type))
 
-/** AM3: a rule does to nobody what its writer, as he is now, may not do to him; one who is gone may do nothing. */
+/**
+ * AM3: a rule does to nobody what its writer, as he is now, may not do to him; one who is gone may
+ *      do nothing.
+ */
 function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<MemberState>): boolean {
   const writer = memberFacts.of(server).get(updated_by)
   return !writer || rankOf(server, author) >= rankOf(server, writer)
@@ -118,8 +121,9 @@ interface Judging extends Judged, Moment {
 }
 
 /**
- * The turn in which somebody says something: what the rules make of it comes with what becomes of it (AM1). `said` is asked if it is
- * not refused, with the message that it is about, unless that is the one that is edited.
+ * The turn in which somebody says something: what the rules make of it comes with what becomes of
+ * it (AM1). `said` is asked if it is not refused, with the message that it is about, unless that is
+ * the one that is edited.
  */
 export function moderating<Reply>(
   { state: channel, home: server, now, newId }: TurnContext<ServerState, ChannelState>,
@@ -179,7 +183,10 @@ export const blocked = ({ violations, reason }: Refusal) =>
     extra: { code: "MESSAGE_BLOCKED", violations },
   })
 
-/** AM1: everything that a verdict entails, but for the message itself. `message_id`: of the message that it is about, if there is one. */
+/**
+ * AM1: everything that a verdict entails, but for the message itself. `message_id`: of the message
+ *      that it is about, if there is one.
+ */
 function sanctioning(
   { server, channel, now, newId, author, caller }: Judging,
   { broken, consequences }: Sanction,
@@ -267,7 +274,10 @@ function sanctioning(
   }
 }
 
-/** What a rule does is done in the name of whoever wrote it as it is; the log says that it was the rule. */
+/**
+ * What a rule does is done in the name of whoever wrote it as it is; the log says that it was the
+ * rule.
+ */
 function contextOf({ rule, action }: Decided): AuditContext {
   const reason = `Auto-moderation: ${rule.name}${action.reason ? `: ${action.reason}` : ""}`
   return { user: rule.updated_by, reason: shortened(reason, limits.banReason) }

@@ -7,10 +7,12 @@ import { noteRename } from "./renames.ts"
 import { defineMemory } from "../../runtime/facts.ts"
 
 /**
- * What the state of a channel's messages is called, so that a worker that keeps a page of it knows whether the page is current.
- *   HIST1  Between two asks that are answered with the same version no turn has changed a message of the channel, and no member
- *          was renamed. The answer comes after everything that the home decided before it is committed, so a page that is read
- *          from PostgreSQL behind an answer has all that its version has.
+ * What the state of a channel's messages is called, so that a worker that keeps a page of it knows
+ * whether the page is current.
+ *   HIST1  Between two asks that are answered with the same version no turn has changed a message
+ *          of the channel, and no member was renamed. The answer comes after everything that the
+ *          home decided before it is committed, so a page that is read from PostgreSQL behind an
+ *          answer has all that its version has.
  */
 interface Versions {
   /** Unique to this time in memory; empty until somebody asks. */

@@ -13,7 +13,10 @@ export function keep(draft: ServerState, state: MessageState): void {
     nonceFacts.of(draft).set(nonceKey(state.channel_id, state.author_id, state.nonce), sentOf(state))
 }
 
-/** A deleted message is gone, but for its nonce: who sends it again is told of a message that says nothing. */
+/**
+ * A deleted message is gone, but for its nonce: who sends it again is told of a message that says
+ * nothing.
+ */
 export function forget(draft: ServerState, found: Readonlied<MessageState>): void {
   const { id, channel_id, server_id, author_id, author_username, author_bot, author_badges, nonce } = found
   noteHistoryChange(draft, channel_id)

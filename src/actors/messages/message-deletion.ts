@@ -116,7 +116,10 @@ export const messageDeletionCommands = (
 const those = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): Known[] =>
   [...new Set(ids)].flatMap(id => messageFacts.of(server).get(messageKey(channel, id)) ?? [])
 
-/** Whether slow mode may have to know yet that its author posted then: whoever deletes what he said waits as long as before. */
+/**
+ * Whether slow mode may have to know yet that its author posted then: whoever deletes what he said
+ * waits as long as before.
+ */
 const maySlow = (channel: Readonlied<ChannelState>, { id }: Known, now: number): boolean =>
   channel.slowmode_seconds > 0 && now - msOf(id) < limits.slowmodeSeconds * 1000
 

@@ -69,7 +69,8 @@ const lastPostFacts = defineFact<ServerState, number>({
   keep: 1_000,
   async load(storage, _server, keys, _home, now) {
     const found = new Map<string, number>()
-    // Slow mode looks back six hours at most. The database's own clock plays no part: ids carry the time.
+    // Slow mode looks back six hours at most. The database's own clock plays no part: ids carry the
+    // time.
     const since = firstIdAt(now - limits.slowmodeSeconds * 1000)
     for (const [channel, authors] of byChannel(keys))
       for (const [author, id] of await storage.messages.lastPosts(channel, authors, since))
@@ -88,8 +89,9 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
     needs: ({ author, nonce: sent, ...shown }, { id, state: channel, home, suspect }) => [
       member(author.id),
       ...pair(home),
-      // Newer nonces are in memory, older ones are caught by their unique index; then they are looked up. Before anything can
-      // be said against a message that may be a repeat it has to be known (MSG3).
+      // Newer nonces are in memory, older ones are caught by their unique index; then they are
+      // looked up. Before anything can be said against a message that may be a repeat it has to be
+      // known (MSG3).
       ...(sent !== undefined && (suspect || isQuestionable(home, channel, author, shown))
         ? [nonce(id, author.id, sent)]
         : []),
@@ -157,7 +159,10 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
   },
 }
 
-/** All that can be said against a message of somebody who may view the channel, but for what auto-moderation says; else its files. */
+/**
+ * All that can be said against a message of somebody who may view the channel, but for what
+ * auto-moderation says; else its files.
+ */
 function requireSendable(
   access: Access,
   channel: Channel,
@@ -184,11 +189,15 @@ function requireSendable(
   return files
 }
 
-/** Whether a message whose like was sent before could be refused by now, as far as it is known; needs are asked for again once more is. */
+/**
+ * Whether a message whose like was sent before could be refused by now, as far as it is known;
+ * needs are asked for again once more is.
+ */
 function isQuestionable(server: Server, channel: Channel, author: Actor, shown: Sent): boolean {
   if (!memberFacts.of(server).has(author.id)) return false
   try {
-    // Without a moment every time-out counts, those that are over, too; and every post is a recent one.
+    // Without a moment every time-out counts, those that are over, too; and every post is a recent
+    // one.
     requireSendable(accessOf(server, channel.id, author.id, 0), channel, { author, ...shown })
     return server.automod.length > 0
   } catch (error) {
@@ -202,7 +211,10 @@ const passesSlowmode = (access: Access) =>
     access.may(permission),
   )
 
-/** A new message in its channel, whoever sends it. `author`: with what he may do there; null: a webhook. */
+/**
+ * A new message in its channel, whoever sends it. `author`: with what he may do there; null: a
+ * webhook.
+ */
 export function posting(
   { home: server, now, linkTo }: Pick<TurnContext<ServerState, unknown>, "home" | "now" | "linkTo">,
   state: MessageState,

@@ -35,7 +35,10 @@ type Message = Readonlied<MessageState>
 type Context = TurnContext<ServerState, ChannelState>
 type Input = AuditContext & {
   message_id: Snowflake
-  /** Of the message, as he is called by now: of who is no member its home is not told. Workers of the version before leave it out. */
+  /**
+   * Of the message, as he is called by now: of who is no member its home is not told. Workers of
+   * the version before leave it out.
+   */
   author?: Actor | undefined
 }
 
@@ -116,7 +119,10 @@ function changed(
   }
 }
 
-/** What is remembered of a channel's pins follows, where a command has asked for it. `at`: when the latest was pinned. */
+/**
+ * What is remembered of a channel's pins follows, where a command has asked for it. `at`: when the
+ * latest was pinned.
+ */
 function countPins(draft: ServerState, channel: Snowflake, by: number, at = 0): void {
   const known = pinFacts.of(draft).get(channel)
   if (known) pinFacts.of(draft).set(channel, { count: known.count + by, latest: Math.max(known.latest, at) })

@@ -36,8 +36,8 @@ import type { Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * Polls, each part of a message, among the commands of its channel. Whoever may read the message sees the poll and may vote;
- * for everybody else there is none. They keep:
+ * Polls, each part of a message, among the commands of its channel. Whoever may read the message
+ * sees the poll and may vote; for everybody else there is none. They keep:
  *   POLL1  A voter has one vote, the latest. Counts always match the votes: both are in one
  *       commit.
  *   POLL2  A poll ends once. A vote that is decided later does not count, and neither does one
@@ -50,8 +50,8 @@ export interface PollCommands {
   closePoll(input: ByPoll): Poll
   deletePoll(input: ByPoll): { deleted: true }
   /**
-   * Ends a poll whose time is over; nothing happens to any other. `there`: whether there is such a poll; `left`: milliseconds that
-   * it goes on by this home's clock.
+   * Ends a poll whose time is over; nothing happens to any other. `there`: whether there is such a
+   * poll; `left`: milliseconds that it goes on by this home's clock.
    */
   expirePoll(input: Omit<ByPoll, "user">): { there: boolean; left?: number }
 }

@@ -35,10 +35,14 @@ import { defineFact } from "../shared/facts.ts"
  *   REACT1  A tally is the number of different users who use its emoji, under concurrent
  *       changes. A tally of zero is removed.
  *   REACT2  A message never has more different emoji than the limit.
- * Who reacted is not in memory: whether one user did is a fact like any other, so that a tally may be as high as it likes.
+ * Who reacted is not in memory: whether one user did is a fact like any other, so that a tally may
+ * be as high as it likes.
  */
 export interface ReactionCommands {
-  /** `custom`: of which server the emoji is, and whether the user is in it; undefined: there is no such one, or it is none of a server. */
+  /**
+   * `custom`: of which server the emoji is, and whether the user is in it; undefined: there is no
+   * such one, or it is none of a server.
+   */
   addReaction(input: {
     user: Snowflake
     message_id: Snowflake
@@ -176,7 +180,9 @@ function requireUsable(
   if (!custom.is_member || !access.may("messages.use_external_emojis")) throw fail("invalid_emoji")
 }
 
-/** What becomes of a message from which a user takes an emoji back; undefined: he does not use it. */
+/**
+ * What becomes of a message from which a user takes an emoji back; undefined: he does not use it.
+ */
 function takenBack(server: Server, found: Message, user: Snowflake, key: string, text?: string) {
   const { id: message_id, channel_id } = found
   const fact = reactorKey(channel_id, message_id, user, key)

@@ -49,9 +49,10 @@ import { notificationFacts } from "../accounts/notifications.ts"
  */
 export interface ReadStateCommands {
   /**
-   * Everything up to a message is read; without one (the channel has none) it is only looked whether he may. `isNewest`: the door has
-   * looked it up, so that it was there. `isBulk`: one of many, of which the others are not told.
-   * @returns `retell`: after so many milliseconds somebody has to ask for `tellAck`
+   * Everything up to a message is read; without one (the channel has none) it is only looked
+   * whether he may. `isNewest`: the door has looked it up, so that it was there. `isBulk`: one of
+   * many, of which the others are not told. @returns `retell`: after so many milliseconds somebody
+   * has to ask for `tellAck`
    */
   ackMessages(input: {
     user: Snowflake
@@ -66,7 +67,9 @@ export interface ReadStateCommands {
   tellAck(input: { user: Snowflake; isShown: boolean }): { told: boolean }
 }
 
-/** Who has read messages, in the order in which was asked. It goes with every page, so it is short. */
+/**
+ * Who has read messages, in the order in which was asked. It goes with every page, so it is short.
+ */
 export interface ReadMarks {
   /** How many others have read each. */
   readonly counts: readonly number[]
@@ -126,8 +129,8 @@ interface ViewerCount {
 }
 
 /**
- * How many may view a channel that not every member may. A count serves for a while: who uses an old one takes it away, so
- * that the next command counts anew.
+ * How many may view a channel that not every member may. A count serves for a while: who uses an
+ * old one takes it away, so that the next command counts anew.
  */
 const viewerCountFacts = defineFact<ServerState, ViewerCount>({
   keep: 200,
@@ -156,7 +159,8 @@ const readersFacts = defineFact<ServerState, Readers>({
 const readers = (channel: Snowflake): Need<ServerState> => readersFacts.need(channel)
 
 /**
- * When others were last told how far somebody has read, by `readStateKey`, and what they are not told yet. The latest last.
+ * When others were last told how far somebody has read, by `readStateKey`, and what they are not
+ * told yet. The latest last.
  */
 const toldAcks = defineMemory<ServerState, Map<string, { readonly at: number; readonly waiting?: Snowflake }>>(
   () => new Map(),
@@ -299,8 +303,9 @@ export function readMarks(
 }
 
 /**
- * After a message was sent: after about each 1,024th the channel's messages are counted. Nobody counts to that: it is drawn from the
- * id. More often would make transactions of most large batches, which are one statement without it.
+ * After a message was sent: after about each 1,024th the channel's messages are counted. Nobody
+ * counts to that: it is drawn from the id. More often would make transactions of most large
+ * batches, which are one statement without it.
  */
 export const tallyAfter = (channel: Snowflake, message: Snowflake): Write[] =>
   Math.imul(placeOf(message) % 2 ** 32, 0x9e3779b1) >>> 22 === 0 ? [tallyMessages({ channel_id: channel })] : []
@@ -323,11 +328,16 @@ function isReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelStat
   return Boolean(found) && mayView(home, channel.id, found!)
 }
 
-/** Whether all that is known says how many viewers a channel has: few members, or every one of them. */
+/**
+ * Whether all that is known says how many viewers a channel has: few members, or every one of them.
+ */
 const isCounted = (home: Readonlied<ServerState>, channel: Snowflake): boolean =>
   home.member_count <= maxViewersTold || isHeldByAll(home, home.overrides.get(channel) ?? [], "channels.view")
 
-/** What has to be known to say whether others are told of somebody's reading; what it asks of a DM is `pair`. */
+/**
+ * What has to be known to say whether others are told of somebody's reading; what it asks of a DM
+ * is `pair`.
+ */
 const viewersNeeded = (home: Readonlied<ServerState>, channel: Snowflake): Need<ServerState>[] =>
   home.participants !== null || isCounted(home, channel) ? [] : [viewerCountFacts.need(channel)]
 
@@ -345,7 +355,10 @@ function forgetOldCount(draft: ServerState, channel: Snowflake, now: number): vo
   if (at !== undefined && (at > now || now - at > viewersCountedForMs)) viewerCountFacts.of(draft).delete(channel)
 }
 
-/** What was loaded may be from before acknowledgements that the home has decided; it remembers all that were not committed then. */
+/**
+ * What was loaded may be from before acknowledgements that the home has decided; it remembers all
+ * that were not committed then.
+ */
 function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<Readers>): Readers {
   const current = new Map(loaded.byUser)
   for (const [key, state] of readStateFacts.of(home)) {
@@ -356,7 +369,10 @@ function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Rea
   return readersOf(current.values(), true)
 }
 
-/** Whether the others are told at once, or when somebody has to ask for it: the first in a pause does. */
+/**
+ * Whether the others are told at once, or when somebody has to ask for it: the first in a pause
+ * does.
+ */
 function whenNotified(home: Readonlied<ServerState>, key: string, now: number) {
   const told = toldAcks.of(home).get(key)
   // What nobody has asked for in time is told with the next; a clock that fell says nothing.

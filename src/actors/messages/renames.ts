@@ -3,7 +3,10 @@ import type { ServerState } from "../../domain/communities/servers.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
 import { defineMemory } from "../../runtime/facts.ts"
 
-/** Rows of messages have their authors' names. One that is told of while they are on their way may not be in them yet. */
+/**
+ * Rows of messages have their authors' names. One that is told of while they are on their way may
+ * not be in them yet.
+ */
 
 type Rename = Pick<MessageState, "author_username" | "author_badges">
 type Renames = ReadonlyMap<Snowflake, Rename>

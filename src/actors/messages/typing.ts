@@ -21,7 +21,10 @@ export interface TypingCommands {
   stopTyping(input: { user: Snowflake; timeout: number }): { told: boolean }
 }
 
-/** `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest last. */
+/**
+ * `channel user` of those who type, with when they last said so, in Unix milliseconds; the latest
+ * last.
+ */
 const typing = defineMemory<ServerState, Map<string, number>>(() => new Map())
 
 export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands>["commands"] = {
@@ -69,7 +72,9 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
   },
 }
 
-/** Milliseconds in which a repeated start is not told again; how many who type a server remembers. */
+/**
+ * Milliseconds in which a repeated start is not told again; how many who type a server remembers.
+ */
 const typingPause = 1_000
 const mostTyping = 1_000
 

@@ -8,8 +8,8 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { Publication } from "../../runtime/actor.ts"
 
 /**
- * An event for everybody who may view a channel. In a server they listen to its home; the participants of a conversation
- * outside servers are reached through their own homes.
+ * An event for everybody who may view a channel. In a server they listen to its home; the
+ * participants of a conversation outside servers are reached through their own homes.
  */
 export function toViewers<D extends z.ZodType>(
   home: Readonlied<ServerState>,

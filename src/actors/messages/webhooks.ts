@@ -232,7 +232,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
   executeWebhook: {
     needs: ({ webhook_id, channel_id, nonce: sent }, { suspect }) => [
       allWebhooks,
-      // As with people's messages: newer nonces are in memory, older ones are caught by their unique index.
+      // As with people's messages: newer nonces are in memory, older ones are caught by their
+      // unique index.
       ...(sent !== undefined && suspect ? [nonce(channel_id, webhook_id, sent)] : []),
     ],
     turn(context, { webhook_id, channel_id, token_hash, content = "", nonce: sent, ...shown }) {
@@ -269,7 +270,10 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
   },
 }
 
-/** What those who may manage the webhooks of channels are told when they have changed, or go with their channel: before that goes. */
+/**
+ * What those who may manage the webhooks of channels are told when they have changed, or go with
+ * their channel: before that goes.
+ */
 const webhooksChanged = (server: Snowflake, ...channels: readonly Snowflake[]): Publication[] =>
   [...new Set(channels)].map(channel_id =>
     webhooksUpdate.to(viewersHolding(server, channel_id, managing), {
@@ -289,7 +293,10 @@ export const webhooksDeletion: ChannelDeletion = {
   }),
 }
 
-/** All webhooks of a server; the command needs `allWebhooks`. Those of a channel that is gone went with it. */
+/**
+ * All webhooks of a server; the command needs `allWebhooks`. Those of a channel that is gone went
+ * with it.
+ */
 const webhooksOf = (server: Server): readonly Known[] =>
   (webhookFacts.of(server).get(allWebhooksKey) ?? []).filter(({ channel_id }) => server.channels.has(channel_id))
 

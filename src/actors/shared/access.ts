@@ -87,7 +87,10 @@ export function accessOf(server: Server, channel: Snowflake, user: Snowflake, no
 export const mayView = (server: Server, channel: Snowflake, caller: Member): boolean =>
   holdsIn(server, server.overrides.get(channel) ?? none, caller, "channels.view")
 
-/** Only what ranks strictly lower may be touched; the owner may touch everything but their own membership. */
+/**
+ * Only what ranks strictly lower may be touched; the owner may touch everything but their own
+ * membership.
+ */
 export function requireRank(server: Server, caller: Member, rank: number): void {
   if (rank >= rankOf(server, caller)) throw fail("rank_too_low")
 }

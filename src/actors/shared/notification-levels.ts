@@ -39,7 +39,10 @@ export interface NotificationLevelCommands {
   }): NotificationSettings
 }
 
-/** A server's own level, said to somebody who is in it; of a conversation outside servers `notificationsOutside`. */
+/**
+ * A server's own level, said to somebody who is in it; of a conversation outside servers
+ * `notificationsOutside`.
+ */
 export interface NotificationDefault {
   readonly server_id: Snowflake
   readonly default_message_notifications: number
@@ -51,7 +54,10 @@ export const notificationDefaultOf = (
   default_message_notifications: server.default_message_notifications,
 })
 
-/** Outside servers everybody is told of everything, unless he has chosen for that conversation. `server_id` "0": none. */
+/**
+ * Outside servers everybody is told of everything, unless he has chosen for that conversation.
+ * `server_id` "0": none.
+ */
 export const notificationsOutside: NotificationDefault = { server_id: "0", default_message_notifications: 0 }
 
 /** All of them are one fact of the home, under this key. */
@@ -124,7 +130,10 @@ const near = (choices: ReadonlyMap<string, NotificationChoice>, server: Snowflak
   channel: channel === null ? null : (choices.get(choiceKey(server, channel)) ?? noChoice),
 })
 
-/** Whether a user wants to be told of something in a channel; the command needs `notificationChoices`. */
+/**
+ * Whether a user wants to be told of something in a channel; the command needs
+ * `notificationChoices`.
+ */
 export const wantsToKnow = (
   user: User,
   { server_id, default_message_notifications }: NotificationDefault,

@@ -7,8 +7,9 @@ import { defineFact } from "../shared/facts.ts"
 import type { Command } from "../../runtime/actor.ts"
 
 /**
- * What the two of a DM are to one another, as their conversation knows it. Another home decides about that: that of the user with
- * the lower id. So a conversation reads it when it first has to know, and forgets it whenever it is told that it has changed.
+ * What the two of a DM are to one another, as their conversation knows it. Another home decides
+ * about that: that of the user with the lower id. So a conversation reads it when it first has to
+ * know, and forgets it whenever it is told that it has changed.
  */
 export const pairFacts = defineFact<ServerState, Pair>({
   keep: 1,
@@ -40,12 +41,18 @@ export function isShut(home: Readonlied<ServerState>): boolean {
   return Boolean(known && isBlocked(known))
 }
 
-/** Nobody says anything to whom he has blocked, or who has blocked him, in a DM that they have. `pair` is needed for it. */
+/**
+ * Nobody says anything to whom he has blocked, or who has blocked him, in a DM that they have.
+ * `pair` is needed for it.
+ */
 export function requireOpen(home: Readonlied<ServerState>): void {
   if (isShut(home)) throw fail("cannot_message")
 }
 
-/** What is being read may be from before: it is waited for, and read once more by whoever needs it next. */
+/**
+ * What is being read may be from before: it is waited for, and read once more by whoever needs it
+ * next.
+ */
 export const forgetPair: Command<ServerState, ServerState, { isShutting?: boolean }, { heard: true }> = {
   needs: (_, { home }) => pair(home),
   turn: ({ home }, { isShutting }) => ({

@@ -15,7 +15,10 @@ export interface PresenceLookupOptions {
   readonly clock: Clock
 }
 
-/** What one owner says of users that it was asked for: who is to be seen, and who is another's. Who is in neither is offline. */
+/**
+ * What one owner says of users that it was asked for: who is to be seen, and who is another's. Who
+ * is in neither is offline.
+ */
 export interface PresenceAnswer {
   readonly seen: (readonly [user: Snowflake, ...of: SeenWire])[]
   readonly elsewhere: Snowflake[]
@@ -35,7 +38,10 @@ export class PresenceLookup {
     this.#options = options
   }
 
-  /** What others see of these users; those who are not in it are offline. Refused when an owner cannot be asked in time. */
+  /**
+   * What others see of these users; those who are not in it are offline. Refused when an owner
+   * cannot be asked in time.
+   */
   async of(users: readonly Snowflake[]): Promise<Map<Snowflake, Seen>> {
     const { seen, unknown } = await this.lookUp(users)
     if (unknown.size > 0) throw unavailable("presence not known in time")

@@ -28,7 +28,8 @@ export const presenceCommands: ActorKind<UserState, UserState, PresenceCommands>
         custom_status: custom_status === undefined ? before.custom_status : custom_status || null,
         custom_emoji: custom_emoji === undefined ? before.custom_emoji : custom_emoji || null,
       }
-      // His own other sessions are told what he really chose, every time; others what they may see, if that is news.
+      // His own other sessions are told what he really chose, every time; others what they may see,
+      // if that is news.
       const except = by === undefined ? [] : [by]
       const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence }, { except })]
       if (activities === undefined && looksSame(before, presence)) return { publish, reply: presence }

@@ -30,7 +30,10 @@ interface Notice {
   readonly unsent: () => void
 }
 
-/** A worker that owns the home of ada, who is there, and of a server of hers; another one has a member of it. */
+/**
+ * A worker that owns the home of ada, who is there, and of a server of hers; another one has a
+ * member of it.
+ */
 function scene(servers: readonly string[]) {
   const notices: Notice[] = []
   const dead = new Set<string>()

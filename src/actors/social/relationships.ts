@@ -44,7 +44,10 @@ export interface DirectRelationCommands {
 const tellUser = tellsOf<RelationshipCommands>("user")
 const tellDirect = tellsOf<DirectRelationCommands>("direct")
 
-/** Friends, requests and blocks, among the commands of the home of the lower id. What they keep stands with the rules: REL1 to REL5. */
+/**
+ * Friends, requests and blocks, among the commands of the home of the lower id. What they keep
+ * stands with the rules: REL1 to REL5.
+ */
 export interface RelationshipCommands {
   requestFriend(input: Two & { message: string | null; room: Room }): Relationship
   /** `by` has a request of the other's. */
@@ -69,7 +72,10 @@ export interface Party {
   avatar_url: string | null
   presence: SeenPresence | null
 }
-/** Who asks, and whom it is about. One of them is the user whose home this is, the other has a higher id. */
+/**
+ * Who asks, and whom it is about. One of them is the user whose home this is, the other has a
+ * higher id.
+ */
 export interface Two {
   by: Party
   other: Party
@@ -130,13 +136,14 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
     turn: ({ state: user }, two) => ({ ...change(user, two, () => severed).effects, reply: { severed: true } }),
   },
 
-  // Not for listeners only: what reaches nobody is marked as seen all the same. Told again by a next owner, an old word must
-  // not come after a newer one that was heard.
+  // Not for listeners only: what reaches nobody is marked as seen all the same. Told again by a
+  // next owner, an old word must not come after a newer one that was heard.
   relationshipChanged: {
     turn: ({ state: user }, { other, shown }) => ({ publish: [changed(user.id, other, shown)], reply: undefined }),
   },
 
-  // It may have been opened by whoever knew nothing yet of a block, and what it has read since may be from before.
+  // It may have been opened by whoever knew nothing yet of a block, and what it has read since may
+  // be from before.
   directOpened: {
     turn: (_, { other, direct }) => ({
       apply: draft => {
@@ -157,7 +164,10 @@ function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) =>
   return { ...effects, reply: { user_id: two.other.id, status, created_at } }
 }
 
-/** What a change of a pair does: rows on both sides (REL1), and word to whoever's side it changes (REL4). */
+/**
+ * What a change of a pair does: rows on both sides (REL1), and word to whoever's side it changes
+ * (REL4).
+ */
 function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: View) => View | ErrorCode) {
   const isBy = by.id === user.id
   const [lower, higher] = isBy ? [by, other] : [other, by]

@@ -40,15 +40,18 @@ import type { ActorKind, Publication } from "../../runtime/actor.ts"
 import { tellsOf } from "../shared/tells.ts"
 
 /**
- * Voice. A server's home says who is in its channels, a user's home which of his calls is the newest and what he has used of
- * his day. They keep:
+ * Voice. A server's home says who is in its channels, a user's home which of his calls is the
+ * newest and what he has used of his day. They keep:
  *   VOICE1  A user is in at most one channel of a server and, soon after the last join, in one
  *       channel overall: the one joined last, in whatever order the joins arrive.
  *   VOICE2  Every second in a channel is counted once, however its call ends.
  *   VOICE3  A call ends by its voice session: a late message ends nothing else.
  */
 export interface VoiceChannelCommands {
-  /** Joins, moves here, or begins a new voice session; null: there is no place for him. Flags that are not given stay. */
+  /**
+   * Joins, moves here, or begins a new voice session; null: there is no place for him. Flags that
+   * are not given stay.
+   */
   joinVoice(input: {
     user: Snowflake
     voice_session_id: string
@@ -70,8 +73,8 @@ export interface VoiceChannelCommands {
   readVoiceState(input: { user: Snowflake }): { state: ShownVoiceState | null }
   readVoice(input: { user: Snowflake }): { bitrate: number; participants: Participant[] }
   /**
-   * Where the gateway sessions of one other in this channel are, or of all; null unless the asking session holds a call
-   * here and there is somebody.
+   * Where the gateway sessions of one other in this channel are, or of all; null unless the asking
+   * session holds a call here and there is somebody.
    */
   findVoice(input: { user: Snowflake; gateway_session_id: string; target?: Snowflake | undefined }): {
     voice_session_id: string
@@ -85,7 +88,10 @@ export interface VoiceServerCommands {
 }
 
 export interface VoiceUserCommands {
-  /** Whether anything is left of his day; the channel of his newest call; and what makes a voice session newer than those before. */
+  /**
+   * Whether anything is left of his day; the channel of his newest call; and what makes a voice
+   * session newer than those before.
+   */
   askForVoice(input: object): { allowed: boolean; call: Snowflake | null; order: Snowflake }
   /** Told by a server's home after its commit. */
   voiceChanged(input: { ended?: Stint | undefined; began?: Omit<CallState, "ends_at"> | undefined }): void
@@ -145,14 +151,19 @@ export function voiceEnding(server: Server, state: Voice, now: number) {
   }
 }
 
-/** A server that ends takes its calls with it; whoever was in one knows by the end of the server. */
+/**
+ * A server that ends takes its calls with it; whoever was in one knows by the end of the server.
+ */
 export const voiceOver = (server: Server, now: number): Publication[] =>
   [...server.voice.values()].map(state => told(state.user_id, "voiceChanged", { ended: stint(state, now) }))
 
 /** Members that one turn looks at. */
 const lookedAtTogether = 100
 
-/** What a change of who may do what means for those in voice whom it concerns is found out in turns of their own. */
+/**
+ * What a change of who may do what means for those in voice whom it concerns is found out in turns
+ * of their own.
+ */
 export function voiceRechecks(server: Server, isConcerned: (state: Voice) => boolean = () => true): Publication[] {
   const users = [...server.voice.values()].filter(state => isConcerned(state)).map(({ user_id }) => user_id)
   const rechecks: Publication[] = []
@@ -419,7 +430,10 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
   },
 }
 
-/** When a call is to be looked at: when the day is used up, or his tier is over, whichever comes first. */
+/**
+ * When a call is to be looked at: when the day is used up, or his tier is over, whichever comes
+ * first.
+ */
 function endOf(
   user: Readonlied<UserState>,
   from: number,
@@ -448,7 +462,9 @@ export function recounted(user: Readonlied<UserState>, now: number) {
 const callRow = (user_id: Snowflake, call: CallState | null) =>
   call ? putVoiceCall({ ...call, user_id }) : deleteVoiceCall({ user_id })
 
-/** Milliseconds: calls that end within them share a job, so that whoever comes and goes makes few. */
+/**
+ * Milliseconds: calls that end within them share a job, so that whoever comes and goes makes few.
+ */
 const expiredTogether = 5_000
 
 function expiry(user_id: Snowflake, { ends_at }: CallState): Publication[] {

@@ -9,7 +9,10 @@ export interface Actor {
   badges: readonly string[]
 }
 
-/** What is kept of a user beside his sessions and what others share with him. Times are Unix seconds. */
+/**
+ * What is kept of a user beside his sessions and what others share with him. Times are Unix
+ * seconds.
+ */
 export interface Account {
   username: string
   /** Null for bots. */
@@ -116,6 +119,9 @@ export function barTo(
   return undefined
 }
 
-/** Why a person whose proof was right is not signed in; a name that has to be changed keeps nobody from doing so. */
+/**
+ * Why a person whose proof was right is not signed in; a name that has to be changed keeps nobody
+ * from doing so.
+ */
 export const barToSignIn = (account: Account, now: number) =>
   barTo({ ...account, is_deleted: account.deletion_status !== "active", must_rename: false }, now)

@@ -28,13 +28,19 @@ export function dayOf(ms: number): Day {
   return { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1, day: date.getUTCDate() }
 }
 
-/** Whole years from birth to today; who was born on 29 February has his birthday on 1 March in other years. */
+/**
+ * Whole years from birth to today; who was born on 29 February has his birthday on 1 March in other
+ * years.
+ */
 export function yearsBetween(born: Day, today: Day): number {
   const hadBirthday = today.month > born.month || (today.month === born.month && today.day >= born.day)
   return today.year - born.year - (hadBirthday ? 0 : 1)
 }
 
-/** What keeps somebody from registering for reasons of age. A date that was sent must be one, gate or no gate. */
+/**
+ * What keeps somebody from registering for reasons of age. A date that was sent must be one, gate
+ * or no gate.
+ */
 export function ageRefusal(
   given: { age?: number | undefined; age_verified?: boolean | undefined; dob?: string | undefined },
   gate: AgeGate,

@@ -22,7 +22,9 @@ export const isMuted = ({ muted, muted_until }: NotificationChoice, now: number)
 /** The key of a choice among a user's own. */
 export const choiceKey = (server: Snowflake, channel: Snowflake | null): string => `${server} ${channel ?? ""}`
 
-/** What a choice becomes. What is over is no choice any longer; without an end a mute is for ever. */
+/**
+ * What a choice becomes. What is over is no choice any longer; without an end a mute is for ever.
+ */
 export function chosen(before: NotificationChoice, patch: Partial<NotificationPatch>, now: number): NotificationChoice {
   const level = patch.level === undefined ? before.level : patch.level === "default" ? null : patch.level
   const isSaid = patch.muted !== undefined || patch.muted_until !== undefined
@@ -34,7 +36,10 @@ export function chosen(before: NotificationChoice, patch: Partial<NotificationPa
 
 export const isNoChoice = ({ level, muted }: NotificationChoice): boolean => level === null && !muted
 
-/** What holds for a server, or with `channel` for one of its channels: the nearest level, and every mute. */
+/**
+ * What holds for a server, or with `channel` for one of its channels: the nearest level, and every
+ * mute.
+ */
 export function effectiveLevel(
   choices: { readonly server: NotificationChoice; readonly channel: NotificationChoice | null },
   default_message_notifications: number,

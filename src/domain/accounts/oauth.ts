@@ -25,7 +25,10 @@ export const oauthAsking: Readonly<Record<OAuthProvider, OAuthAsking>> = {
   gitlab: { scope: "read_user openid profile email", isOpenId: true, query: {} },
 }
 
-/** What the operator got from each provider, and where each is. The names are those of the configuration. */
+/**
+ * What the operator got from each provider, and where each is. The names are those of the
+ * configuration.
+ */
 export type OAuthPolicy = OAuthCredentials & {
   /** Where a person may come back to; nowhere else. */
   readonly oauth_redirect_uris: readonly string[]
@@ -46,13 +49,17 @@ export const configuredProviders = (policy: OAuthCredentials): OAuthProvider[] =
     name => policy[`oauth_${name}_client_id`] !== undefined && policy[`oauth_${name}_client_secret`] !== undefined,
   )
 
-/** Whether an address is one of this machine: what is said to it crosses no wire, so it may be said in plain HTTP. */
+/**
+ * Whether an address is one of this machine: what is said to it crosses no wire, so it may be said
+ * in plain HTTP.
+ */
 export const isLoopback = ({ hostname }: URL): boolean =>
   hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
 
 /**
- * Whether a person may be sent back there with a code in hand: over HTTPS, to this machine, or to an app by a scheme of its
- * own, which has a dot (RFC 8252, 7.1). As URLs are written out, because providers compare them letter by letter.
+ * Whether a person may be sent back there with a code in hand: over HTTPS, to this machine, or to
+ * an app by a scheme of its own, which has a dot (RFC 8252, 7.1). As URLs are written out, because
+ * providers compare them letter by letter.
  */
 export function isRedirectUri(text: string): boolean {
   if (!URL.canParse(text)) return false
@@ -80,8 +87,9 @@ const textOf = (value: unknown): string | null => (typeof value === "string" && 
 const isTrue = (value: unknown): boolean => value === true || value === 1 || value === "true" || value === "1"
 
 /**
- * Of what an OpenID provider says. Microsoft has many tenants: a subject is one within his own, and what address he has there
- * is his administrator's word, unless `xms_edov` says that its domain is the tenant's.
+ * Of what an OpenID provider says. Microsoft has many tenants: a subject is one within his own, and
+ * what address he has there is his administrator's word, unless `xms_edov` says that its domain is
+ * the tenant's.
  */
 export function profileOfClaims(provider: OAuthProvider, claims: Claims): OAuthProfile | undefined {
   const sub = textOf(claims["sub"])
@@ -106,7 +114,10 @@ export function profileOfGithub(issuer: string, user: unknown, emails: unknown):
   return { issuer, subject: String(claims["id"]), email, names: namesIn(claims, ["login", "name"]) }
 }
 
-/** What somebody is called. An address, as Microsoft's `preferred_username` is, is nothing that everybody should see a part of. */
+/**
+ * What somebody is called. An address, as Microsoft's `preferred_username` is, is nothing that
+ * everybody should see a part of.
+ */
 const namesIn = (claims: Claims, keys: readonly string[]): string[] =>
   keys.flatMap(key => textOf(claims[key]) ?? []).filter(name => !name.includes("@"))
 
@@ -118,8 +129,8 @@ export interface NameMark {
 }
 
 /**
- * A name that follows the rules for names, out of what somebody is called elsewhere: the first that is allowed as it is, else
- * the first that is allowed with the mark, else a name of ours.
+ * A name that follows the rules for names, out of what somebody is called elsewhere: the first that
+ * is allowed as it is, else the first that is allowed with the mark, else a name of ours.
  */
 export function usernameFor(
   names: readonly string[],

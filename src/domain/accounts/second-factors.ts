@@ -1,7 +1,10 @@
 import type { Account } from "./accounts.ts"
 import { sameHash } from "../core/hashes.ts"
 
-/** What somebody's code is, as the door works it out: the time step of an authenticator's, the digest of a backup code. */
+/**
+ * What somebody's code is, as the door works it out: the time step of an authenticator's, the
+ * digest of a backup code.
+ */
 export type SecondFactor =
   | { readonly secret: string; readonly step: number }
   | { readonly digest: string }

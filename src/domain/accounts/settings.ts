@@ -26,7 +26,10 @@ export function keyRefusal(key: string): ErrorCode | undefined {
 
 export const isValueTooLong = (value: string): boolean => codePoints(value) > limits.settingValueCharacters
 
-/** What the text of a focus says: whether the client looks at a channel; undefined: it is no such text. */
+/**
+ * What the text of a focus says: whether the client looks at a channel; undefined: it is no such
+ * text.
+ */
 export function focusIn(value: string): { readonly isCleared: boolean } | undefined {
   let said: unknown
   try {

@@ -67,7 +67,10 @@ export const limitsOf = (name: string): TierLimits => tiers.get(name) ?? tiers.g
 /** Whether somebody with so many of something may have one more. */
 export const isRoomFor = (count: number, most: number): boolean => most === -1 || count < most
 
-/** In how many servers somebody may be, his own among them: whoever may own more than others may be in as many. */
+/**
+ * In how many servers somebody may be, his own among them: whoever may own more than others may be
+ * in as many.
+ */
 export const mostServers = (name: string): number => {
   const { max_servers } = limitsOf(name)
   return max_servers === -1 ? -1 : Math.max(max_servers, limits.serversPerUser)
@@ -79,5 +82,8 @@ export function voiceAllowance(name: string): number | null {
   return minutes === -1 ? null : minutes * 60
 }
 
-/** What the requests and the burst of a user's, route's or resource's limit are multiplied with, in percent. */
+/**
+ * What the requests and the burst of a user's, route's or resource's limit are multiplied with, in
+ * percent.
+ */
 export const limitPercent = (name: string, bot: boolean): number => limitsOf(name).multiplier * (bot ? 150 : 100)

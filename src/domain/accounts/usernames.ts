@@ -5,6 +5,9 @@ export const isUsername = (name: string): boolean => /^[A-Za-z0-9_]+$/.test(name
 export const erasedName = (id: string, suffix = ""): string => `deleted_user_${id}${suffix}`
 const isErasedName = (name: string): boolean => /^deleted_user_\d/i.test(name)
 
-/** `reserved` holds lower-case names. What accounts that are gone are called is nobody's to take either. */
+/**
+ * `reserved` holds lower-case names. What accounts that are gone are called is nobody's to take
+ * either.
+ */
 export const isReserved = (name: string, reserved: readonly string[]): boolean =>
   reserved.includes(name.toLowerCase()) || isErasedName(name)

@@ -8,7 +8,10 @@ import { compiledPattern, withoutPiles, withoutUnseen } from "./automod-text.ts"
 /** Invites that a pattern of one's own finds in one message. */
 const mostInvites = 20
 
-/** `/invite/CODE`, with or without the host before it, and the path of our own interface; slashes as browsers read them. */
+/**
+ * `/invite/CODE`, with or without the host before it, and the path of our own interface; slashes as
+ * browsers read them.
+ */
 const invite = /(?<![A-Za-z0-9])invites?[/\\]+([A-Za-z0-9]{1,64})(?![A-Za-z0-9])/gi
 
 const codesIn = perMessage(({ content }) => {
@@ -40,7 +43,10 @@ export function inviteLinks(config: AutomodConfig<"invite_links">): Matcher {
 /** No name is longer that leads anywhere. */
 const longestHost = 253
 
-/** A host as browsers understand it: in small letters and punycode, without a dot at its end; undefined: none. */
+/**
+ * A host as browsers understand it: in small letters and punycode, without a dot at its end;
+ * undefined: none.
+ */
 function hostOf(authority: string): string | undefined {
   try {
     const { hostname } = new URL(`http://${authority}/`)
@@ -51,7 +57,10 @@ function hostOf(authority: string): string | undefined {
   }
 }
 
-/** The host that an entry of a list means, with or without what people paste around it; undefined: none. */
+/**
+ * The host that an entry of a list means, with or without what people paste around it; undefined:
+ * none.
+ */
 export function listedHost(entry: string): string | undefined {
   const authority = entry
     .trim()
@@ -63,8 +72,8 @@ export function listedHost(entry: string): string | undefined {
 }
 
 /**
- * Where a link begins. What comes after a scheme and slashes is one whatever it is; after the others only what has a dot.
- * Within a path or a name nothing begins.
+ * Where a link begins. What comes after a scheme and slashes is one whatever it is; after the
+ * others only what has a dot. Within a path or a name nothing begins.
  */
 const opening =
   /(?:https?|ftp|wss?):[/\\]+|(?<!\p{L})(?:https?|ftp|wss?):|(?<![\p{L}\p{N}\p{M}./\\:@-])\/\/|(?<![\p{L}\p{N}\p{M}./\\@=&?#%+-])(?=www\.)/giu
@@ -112,7 +121,8 @@ function linkedHosts(content: string): string[] {
     if (cut !== -1 && cut < at) add(authority.slice(authority.lastIndexOf("@", cut) + 1, cut), isWeak)
   }
   return [...names].flatMap(name => {
-    // What leads somewhere begins as it is written, and ends before what cannot be the end of a name.
+    // What leads somewhere begins as it is written, and ends before what cannot be the end of a
+    // name.
     const characters = Array.from(name)
     const last = characters.findLastIndex(character => bearing.test(character) || character === "]")
     return hostOf(characters.slice(0, last + 1).join("")) ?? []

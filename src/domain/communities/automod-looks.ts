@@ -1,8 +1,8 @@
 import type { Judged } from "./automod.ts"
 
 /**
- * What a look at a message finds, made when the first rule asks for it. A hundred rules of one type cost one look: only what
- * differs from rule to rule is done for each of them.
+ * What a look at a message finds, made when the first rule asks for it. A hundred rules of one type
+ * cost one look: only what differs from rule to rule is done for each of them.
  */
 export function perMessage<T>(look: (judged: Judged) => T): (judged: Judged) => T {
   const made = new WeakMap<Judged, { readonly found: T }>()

@@ -12,7 +12,10 @@ import { limits } from "../../contract/core/limits.ts"
 import { listedHost } from "./automod-links.ts"
 import { compiledPattern, folded } from "./automod-text.ts"
 
-/** What may stand in a rule, beyond what its shape says. Looking at it takes a while: a door does, before the turn. */
+/**
+ * What may stand in a rule, beyond what its shape says. Looking at it takes a while: a door does,
+ * before the turn.
+ */
 
 export const isRuleType = (name: string): name is AutomodRuleType =>
   (automodRuleTypes as readonly string[]).includes(name)

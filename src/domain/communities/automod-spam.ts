@@ -50,7 +50,10 @@ function pairsOf(text: string): Map<string, number> {
   return pairs
 }
 
-/** Whether two texts are alike, by the pairs of characters that they share (Dice's coefficient), from 0 to 1. */
+/**
+ * Whether two texts are alike, by the pairs of characters that they share (Dice's coefficient),
+ * from 0 to 1.
+ */
 function likeness(text: string, pairs: ReadonlyMap<string, number>, other: string): number {
   if (text === other) return 1
   if (text.length < 2 || other.length < 2) return 0

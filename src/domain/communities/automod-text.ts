@@ -5,7 +5,10 @@ import { codePoints } from "../../contract/core/fields.ts"
 import type { Matcher } from "./automod.ts"
 import { perMessage } from "./automod-looks.ts"
 
-/** The rules that look at nothing but the text. Each takes time in proportion to its length, whatever stands in it. */
+/**
+ * The rules that look at nothing but the text. Each takes time in proportion to its length,
+ * whatever stands in it.
+ */
 
 /** More marks than any script puts on a letter: to order many of them takes time by the square. */
 const pile = /(\p{M}{16})\p{M}+/gu
@@ -13,15 +16,18 @@ export const withoutPiles = (text: string): string => text.replace(pile, "$1")
 /** Marks that strike a letter out or stand around it: it is read all the same. */
 const overlay = /[\u0334-\u0338\u20d0-\u20f0]+/g
 const unseen = /\p{Default_Ignorable_Code_Point}+/gu
-/** All but the two ligatures that stand for whole sentences: with them a text could grow to eighteen times its length. */
+/**
+ * All but the two ligatures that stand for whole sentences: with them a text could grow to eighteen
+ * times its length.
+ */
 const normalized = /[^\ufdfa\ufdfb]+/g
 
 /** A text without the characters that show nothing. */
 export const withoutUnseen = (text: string): string => text.replace(unseen, "")
 
 /**
- * A text without what only looks different: compatibility forms and what shows nothing are taken away, and the case of
- * letters unless it counts.
+ * A text without what only looks different: compatibility forms and what shows nothing are taken
+ * away, and the case of letters unless it counts.
  */
 export function folded(text: string, isCaseKept = false): string {
   // Nearly every text is plain: it is its own normal form.
@@ -33,7 +39,10 @@ export function folded(text: string, isCaseKept = false): string {
 }
 
 const wordCharacter = /[\p{L}\p{N}\p{M}]/u
-/** A mark of no script of its own, as are the accents; vowel signs, which make another word, have one. */
+/**
+ * A mark of no script of its own, as are the accents; vowel signs, which make another word, have
+ * one.
+ */
 const accent = /(?=\p{M})\p{Script=Inherited}/u
 
 /** By place in a text, 1: a word goes on across it. */
@@ -64,7 +73,10 @@ const looksAt = (isCaseKept: boolean) => {
 }
 const [exact, anyCase] = [looksAt(true), looksAt(false)]
 
-/** All keywords at once, after Aho and Corasick: one step for each character of a text, however many keywords there are. */
+/**
+ * All keywords at once, after Aho and Corasick: one step for each character of a text, however many
+ * keywords there are.
+ */
 class KeywordTree {
   readonly #next = new Map<number, number>()
   readonly #fallback: number[] = [0]
@@ -121,8 +133,8 @@ class KeywordTree {
   }
 
   /**
-   * The gravest keyword that stands in a text, the first of them, by its index; -1: none. With `insides`: that stands there as
-   * a word.
+   * The gravest keyword that stands in a text, the first of them, by its index; -1: none. With
+   * `insides`: that stands there as a word.
    */
   gravest(text: string, insides: Readonly<Uint8Array> | undefined): number {
     let found = -1
@@ -177,7 +189,10 @@ export function keyword(config: AutomodConfig<"keyword">): Matcher {
   }
 }
 
-/** Undefined when it is no pattern. Matching takes time in proportion to its size and the text's length. */
+/**
+ * Undefined when it is no pattern. Matching takes time in proportion to its size and the text's
+ * length.
+ */
 export function compiledPattern(
   pattern: string,
   flags: { case_sensitive: boolean; multiline: boolean },
@@ -248,7 +263,10 @@ const realEmoji = new RegExp("^\\p{RGI_Emoji}$", "v")
 /** A pictograph that is text unless a selector follows, which many leave out. */
 const unselected = /(?!\p{Emoji_Presentation})\p{Extended_Pictographic}(?![\ufe0f\p{Emoji_Modifier}])/gu
 
-/** As how many a grapheme counts. Anything can be joined to one; only what there is a picture for is seen as one. */
+/**
+ * As how many a grapheme counts. Anything can be joined to one; only what there is a picture for is
+ * seen as one.
+ */
 function emojiOf(grapheme: string): number {
   const pictographs = grapheme.match(pictograph)?.length ?? 0
   return pictographs < 2 || realEmoji.test(grapheme.replace(unselected, "$&\ufe0f")) ? 1 : pictographs

@@ -13,14 +13,20 @@ import { externalLinks, inviteLinks } from "./automod-links.ts"
 import { messageSpam, type RecentPost } from "./automod-spam.ts"
 import { capsPercentage, keyword, massEmoji, mentionSpam, regex, repeatedChars } from "./automod-text.ts"
 
-/** What a classifier thinks of a text: by category, from 0 to 1. Null: it was asked and said nothing usable. */
+/**
+ * What a classifier thinks of a text: by category, from 0 to 1. Null: it was asked and said nothing
+ * usable.
+ */
 export type Scores = Readonly<Record<string, number>> | null
 
 /** A message that somebody sends, or is about to make of one that he sent. */
 export interface Judged {
   /** All that it says. */
   readonly content: string
-  /** Its text alone, which is compared with others, and which nothing beside it makes better; undefined: that is all of it. */
+  /**
+   * Its text alone, which is compared with others, and which nothing beside it makes better;
+   * undefined: that is all of it.
+   */
   readonly text?: string | undefined
   readonly channel_id: Snowflake
   /** Of the author; his membership's. */
@@ -91,7 +97,10 @@ export const isAbout = (rule: AutomodRule, { channel_id, roles }: Pick<Judged, "
   !roles.some(role => rule.exempt_roles.includes(role)) &&
   (rule.applied_roles.length === 0 || roles.some(role => rule.applied_roles.includes(role)))
 
-/** Which rules a message breaks. `rules` stand in their order; the first that is broken is the last, unless it says `check_all`. */
+/**
+ * Which rules a message breaks. `rules` stand in their order; the first that is broken is the last,
+ * unless it says `check_all`.
+ */
 export function judge(rules: readonly AutomodRule[], judged: Judged): Verdict {
   const broken: Broken[] = []
   const { text, content } = judged

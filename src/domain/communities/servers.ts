@@ -13,8 +13,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { Facts } from "../core/facts.ts"
 
 /**
- * What every turn in the home of channels needs: settings, roles, channels.
- * A DM or notes channel is a home of its own: one that holds nothing but itself, and whose members are its participants.
+ * What every turn in the home of channels needs: settings, roles, channels. A DM or notes channel
+ * is a home of its own: one that holds nothing but itself, and whose members are its participants.
  */
 export interface ServerState {
   id: Snowflake
@@ -34,12 +34,17 @@ export interface ServerState {
   channels: Map<Snowflake, ChannelState>
   /** What channels allow or deny roles and members; absent: nothing. */
   overrides: Map<Snowflake, readonly Override[]>
-  /** The rules of its auto-moderation, in the order in which they are looked at. Each is replaced, never changed. */
+  /**
+   * The rules of its auto-moderation, in the order in which they are looked at. Each is replaced,
+   * never changed.
+   */
   automod: readonly AutomodRule[]
   /** Who is in a voice channel, whole. */
   voice: Map<Snowflake, VoiceState>
   deleted: boolean
-  /** What subjects remember: members, messages and the like, only as far as commands needed them. */
+  /**
+   * What subjects remember: members, messages and the like, only as far as commands needed them.
+   */
   readonly facts: Facts
 }
 
@@ -199,7 +204,10 @@ export const memberObject = (
   timeout_reason: member.timeout_reason,
 })
 
-/** A member's roles as they are shown, `@everyone` among them. Rows may name roles that are gone; ids are never used twice. */
+/**
+ * A member's roles as they are shown, `@everyone` among them. Rows may name roles that are gone;
+ * ids are never used twice.
+ */
 export const shownRoles = (
   server: { readonly id: string; readonly roles: ReadonlyMap<string, unknown> },
   roles: readonly string[],

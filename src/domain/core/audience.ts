@@ -3,11 +3,17 @@ import { bitOf } from "../../contract/core/intents.ts"
 import type { Permission } from "../../contract/core/permissions.ts"
 import type { EventDefinition } from "../../contract/core/registry.ts"
 
-/** Who an event is for. It is computed where the sessions are, from what the log says of members, roles and overrides. */
+/**
+ * Who an event is for. It is computed where the sessions are, from what the log says of members,
+ * roles and overrides.
+ */
 export type Audience =
   | { readonly kind: "members"; readonly server: Snowflake }
   | { readonly kind: "holders"; readonly server: Snowflake; readonly permission: Permission }
-  /** With `also`: whoever may view either channel. With `permission`: those viewers of the channel who hold it there. */
+  /**
+   * With `also`: whoever may view either channel. With `permission`: those viewers of the channel
+   * who hold it there.
+   */
   | {
       readonly kind: "viewers"
       readonly server: Snowflake
@@ -17,7 +23,10 @@ export type Audience =
     }
   | { readonly kind: "user"; readonly user: Snowflake }
 
-/** The bit of the intents that an event needs for an audience; 0: none. What is for a user alone is a DM's, not a server's. */
+/**
+ * The bit of the intents that an event needs for an audience; 0: none. What is for a user alone is
+ * a DM's, not a server's.
+ */
 export function intentBit({ intent }: Pick<EventDefinition, "intent">, kind: Audience["kind"]): number {
   const needed = kind === "user" ? intent?.dm : intent?.server
   return needed ? bitOf(needed) : 0

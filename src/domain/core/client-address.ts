@@ -1,6 +1,6 @@
 /**
- * Addresses of clients: 4 bytes or 16. An IPv4 address that arrives mapped into IPv6 is the IPv4 address, so that one
- * client has one address however the socket was opened.
+ * Addresses of clients: 4 bytes or 16. An IPv4 address that arrives mapped into IPv6 is the IPv4
+ * address, so that one client has one address however the socket was opened.
  */
 export type Address = Uint8Array
 
@@ -63,7 +63,10 @@ export function formatAddress(address: Address): string {
   return `${groups.slice(0, start).join(":")}::${groups.slice(start + length).join(":")}`
 }
 
-/** What limits count by: an IPv4 address, or the /64 that an IPv6 client can choose its address from. */
+/**
+ * What limits count by: an IPv4 address, or the /64 that an IPv6 client can choose its address
+ * from.
+ */
 export function limitedAddress(address: Address): string {
   if (address.length === 4) return `${address[0]}.${address[1]}.${address[2]}.${address[3]}`
   return `${group(address, 0)}:${group(address, 2)}:${group(address, 4)}:${group(address, 6)}::/64`
@@ -75,7 +78,10 @@ export interface AddressRange {
   readonly bits: number
 }
 
-/** Reads an address or a CIDR range. A range of mapped addresses is the IPv4 range; a wider one is none. */
+/**
+ * Reads an address or a CIDR range. A range of mapped addresses is the IPv4 range; a wider one is
+ * none.
+ */
 export function parseRange(text: string): AddressRange | undefined {
   const [head = "", tail, ...rest] = text.split("/")
   const network = parseAddress(head)
@@ -121,8 +127,9 @@ export const withForwarded = (before: string | undefined, line: string): string 
   before === undefined ? line : `${before},${line}`
 
 /**
- * Who is at the other end. A trusted proxy is believed about the hop before it, and so on: the client is the last entry
- * of `X-Forwarded-For` that is no trusted proxy. An entry that is no address ends the walk at the hop that sent it.
+ * Who is at the other end. A trusted proxy is believed about the hop before it, and so on: the
+ * client is the last entry of `X-Forwarded-For` that is no trusted proxy. An entry that is no
+ * address ends the walk at the hop that sent it.
  */
 export function clientAddress(
   peer: Address,

@@ -4,8 +4,8 @@ import type { Permission } from "../../contract/core/permissions.ts"
 import type { Override } from "./overrides.ts"
 
 /**
- * Control entries travel in the delivery log among the events and act before what follows them, so that a change of
- * access is a barrier in the stream of every session.
+ * Control entries travel in the delivery log among the events and act before what follows them, so
+ * that a change of access is a barrier in the stream of every session.
  */
 export type Control =
   /** `event` is the GUILD_CREATE that the new member's sessions get. */
@@ -18,7 +18,10 @@ export type Control =
     }
   | { readonly type: "left"; readonly server: Snowflake; readonly user: Snowflake }
   | { readonly type: "serverDeleted"; readonly server: Snowflake }
-  /** The user's own home says that his servers changed; a worker that does not know better asks PostgreSQL. */
+  /**
+   * The user's own home says that his servers changed; a worker that does not know better asks
+   * PostgreSQL.
+   */
   | {
       readonly type: "membershipsChanged"
       readonly user: Snowflake
@@ -36,8 +39,8 @@ export type Control =
   | RulesChange
 
 /**
- * What decides who sees what in a server has changed. Both sides are told, so that a session that resumes can be taken
- * back to where its client stopped; null: there is no such thing.
+ * What decides who sees what in a server has changed. Both sides are told, so that a session that
+ * resumes can be taken back to where its client stopped; null: there is no such thing.
  */
 export type RulesChange =
   | {
@@ -46,7 +49,10 @@ export type RulesChange =
       readonly role: Snowflake
       readonly before: readonly Permission[] | null
       readonly after: readonly Permission[] | null
-      /** Of a role that goes: what channels say of it, which goes with it, for whoever is taken back to before. */
+      /**
+       * Of a role that goes: what channels say of it, which goes with it, for whoever is taken back
+       * to before.
+       */
       readonly overrides?: readonly (readonly [channel: Snowflake, override: Override])[]
     }
   | {
@@ -55,7 +61,9 @@ export type RulesChange =
       readonly channel: Snowflake
       readonly before: Channel | null
       readonly after: Channel | null
-      /** Of a channel that goes: what it allowed and denied, for whoever is taken back to before. */
+      /**
+       * Of a channel that goes: what it allowed and denied, for whoever is taken back to before.
+       */
       readonly overrides?: readonly Override[]
     }
   /** Channels have other places: one entry, because each makes a version of the rules. */

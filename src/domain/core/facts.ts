@@ -1,6 +1,9 @@
 import { SizedMap } from "./sized-map.ts"
 
-/** How many entries a home keeps of a memory that is a map, and how many bytes of them; at twice as many the oldest go. */
+/**
+ * How many entries a home keeps of a memory that is a map, and how many bytes of them; at twice as
+ * many the oldest go.
+ */
 export interface Bounds {
   readonly keep: number
   readonly keepBytes?: number
@@ -23,8 +26,9 @@ export class Memory<Value> {
 }
 
 /**
- * What a home remembers beside its state. It does not know what: each memory is defined by the subject that owns it, and
- * begins when the subject first uses it. A memory is found by its index, so reading one costs as little as reading a field.
+ * What a home remembers beside its state. It does not know what: each memory is defined by the
+ * subject that owns it, and begins when the subject first uses it. A memory is found by its index,
+ * so reading one costs as little as reading a field.
  */
 export class Facts {
   readonly #values: unknown[] = Array.from({ length: defined })

@@ -1,4 +1,7 @@
-/** A file's facts: what it is kept under, what it is by its content, its SHA-256 in hex, and its bytes. */
+/**
+ * A file's facts: what it is kept under, what it is by its content, its SHA-256 in hex, and its
+ * bytes.
+ */
 export interface FileState {
   file: string
   content_type: string
@@ -39,7 +42,10 @@ const zip = oneOf(hex("504b0304"), hex("504b0506"), hex("504b0708"))
 /** The beginning of an MPEG audio frame: eleven bits, then a layer that is not the reserved one. */
 const mpegFrame: Begins = head => head.length > 1 && head[0] === 0xff && (head[1]! & 0xe0) === 0xe0
 
-/** The first type of each is what a file is called whose sender says nothing, unless its beginning says too little. */
+/**
+ * The first type of each is what a file is called whose sender says nothing, unless its beginning
+ * says too little.
+ */
 const kinds: readonly { readonly types: readonly string[]; readonly begins: Begins; readonly isVague?: true }[] = [
   { types: ["image/png", "image/apng"], begins: hex("89504e470d0a1a0a") },
   { types: ["image/jpeg", "image/jpg", "image/pjpeg"], begins: hex("ffd8ff") },
@@ -98,9 +104,9 @@ const scripted = /^text\/html$|[/+]xml$/
 export const declaredType = (given: string | undefined): string => (given ?? "").split(";")[0]!.trim().toLowerCase()
 
 /**
- * What a file is called from now on. A type that is known has to fit its first bytes. One that is not known is kept as it
- * was said; where its sender said nothing, the first bytes do.
- * @returns undefined: it is not what it is said to be
+ * What a file is called from now on. A type that is known has to fit its first bytes. One that is
+ * not known is kept as it was said; where its sender said nothing, the first bytes do. @returns
+ * undefined: it is not what it is said to be
  */
 export function contentTypeOf(declared: string, head: Buffer): string | undefined {
   const kind = kindOf.get(declared)
@@ -161,8 +167,9 @@ const executableTypes = new Set([
 export const isExecutableType = (declared: string): boolean => executableTypes.has(declared)
 
 /**
- * Programs of Windows, Linux and macOS, classes of Java, packages, and whatever names its interpreter. A text may begin with
- * MZ as well; the head of a program has zeros, if only those of the offset of its second one.
+ * Programs of Windows, Linux and macOS, classes of Java, packages, and whatever names its
+ * interpreter. A text may begin with MZ as well; the head of a program has zeros, if only those of
+ * the offset of its second one.
  */
 export const isProgram: (head: Buffer) => boolean = oneOf(
   both(text("MZ"), holdsZero),

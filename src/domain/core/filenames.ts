@@ -8,13 +8,19 @@ const executable = new Set(
   ).split(" "),
 )
 
-/** Control characters, what breaks lines, and what turns the direction of writing round so that `exe.png` reads as `gnp.exe`. */
+/**
+ * Control characters, what breaks lines, and what turns the direction of writing round so that
+ * `exe.png` reads as `gnp.exe`.
+ */
 const unwanted = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
 /** What systems drop from the end of a name, or nobody sees there. */
 const droppedAtEnd = /[\s.\u200b\u2060\ufeff]+$/u
 const longestExtension = 32
 
-/** The name that its sender gave a file, in any script, without a path and without what is no part of a name. */
+/**
+ * The name that its sender gave a file, in any script, without a path and without what is no part
+ * of a name.
+ */
 export function cleanFilename(given: string | undefined): string {
   const last = (given ?? "").replace(unwanted, "").split(/[/\\]/).at(-1)!.trim().replace(droppedAtEnd, "")
   if (last === "") return "file"
@@ -25,7 +31,10 @@ export function cleanFilename(given: string | undefined): string {
   return [...characters.slice(0, limits.filename - extension.length), ...extension].join("")
 }
 
-/** What stands behind the last dot, in lower case, as far as it is letters and digits; "" where nothing does. */
+/**
+ * What stands behind the last dot, in lower case, as far as it is letters and digits; "" where
+ * nothing does.
+ */
 export function extensionOf(filename: string): string {
   const dot = filename.lastIndexOf(".")
   if (dot < 0) return ""
@@ -34,13 +43,18 @@ export function extensionOf(filename: string): string {
 
 export const isExecutableName = (filename: string): boolean => executable.has(extensionOf(filename))
 
-/** The end of the name under which a file is kept: only of what every system and every address takes. */
+/**
+ * The end of the name under which a file is kept: only of what every system and every address
+ * takes.
+ */
 export function keptExtension(filename: string): string {
   const extension = extensionOf(filename)
   return /^[a-z0-9]{1,10}$/.test(extension) ? `.${extension}` : ""
 }
 
-/** The header of this name (RFC 6266, RFC 8187): in ASCII for those who read no more, and as it is. */
+/**
+ * The header of this name (RFC 6266, RFC 8187): in ASCII for those who read no more, and as it is.
+ */
 export function contentDisposition(kind: "inline" | "attachment", filename: string): string {
   const ascii = filename.replace(/[^\x20-\x7e]|["\\%]/gu, "_")
   const exact = encodeURIComponent(filename).replace(

@@ -4,9 +4,10 @@ import type { Override } from "./overrides.ts"
 import { everyoneHolds, type AccessRules } from "./permissions.ts"
 
 /**
- * Who holds a permission in a channel, said by sets of roles and members, so that one statement can count them. It says
- * what `holdsIn` says: the owner and administrators always, then a member's own override, then those of roles, of which one
- * that allows wins, then `isGranted` and the roles that grant it.
+ * Who holds a permission in a channel, said by sets of roles and members, so that one statement can
+ * count them. It says what `holdsIn` says: the owner and administrators always, then a member's own
+ * override, then those of roles, of which one that allows wins, then `isGranted` and the roles that
+ * grant it.
  */
 export interface HolderRule {
   readonly owner_id: Snowflake

@@ -1,7 +1,8 @@
 /**
- * What a worker says of the ids that its shards make, beside that it lives: moments are Unix milliseconds. Everything made
- * there up to `servers` stands in every delivery log that takes it, and nothing will be made at or before it any more. The same
- * of `directs`, where what is told from home to home has arrived, too; null: not known.
+ * What a worker says of the ids that its shards make, beside that it lives: moments are Unix
+ * milliseconds. Everything made there up to `servers` stands in every delivery log that takes it,
+ * and nothing will be made at or before it any more. The same of `directs`, where what is told from
+ * home to home has arrived, too; null: not known.
  */
 export interface WatermarkReport {
   readonly servers: number
@@ -23,8 +24,8 @@ export function shardBits(shards: Iterable<number>): string {
 }
 
 /**
- * What the workers say together, or nothing while there is a shard that nobody speaks for: what its former owner left may
- * still be on its way.
+ * What the workers say together, or nothing while there is a shard that nobody speaks for: what its
+ * former owner left may still be on its way.
  */
 export function idWatermarks(
   reports: readonly (WatermarkReport | null)[],

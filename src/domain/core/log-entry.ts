@@ -6,10 +6,10 @@ import type { Control } from "./control.ts"
  * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
  *   e  an event: shard, number, home, audience, event name, who does not get it (users, or sessions
  *      of one user), and the messages that it is about, if any. Its data is `d`, ready to send.
- *   x  an ephemeral event: the same without a number
- *   c  a control entry: shard, number, home, audience, type. Its data is a `Control` of that type.
- *   g  a gap: events of this shard are missing before this point
- *   m  a join marker: the log whose pieces are mapped in here, after which position there, how many positions are reserved
+ *   x  an ephemeral event: the same without a number c  a control entry: shard, number, home,
+ *   audience, type. Its data is a `Control` of that type. g  a gap: events of this shard are
+ *   missing before this point m  a join marker: the log whose pieces are mapped in here, after
+ *   which position there, how many positions are reserved
  */
 export type LogHeader =
   | readonly [

@@ -21,7 +21,10 @@ export const grantsOf = (
 ): Map<Snowflake, { permissions: ReadonlySet<Permission> }> =>
   new Map(roles.map(({ id, permissions }) => [id, { permissions: new Set(permissions) }]))
 
-/** A member as far as permissions go: assigned roles without `@everyone`. Roles that are gone count for nothing. */
+/**
+ * A member as far as permissions go: assigned roles without `@everyone`. Roles that are gone count
+ * for nothing.
+ */
 export interface Holder {
   readonly user_id: Snowflake
   readonly roles: readonly Snowflake[]
@@ -32,7 +35,10 @@ export const grantedAtCreation: ReadonlySet<Permission> = new Set(
   permissionNames.filter(name => permissions[name].granted),
 )
 
-/** The owner and administrators hold everything; everybody else what `@everyone` and his roles grant together. */
+/**
+ * The owner and administrators hold everything; everybody else what `@everyone` and his roles grant
+ * together.
+ */
 export function holds(server: AccessRules, member: Holder, permission: Permission): boolean {
   if (member.user_id === server.owner_id) return true
   const grants = (role: Snowflake) => {
@@ -43,8 +49,9 @@ export function holds(server: AccessRules, member: Holder, permission: Permissio
 }
 
 /**
- * The same in one channel: what `@everyone`'s override says replaces what the server says, then the roles' overrides
- * together, of which one that allows wins, then the member's own. Nothing is denied to the owner and to administrators.
+ * The same in one channel: what `@everyone`'s override says replaces what the server says, then the
+ * roles' overrides together, of which one that allows wins, then the member's own. Nothing is
+ * denied to the owner and to administrators.
  */
 export function holdsIn(
   server: AccessRules,
@@ -87,7 +94,10 @@ export interface TimedHolder extends Holder {
 export const isTimedOut = ({ timeout_until }: Pick<TimedHolder, "timeout_until">, nowMs: number): boolean =>
   timeout_until !== null && timeout_until * 1000 > nowMs
 
-/** What a member may do in a channel at a moment: as `holdsIn`, but for what a time-out takes. Administrators lose nothing. */
+/**
+ * What a member may do in a channel at a moment: as `holdsIn`, but for what a time-out takes.
+ * Administrators lose nothing.
+ */
 export const holdsNow = (
   server: AccessRules,
   overrides: readonly Override[],
@@ -98,7 +108,10 @@ export const holdsNow = (
   holdsIn(server, overrides, member, permission) &&
   (!lostInTimeout.has(permission) || !isTimedOut(member, nowMs) || holds(server, member, "administrator"))
 
-/** What a member may do at a moment, in the server or, with a channel's overrides, in that channel: by every name that a permission has. */
+/**
+ * What a member may do at a moment, in the server or, with a channel's overrides, in that channel:
+ * by every name that a permission has.
+ */
 export function permissionMap(
   server: AccessRules,
   overrides: readonly Override[],
@@ -151,7 +164,10 @@ export function loosened(before: Override | undefined, after: Override | undefin
   return [...new Set([...allowed, ...freed])]
 }
 
-/** What the roles of a server are numbered after one of them was put above so many others; `@everyone` stays at 0. */
+/**
+ * What the roles of a server are numbered after one of them was put above so many others;
+ * `@everyone` stays at 0.
+ */
 export function renumbered(
   roles: Iterable<{ readonly id: Snowflake; readonly position: number }>,
   everyone: Snowflake,

@@ -9,8 +9,9 @@ export interface Picture {
 export type PictureType = "image/png" | "image/jpeg" | "image/gif" | "image/webp"
 
 /**
- * Reads a picture's structure from its first byte to its end, without its pixels: kind, size, frames. Undefined: it is none
- * of the four, or cut off, or damaged. What comes after the end is not looked at.
+ * Reads a picture's structure from its first byte to its end, without its pixels: kind, size,
+ * frames. Undefined: it is none of the four, or cut off, or damaged. What comes after the end is
+ * not looked at.
  */
 export function pictureOf(bytes: Uint8Array): Picture | undefined {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -35,7 +36,9 @@ const kinds: readonly {
   { begins: file => /^RIFF[^]{4}WEBPVP8[ LX]$/.test(file.subarray(0, 16).toString("latin1")), read: webp },
 ]
 
-/** Chunks (PNG, third edition), each with its checksum, from IHDR to IEND with pixels in between. */
+/**
+ * Chunks (PNG, third edition), each with its checksum, from IHDR to IEND with pixels in between.
+ */
 function png(file: Buffer): Picture | undefined {
   let size: { width: number; height: number } | undefined
   let [animated, hasPixels] = [false, false]

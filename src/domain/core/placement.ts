@@ -5,8 +5,8 @@ export interface Place {
 }
 
 /**
- * Rendezvous hashing (Thaler and Ravishankar, 1998): every worker reckons by itself which place wants a shard, all agree,
- * and when a place comes or goes only the shards of that place move.
+ * Rendezvous hashing (Thaler and Ravishankar, 1998): every worker reckons by itself which place
+ * wants a shard, all agree, and when a place comes or goes only the shards of that place move.
  */
 export function wantedPlace<P extends Place>(shard: number, places: readonly P[]): P | undefined {
   let best: P | undefined

@@ -7,8 +7,9 @@ interface Part {
 const shape = /^bytes=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i
 
 /**
- * What a header `Range` asks for (RFC 9110, 14.2). Undefined: the whole file, because it asks for nothing that is understood
- * here, such as several parts at once. Null: the file does not reach that far.
+ * What a header `Range` asks for (RFC 9110, 14.2). Undefined: the whole file, because it asks for
+ * nothing that is understood here, such as several parts at once. Null: the file does not reach
+ * that far.
  */
 export function partOf(range: string, size: number): Part | null | undefined {
   const [, first, last] = shape.exec(range) ?? []

@@ -23,7 +23,10 @@ const mostInSlidingWindow = 10_000
 
 const isCommon = (label: string): label is keyof RateLimits["common"] => Object.hasOwn(commonRateLimits, label)
 
-/** The defaults with an operator's changes. `labels`: of every route that may have a limit. Or all that is wrong with them. */
+/**
+ * The defaults with an operator's changes. `labels`: of every route that may have a limit. Or all
+ * that is wrong with them.
+ */
 export function rateLimitsWith(
   overrides: Readonly<Record<string, RateLimitOverride>>,
   labels: ReadonlySet<string>,

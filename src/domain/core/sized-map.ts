@@ -1,6 +1,6 @@
 /**
- * A map that knows how many bytes its values take, without looking at them all. A value that changes is set again; null takes
- * none.
+ * A map that knows how many bytes its values take, without looking at them all. A value that
+ * changes is set again; null takes none.
  */
 export class SizedMap<Value> extends Map<string, Value | null> {
   readonly #sizeOf: (value: Value) => number

@@ -1,8 +1,9 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 
 /**
- * Ids: 42 bits of milliseconds since the epoch, 10 bits of shard, 12 bits of sequence.
- * The shard bits make routing possible without a look-up: whatever belongs to one home carries the home's shard.
+ * Ids: 42 bits of milliseconds since the epoch, 10 bits of shard, 12 bits of sequence. The shard
+ * bits make routing possible without a look-up: whatever belongs to one home carries the home's
+ * shard.
  */
 export const epochMs = 1_704_067_200_000
 export const shardCount = 1024
@@ -18,7 +19,10 @@ export const shardOf = (id: Snowflake): number => Number((BigInt(id) >> 12n) & 1
 export const msOf = (id: Snowflake): number => Number(BigInt(id) >> 22n) + epochMs
 export const secondsOf = (id: Snowflake): number => Math.floor(msOf(id) / 1000)
 
-/** The mark after `last` that is not before `nowMs`: ids of a shard rise strictly even when the clock falls. */
+/**
+ * The mark after `last` that is not before `nowMs`: ids of a shard rise strictly even when the
+ * clock falls.
+ */
 export function nextMark(last: IdMark, nowMs: number): IdMark {
   if (nowMs > last.ms) return { ms: nowMs, sequence: 0 }
   return last.sequence + 1 < sequences ? { ms: last.ms, sequence: last.sequence + 1 } : { ms: last.ms + 1, sequence: 0 }

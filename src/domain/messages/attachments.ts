@@ -1,7 +1,9 @@
 import { sameHash } from "../core/hashes.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 
-/** A file that somebody sent: its name below `/media/attachments`, and what was found out about it. */
+/**
+ * A file that somebody sent: its name below `/media/attachments`, and what was found out about it.
+ */
 export interface UploadFacts {
   file: string
   filename: string
@@ -32,8 +34,9 @@ export const attachmentPath = (file: string): string => `/api/v1/media/attachmen
 const hour = 3_600
 
 /**
- * The path of a file with a signature that anybody may use, for a day and up to an hour more: within an hour it is the same, so that
- * what was fetched once is not fetched again. `sign`: a digest of a text under a key that nobody else has.
+ * The path of a file with a signature that anybody may use, for a day and up to an hour more:
+ * within an hour it is the same, so that what was fetched once is not fetched again. `sign`: a
+ * digest of a text under a key that nobody else has.
  */
 export function signedAttachmentPath(file: string, nowMs: number, sign: (text: string) => string): string {
   const exp = (Math.floor(nowMs / 1000 / hour) + 25) * hour

@@ -1,12 +1,16 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { placeOf } from "./read-state.ts"
 
-/** Eight bytes each, the highest first: a member's id, since when he is there, and how far he has received, as places. */
+/**
+ * Eight bytes each, the highest first: a member's id, since when he is there, and how far he has
+ * received, as places.
+ */
 const memberBytes = 24
 
 /**
- * How far everybody who may view a channel has received it. `since`: who was not there yet when a message was sent did not
- * receive it, however far he has come; nobody has received less than that. It does not grow with messages.
+ * How far everybody who may view a channel has received it. `since`: who was not there yet when a
+ * message was sent did not receive it, however far he has come; nobody has received less than that.
+ * It does not grow with messages.
  */
 export class Receivers {
   readonly #users: BigInt64Array
@@ -25,7 +29,8 @@ export class Receivers {
     this.#upTo = new Float64Array(count)
     let at = 0
     for (const block of blocks) {
-      // A copy of its own: numbers have to lie at multiples of their size, and came in network order.
+      // A copy of its own: numbers have to lie at multiples of their size, and came in network
+      // order.
       const { buffer } = Buffer.from(new Uint8Array(block).buffer).swap64()
       const ids = new BigInt64Array(buffer)
       const numbers = new Float64Array(buffer)

@@ -26,8 +26,9 @@ const nobody: Mentions = { users: [], roles: [], everyone: false, here: false }
 const mention = /<@(!|&)?(\d{1,19})>|(?<![\p{L}\p{N}_])@(everyone|here)(?![\p{L}\p{N}_])/gu
 
 /**
- * `<@user>`, `<@!user>`, `<@&role>`, `@everyone` and `@here` in a text, but for what stands in code: between two runs of equally
- * many backticks. Of so many different users and roles the first `mentionsPerMessage` count.
+ * `<@user>`, `<@!user>`, `<@&role>`, `@everyone` and `@here` in a text, but for what stands in
+ * code: between two runs of equally many backticks. Of so many different users and roles the first
+ * `mentionsPerMessage` count.
  */
 export function mentionsIn(text: string): Mentions {
   if (!text.includes("@")) return nobody

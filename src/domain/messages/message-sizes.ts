@@ -1,7 +1,10 @@
 import { valuesIn } from "../../contract/messages/embeds.ts"
 import type { MessageState } from "./messages.ts"
 
-/** How large messages are, roughly: where many of them are kept, or sent on, it is this that has a bound. */
+/**
+ * How large messages are, roughly: where many of them are kept, or sent on, it is this that has a
+ * bound.
+ */
 
 /** Of what has a bound by itself: a file, an emoji with its tally, an option of a poll. */
 const part = 600

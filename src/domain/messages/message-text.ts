@@ -11,8 +11,9 @@ export const isPlain = ({ attachments, reactions, poll }: Readonly<MessageState>
   !attachments?.length && !reactions?.length && !poll
 
 /**
- * A plain message as JSON, without `ReadBy` and what closes it: what JSON.stringify makes of its `messageObject` (the test beside
- * this compares them), in a third of the time. Pages of history are made of these.
+ * A plain message as JSON, without `ReadBy` and what closes it: what JSON.stringify makes of its
+ * `messageObject` (the test beside this compares them), in a third of the time. Pages of history
+ * are made of these.
  */
 export function headOf(message: Readonly<MessageState>): string {
   const { server_id, embeds, webhook_id } = message

@@ -26,7 +26,10 @@ export interface MessageState {
   /** Unix milliseconds; null: not pinned. */
   pinned_at?: number | null
   deleted?: boolean
-  /** Of what a webhook sent, with the name and the picture of that moment; its author is the webhook. */
+  /**
+   * Of what a webhook sent, with the name and the picture of that moment; its author is the
+   * webhook.
+   */
   webhook_id?: Snowflake | null
   webhook_name?: string | null
   webhook_avatar_url?: string | null
@@ -41,9 +44,9 @@ export interface MessageState {
 export type SentState = Omit<MessageState, "embeds" | "attachments" | "reactions" | "poll">
 
 /**
- * The message as everybody sees it: so it stands in events. `reader` is the caller of a route, `now` Unix milliseconds;
- * what else is his alone (his reactions,
- * his votes, who received and read it) is added by the door, see http/message-views.ts.
+ * The message as everybody sees it: so it stands in events. `reader` is the caller of a route,
+ * `now` Unix milliseconds; what else is his alone (his reactions, his votes, who received and read
+ * it) is added by the door, see http/message-views.ts.
  */
 export function messageObject(
   message: Readonly<MessageState>,

@@ -81,7 +81,10 @@ export function withVote(
   }
 }
 
-/** The poll as everybody sees it: without counts. One whose time is over is ended though nobody has closed it yet. */
+/**
+ * The poll as everybody sees it: without counts. One whose time is over is ended though nobody has
+ * closed it yet.
+ */
 export function pollObject(poll: Readonly<PollState>, message_id: Snowflake, nowMs: number): Poll {
   const { options, ...rest } = poll
   const is_ended = isEnded(poll, nowMs)
@@ -94,7 +97,10 @@ export function pollObject(poll: Readonly<PollState>, message_id: Snowflake, now
   }
 }
 
-/** @param votes what the reader voted for; in events, which are the same for everybody, nothing: they show what everybody may see */
+/**
+ * @param votes what the reader voted for; in events, which are the same for everybody, nothing:
+ * they show what everybody may see
+ */
 export function pollResults(
   poll: Readonly<PollState>,
   message_id: Snowflake,

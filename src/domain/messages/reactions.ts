@@ -20,7 +20,10 @@ export interface GivenEmoji {
 }
 
 const custom = /^(?:<a?:[A-Za-z0-9_]{2,32}:([1-9]\d{0,18})>|([1-9]\d{0,18}))$/
-/** In every script, and nothing that cannot be seen: one name would pass for another. The compiler does not know the flag. */
+/**
+ * In every script, and nothing that cannot be seen: one name would pass for another. The compiler
+ * does not know the flag.
+ */
 const visible = (characters: string) => `[[${characters}]--\\p{Default_Ignorable_Code_Point}]`
 const word = `${visible("\\p{L}\\p{N}_+\\-")}${visible("\\p{L}\\p{N}\\p{Mn}\\p{Mc}_+\\-")}*`
 const name = new RegExp(`^(?::${word}:|${word})$`, "v")
@@ -33,7 +36,10 @@ const asText = /(?<=(?=\p{Emoji})\P{Emoji_Presentation})\ufe0e(?!\p{Emoji_Modifi
 /** A selector that selects nothing, or selects again. */
 const idle = /(?<!\p{Emoji})\ufe0f/u
 
-/** Undefined: it is none. What comes back unchanged is compared as it is written: no table says which name means which emoji. */
+/**
+ * Undefined: it is none. What comes back unchanged is compared as it is written: no table says
+ * which name means which emoji.
+ */
 export function givenEmoji(text: string): GivenEmoji | undefined {
   const written = custom.exec(text)
   if (written) {

@@ -3,12 +3,18 @@ import { limits } from "../../contract/core/limits.ts"
 import { compareIds, firstIdAt } from "../core/snowflake.ts"
 import { firstNotBelow } from "../../std/sorted-search.ts"
 
-/** How far somebody has read a channel. What lies in (`since_id`, `message_id`] he has read; in (`since_id`, `visible_id`] the others see so, but for the gaps. */
+/**
+ * How far somebody has read a channel. What lies in (`since_id`, `message_id`] he has read; in
+ * (`since_id`, `visible_id`] the others see so, but for the gaps.
+ */
 export interface ReadState {
   since_id: Snowflake
   message_id: Snowflake
   visible_id: Snowflake
-  /** Stretches below `visible_id` that he read without showing it, or that came while he was away: pairs of which (first, second] is hidden, in order. */
+  /**
+   * Stretches below `visible_id` that he read without showing it, or that came while he was away:
+   * pairs of which (first, second] is hidden, in order.
+   */
   gaps: readonly Snowflake[]
 }
 
@@ -27,14 +33,23 @@ export const laterId = (a: Snowflake, b: Snowflake): Snowflake => (compareIds(a,
 export const beginningOf = (member: { joined_at: number; since_id?: Snowflake | null }): Snowflake =>
   member.since_id ?? firstIdAt(member.joined_at * 1000)
 
-/** After what somebody reads on. `beginning`: of his present stay, which may be later than all that he ever read here. */
+/**
+ * After what somebody reads on. `beginning`: of his present stay, which may be later than all that
+ * he ever read here.
+ */
 export const readUpTo = (state: ReadState | null | undefined, beginning: Snowflake): Snowflake =>
   state ? laterId(state.message_id, beginning) : beginning
 
-/** Of more gaps than these the two oldest become one: what was shown between them is hidden then, rather than anything hidden shown. */
+/**
+ * Of more gaps than these the two oldest become one: what was shown between them is hidden then,
+ * rather than anything hidden shown.
+ */
 const mostGaps = 16
 
-/** Somebody reads on, past where he was. What lies between what the others see and where he goes on from they never see. */
+/**
+ * Somebody reads on, past where he was. What lies between what the others see and where he goes on
+ * from they never see.
+ */
 export function readOn(
   before: Readonly<ReadState> | null | undefined,
   beginning: Snowflake,
@@ -53,15 +68,18 @@ export function readOn(
 }
 
 /**
- * An id without its shard, as a number: ids of one home compare like their places. Milliseconds have 41 bits until 2093, and a double
- * holds 53 exactly.
+ * An id without its shard, as a number: ids of one home compare like their places. Milliseconds
+ * have 41 bits until 2093, and a double holds 53 exactly.
  */
 export function placeOf(id: Snowflake): number {
   const bits = BigInt(id)
   return Number(bits >> 22n) * 4096 + Number(bits & 4095n)
 }
 
-/** Somebody whom others see to have read something of a channel: what lies in (`since`, `visible`] and in none of the gaps. */
+/**
+ * Somebody whom others see to have read something of a channel: what lies in (`since`, `visible`]
+ * and in none of the gaps.
+ */
 export interface Reader {
   readonly user: Snowflake
   readonly since: number
@@ -78,14 +96,20 @@ export interface Readers {
   readonly ends: number[]
   /** Where their reading began, in order. */
   readonly beginnings: number[]
-  /** Where gaps of theirs begin, in order, and where they end. A message lies in as many as have begun before it and not ended. */
+  /**
+   * Where gaps of theirs begin, in order, and where they end. A message lies in as many as have
+   * begun before it and not ended.
+   */
   readonly gapBeginnings: number[]
   readonly gapEnds: number[]
   /** Whether everything that the home has decided is in it: what was loaded may be from before. */
   readonly isCurrent: boolean
 }
 
-/** What a reader takes in memory, about: his id, what is known of him, and his places in what is sorted. */
+/**
+ * What a reader takes in memory, about: his id, what is known of him, and his places in what is
+ * sorted.
+ */
 export const bytesOfReader = 250
 
 /** Undefined: the others see nothing of his. */
@@ -178,7 +202,10 @@ export function countReaders(
   return began - ended - hidden - (own && holds(own, place) ? 1 : 0)
 }
 
-/** So many of those who have read furthest are looked at for the names of a message's readers: twice as many as are named. */
+/**
+ * So many of those who have read furthest are looked at for the names of a message's readers: twice
+ * as many as are named.
+ */
 const lookedAt = 2 * limits.readersNamed
 
 /** Who has read a message, at most so many: those who have read furthest. */

@@ -1,7 +1,10 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { factOf, mayHaveStem, searchable, tokensOf, type Token } from "./search-text.ts"
 
-/** What somebody looks for, out of what he typed. What is no operator is a word, also when it looks like one. */
+/**
+ * What somebody looks for, out of what he typed. What is no operator is a word, also when it looks
+ * like one.
+ */
 export interface SearchQuery {
   readonly terms: readonly Term[]
   /** Names or ids as they were typed; of several one is enough. */

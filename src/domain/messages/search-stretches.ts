@@ -1,8 +1,9 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 
 /**
- * Every message says in its words in which stretches of time it was sent: of 33 seconds, eight times as long, and so on up to 99
- * days. So what is wanted can be taken out of the index from the newest back, a piece at a time, each as long as all before it, or twice.
+ * Every message says in its words in which stretches of time it was sent: of 33 seconds, eight
+ * times as long, and so on up to 99 days. So what is wanted can be taken out of the index from the
+ * newest back, a piece at a time, each as long as all before it, or twice.
  */
 const shortest = 37n
 const levels = 7
@@ -27,10 +28,10 @@ function levelAt(place: number, most: number): number {
 }
 
 /**
- * Ids from `from` on and below `below`, the newest first, each piece as PostgreSQL reads a `tsquery`. The pieces have more in them at both
- * ends.
- * @param newest the newest message that may be found: what is later, if there is such, is one piece
- * @param growth how long a piece is, in all before it
+ * Ids from `from` on and below `below`, the newest first, each piece as PostgreSQL reads a
+ * `tsquery`. The pieces have more in them at both ends. @param newest the newest message that may
+ * be found: what is later, if there is such, is one piece @param growth how long a piece is, in all
+ * before it
  */
 export function stretchesBack(from: Snowflake, below: Snowflake, newest: Snowflake, growth: number): string[] {
   const pieces: string[] = []

@@ -4,11 +4,15 @@ import type { MessageState } from "./messages.ts"
 import { append } from "../../std/multi-map.ts"
 
 /**
- * What a search compares: texts and queries go through the same functions, here, whatever the database's collation knows of
- * letters. A message becomes words with places, and facts (who wrote it, where, what it has), all of them lexemes of one `tsvector`.
+ * What a search compares: texts and queries go through the same functions, here, whatever the
+ * database's collation knows of letters. A message becomes words with places, and facts (who wrote
+ * it, where, what it has), all of them lexemes of one `tsvector`.
  */
 
-/** Combining signs that people leave out: accents, Hebrew points, Arabic vowel signs. Those of Indic and Thai are letters. */
+/**
+ * Combining signs that people leave out: accents, Hebrew points, Arabic vowel signs. Those of Indic
+ * and Thai are letters.
+ */
 const accents = /[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670]/g
 const lettersWithout: Readonly<Record<string, string>> = { ø: "o", ł: "l", đ: "d", æ: "ae", œ: "oe", ð: "d", þ: "th" }
 
@@ -24,7 +28,10 @@ const foldedWord = (text: string): string =>
     .replace(/[øłđæœðþ]/g, letter => lettersWithout[letter]!)
 
 const words = /\p{Extended_Pictographic}|[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu
-/** Scripts whose words stand without blanks, or grow endings without a border: they are found by pairs of characters. */
+/**
+ * Scripts whose words stand without blanks, or grow endings without a border: they are found by
+ * pairs of characters.
+ */
 const unspaced =
   "\\p{scx=Han}\\p{scx=Hira}\\p{scx=Kana}\\p{scx=Hang}\\p{scx=Bopo}\\p{scx=Thai}\\p{scx=Laoo}\\p{scx=Khmr}\\p{scx=Mymr}"
 // Shared signs such as digits belong to every script by `scx`: only letters and marks make a run.
@@ -126,7 +133,10 @@ function embedTexts(embed: EmbedTexts): string[] {
   ].filter(text => typeof text === "string")
 }
 
-/** All that can be found in a message's words: its text, its embeds, the names of its files, its poll. */
+/**
+ * All that can be found in a message's words: its text, its embeds, the names of its files, its
+ * poll.
+ */
 function textsOf(message: SearchSource): string[] {
   return [
     message.content ?? "",

@@ -49,7 +49,10 @@ export const executionObject = (message: Readonly<MessageState>): WebhookExecuti
 /** The whole token, of which only the secret proves anything. */
 export const webhookToken = (id: Snowflake, secret: string): string => `webhook.${id}.${secret}`
 
-/** The secret in what came as a webhook's token: the whole token, or its last part alone. Undefined: it is another's, or none. */
+/**
+ * The secret in what came as a webhook's token: the whole token, or its last part alone. Undefined:
+ * it is another's, or none.
+ */
 export function webhookSecret(id: Snowflake, token: string): string | undefined {
   const secret = token.startsWith("webhook.") ? token.slice(`webhook.${id}.`.length) : token
   return /^[\w-]{64}$/.test(secret) && (token === secret || token === webhookToken(id, secret)) ? secret : undefined
@@ -74,7 +77,10 @@ const closed = rangesOf(
   "198.18.0.0/15",
   "224.0.0.0/3",
 )
-/** The IPv6 addresses of the public network; of those, the ways to IPv4 hold the address that they lead to. */
+/**
+ * The IPv6 addresses of the public network; of those, the ways to IPv4 hold the address that they
+ * lead to.
+ */
 const [open] = rangesOf("2000::/3")
 const [toTeredo, to6to4, toNat64] = rangesOf("2001::/32", "2002::/16", "64:ff9b::/96")
 
@@ -88,8 +94,9 @@ function isPublic(address: Address): boolean {
 const localName = /(?:^|\.)(?:localhost|local|internal|home\.arpa|lan|intranet|localdomain)$/
 
 /**
- * Whether a URL may lead to somewhere that is everybody's, as far as it says so itself: no address of a private network,
- * however it is written, and no name that only such a network knows. The URL is one that the contract took.
+ * Whether a URL may lead to somewhere that is everybody's, as far as it says so itself: no address
+ * of a private network, however it is written, and no name that only such a network knows. The URL
+ * is one that the contract took.
  */
 export function isPublicUrl(url: string): boolean {
   const { hostname } = new URL(url)

@@ -1,6 +1,9 @@
 import { isWithin, parseRange, type Address, type AddressRange } from "../core/client-address.ts"
 
-/** What a token's ranges are for: nothing; a line in the log when it is used from elsewhere; a refusal. */
+/**
+ * What a token's ranges are for: nothing; a line in the log when it is used from elsewhere; a
+ * refusal.
+ */
 export type ScopeMode = "none" | "monitor" | "enforce"
 
 /** A token that applications present beside whatever their users sign in with. */
@@ -29,8 +32,8 @@ interface Known extends AccessToken {
 }
 
 /**
- * The tokens that are not revoked. Without any, everybody is let in. One whose time is over lets nobody in and keeps the gate
- * shut: that a date has passed opens nothing.
+ * The tokens that are not revoked. Without any, everybody is let in. One whose time is over lets
+ * nobody in and keeps the gate shut: that a date has passed opens nothing.
  */
 export class AccessTokens {
   readonly #byHash: ReadonlyMap<string, Known>

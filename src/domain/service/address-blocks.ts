@@ -5,7 +5,10 @@ export const mostBlocks = 10_000
 
 const loopback: readonly AddressRange[] = [parseRange("127.0.0.0/8")!, parseRange("::1")!]
 
-/** Whether a range may be blocked: not where it holds the machine's own addresses, or the one that the operator comes from. */
+/**
+ * Whether a range may be blocked: not where it holds the machine's own addresses, or the one that
+ * the operator comes from.
+ */
 export function mayBlock(range: AddressRange, own?: Address): boolean {
   if (own && isWithin(own, range)) return false
   return !loopback.some(
@@ -21,8 +24,8 @@ export interface AddressBlock {
 }
 
 /**
- * Blocked addresses and ranges. A look costs one hash per length of prefix that occurs, however many there are: single
- * addresses are one such length.
+ * Blocked addresses and ranges. A look costs one hash per length of prefix that occurs, however
+ * many there are: single addresses are one such length.
  */
 export class AddressBlocks {
   /** By bytes of an address and bits of the prefix: when each network's block ends. */

@@ -12,7 +12,10 @@ export interface ServiceNotice {
   readonly restart_at: number | null
 }
 
-/** What there is to know of the service as a whole. Each count says that something is to be looked at again. */
+/**
+ * What there is to know of the service as a whole. Each count says that something is to be looked
+ * at again.
+ */
 export interface ServiceFacts extends ServiceNotice {
   /** How often the state was set. */
   readonly changes: number
@@ -26,7 +29,10 @@ export interface ServiceFacts extends ServiceNotice {
   readonly access_version: number
 }
 
-/** What the doors know of the service: as of the last look, at most a second or so ago while PostgreSQL answers. */
+/**
+ * What the doors know of the service: as of the last look, at most a second or so ago while
+ * PostgreSQL answers.
+ */
 export interface ServiceView {
   readonly facts: ServiceFacts
   isBlocked(address: Address): boolean
@@ -65,7 +71,10 @@ export const shownStatus = (notice: ServiceNotice) => ({
   restart_at: notice.restart_at,
 })
 
-/** What connected clients are told of a new state, and whether they are closed `closingSeconds` later. */
+/**
+ * What connected clients are told of a new state, and whether they are closed `closingSeconds`
+ * later.
+ */
 export function announcementOf(notice: ServiceNotice): { status: ServerStatus; close?: CloseName } | undefined {
   const { state, restart_at } = notice
   const downtime = downtimeOf(notice)

@@ -3,7 +3,9 @@ import type { VersionParts } from "../../contract/service/system.ts"
 const pattern = /^([abcr])\.([1-9]\d{0,8})\.(\d{1,9})-([1-9]\d{0,8})$/
 const stages = "abcr"
 
-/** Reads `stage.major.minor-build`; white space around it and the case of the stage do not count. */
+/**
+ * Reads `stage.major.minor-build`; white space around it and the case of the stage do not count.
+ */
 export function parseVersion(text: string): VersionParts | undefined {
   const parts = pattern.exec(text.trim().toLowerCase())
   if (!parts) return undefined

@@ -8,7 +8,10 @@ import { channelObject, type ChannelState } from "../core/channels.ts"
 import { type MemberState, type RoleState, newServerState, type ServerState } from "../communities/servers.ts"
 import { compareIds, secondsOf } from "../core/snowflake.ts"
 
-/** What participants may do in a conversation outside servers. Pinning is theirs as well; deleting is each author's own. */
+/**
+ * What participants may do in a conversation outside servers. Pinning is theirs as well; deleting
+ * is each author's own.
+ */
 const granted: ReadonlySet<Permission> = new Set([
   "channels.view",
   "messages.read",
@@ -20,9 +23,9 @@ const granted: ReadonlySet<Permission> = new Set([
 ])
 
 /**
- * Whether a user may open a conversation: neither has blocked the other, and the recipient takes messages from them.
- * @param theirs what the user is to the recipient
- * @param mine what the recipient is to the user
+ * Whether a user may open a conversation: neither has blocked the other, and the recipient takes
+ * messages from them. @param theirs what the user is to the recipient @param mine what the
+ * recipient is to the user
  */
 export const mayOpenDirect = (
   { theirs, mine }: Readonly<Record<"theirs" | "mine", RelationshipStatus | undefined>>,

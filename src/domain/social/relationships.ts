@@ -5,16 +5,16 @@ import type { RelationshipStatus } from "../../contract/social/relationships.ts"
 import { compareIds } from "../core/snowflake.ts"
 
 /**
- * What two users are to one another: a row on each side. One home decides for a pair, that of the user with the lower id,
- * whoever asks, and writes both rows in one commit. So it keeps:
+ * What two users are to one another: a row on each side. One home decides for a pair, that of the
+ * user with the lower id, whoever asks, and writes both rows in one commit. So it keeps:
  *   REL1  The two sides of a pair always match: both friends; one requested and the other
  *       received; or each side by itself blocks or has nothing.
  *   REL2  Concurrent commands of a pair have one order, which is the same for both users.
  *   REL3  After a response the list has its effect on any worker: it is read from the rows,
  *       which are committed before.
  *   REL4  Each user receives every change of their own side, once, in order; the one with the
- *       higher id through a tell to their home, possibly after the response. Nothing else of a
- *       pair is sent.
+ *       higher id through a tell to their home, possibly after the response. Nothing else of a pair
+ *       is sent.
  *   REL5  A blocked user learns at most that there is no relationship any more, as after the end
  *       of a friendship or a request, and that the other is offline.
  */
@@ -47,7 +47,10 @@ export const lowerOf = (one: Snowflake, other: Snowflake): Snowflake => (compare
 
 /** How many rows a user has, by status. */
 export type RelationshipCounts = Readonly<Record<RelationshipStatus, number>>
-/** As they were just before the decision: what others decide at the same moment may pass a bound by as much. */
+/**
+ * As they were just before the decision: what others decide at the same moment may pass a bound by
+ * as much.
+ */
 export interface Room {
   readonly mine: RelationshipCounts
   readonly theirs: RelationshipCounts

@@ -44,13 +44,16 @@ export interface VoicePolicy {
 }
 
 /**
- * 32 hex digits. A user's own rise with his joins, so that of two the newer one is known: `order` is an id that his home made
- * when he asked, `random` 16 hex digits.
+ * 32 hex digits. A user's own rise with his joins, so that of two the newer one is known: `order`
+ * is an id that his home made when he asked, `random` 16 hex digits.
  */
 export const voiceSessionId = (order: Snowflake, random: string): string =>
   BigInt(order).toString(16).padStart(16, "0") + random
 
-/** Such an order, above that of a voice session before, whatever the clocks of those who made them say. */
+/**
+ * Such an order, above that of a voice session before, whatever the clocks of those who made them
+ * say.
+ */
 export function orderAbove(before: string | undefined, order: Snowflake): Snowflake {
   if (before === undefined) return order
   const next = BigInt(`0x${before.slice(0, 16)}`) + 1n
@@ -121,7 +124,10 @@ export function secondsByDay(from: number, to: number): [day: number, seconds: n
   return pieces
 }
 
-/** When somebody who talks from a moment on has used up what he has a day; every day begins with all of it. Null: never. */
+/**
+ * When somebody who talks from a moment on has used up what he has a day; every day begins with all
+ * of it. Null: never.
+ */
 export function usedUpAt(allowance: number | null, usedOf: (day: number) => number, from: number): number | null {
   if (allowance === null) return null
   for (let day = dayOf(from), at = from; ; day++) {
@@ -136,8 +142,8 @@ export function usedUpAt(allowance: number | null, usedOf: (day: number) => numb
 export type IceServersFor = (user: Snowflake) => IceServer[]
 
 /**
- * TURN servers take a name that says when it ends, with a password that only who knows the secret can make (the TURN REST
- * API, draft-uberti-behave-turn-rest). `hmac` is HMAC-SHA1, in base64.
+ * TURN servers take a name that says when it ends, with a password that only who knows the secret
+ * can make (the TURN REST API, draft-uberti-behave-turn-rest). `hmac` is HMAC-SHA1, in base64.
  */
 export function iceServersFor(
   policy: VoicePolicy,
@@ -180,7 +186,10 @@ const bands: ReadonlyMap<string, readonly [lowest: number, highest: number]> = n
   ["critical", [8_000, 16_000]],
 ])
 
-/** Bits per second for a client's line: what it asks for, within the band of the quality that it names. */
+/**
+ * Bits per second for a client's line: what it asks for, within the band of the quality that it
+ * names.
+ */
 export function hintedBitrate(level: string | null | undefined, bitrate: number | null | undefined): number {
   const [lowest, highest] = bands.get(level ?? "") ?? bands.get("good")!
   return Math.min(highest, Math.max(lowest, bitrate ?? highest))

@@ -96,8 +96,10 @@ export const exportsStorage = (sql: Sql) => ({
     return row
   },
 
-  /** What a table holds about a user, a page at a time, in the order of its key. `names`: what their failed sign-ins stand
-   * under. */
+  /**
+   * What a table holds about a user, a page at a time, in the order of its key. `names`: what their
+   * failed sign-ins stand under.
+   */
   async rows(
     table: NamedTable,
     { user, names }: { user: Snowflake; names: readonly string[] },
@@ -117,8 +119,8 @@ export const exportsStorage = (sql: Sql) => ({
   },
 
   /**
-   * What somebody wrote among the next messages of all: no index leads to an author's, so all are looked at, so many in one
-   * statement.
+   * What somebody wrote among the next messages of all: no index leads to an author's, so all are
+   * looked at, so many in one statement.
    */
   async messages({ given }: PersonalTable, author: Snowflake, after: Place | undefined, slice: number): Promise<Page> {
     const [channel, id] = after ?? ["0", "0"]
@@ -160,7 +162,10 @@ export const exportsStorage = (sql: Sql) => ({
     await sql`DELETE FROM exports WHERE user_id = ${user} AND id < ${id}`
   },
 
-  /** Those that nobody has done anything for in so many seconds, the longest first; whoever asks is taken to begin. */
+  /**
+   * Those that nobody has done anything for in so many seconds, the longest first; whoever asks is
+   * taken to begin.
+   */
   async takeStuck(now: number, quiet: number, limit: number): Promise<{ id: Snowflake; user_id: Snowflake }[]> {
     return sql<{ id: Snowflake; user_id: Snowflake }[]>`
       WITH taken AS (

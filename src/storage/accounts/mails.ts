@@ -23,10 +23,10 @@ export interface Mail {
 
 export const mailsStorage = (sql: Sql) => ({
   /**
-   * Notes that a mail is wanted by whoever has the address. One statement with the same steps whether somebody has it or not:
-   * its time tells nothing. Undefined: another request for the same got ahead at this moment.
-   * @param now Unix seconds
-   * @param perHour further mails of the kind to one user are wanted by nobody
+   * Notes that a mail is wanted by whoever has the address. One statement with the same steps
+   * whether somebody has it or not: its time tells nothing. Undefined: another request for the same
+   * got ahead at this moment. @param now Unix seconds @param perHour further mails of the kind to
+   * one user are wanted by nobody
    */
   async request(kind: MailKind, email: string, now: number, perHour: number): Promise<string | undefined> {
     const [row] = await sql<{ id: string }[]>`
@@ -43,7 +43,10 @@ export const mailsStorage = (sql: Sql) => ({
     return row?.id
   },
 
-  /** Takes a mail that is not sent, for one of those who may be at it: for `lease` seconds nobody else gets it. */
+  /**
+   * Takes a mail that is not sent, for one of those who may be at it: for `lease` seconds nobody
+   * else gets it.
+   */
   async take(id: string, now: number, lease: number): Promise<Mail | undefined> {
     const [row] = await sql<Mail[]>`
       UPDATE mails SET tried_at = ${now}
@@ -52,7 +55,10 @@ export const mailsStorage = (sql: Sql) => ({
     return row
   },
 
-  /** After a failure: whoever comes next tries again. It stands behind those that were tried longer ago. */
+  /**
+   * After a failure: whoever comes next tries again. It stands behind those that were tried longer
+   * ago.
+   */
   async putBack(id: string, lease: number): Promise<void> {
     await sql`UPDATE mails SET tried_at = tried_at - ${lease}::bigint WHERE id = ${id} AND sent_at IS NULL`
   },
@@ -63,7 +69,10 @@ export const mailsStorage = (sql: Sql) => ({
       UPDATE mails SET sent_at = ${now} WHERE id = ${id} AND user_id IS NOT NULL`
   },
 
-  /** Those that wait although a job had its time, first those that were not tried for longest: none holds up the others. */
+  /**
+   * Those that wait although a job had its time, first those that were not tried for longest: none
+   * holds up the others.
+   */
   async waiting(before: number, limit: number): Promise<string[]> {
     const rows = await sql<{ id: string }[]>`
       SELECT id::text FROM mails WHERE sent_at IS NULL AND asked_at <= ${before} AND (tried_at IS NULL OR tried_at <= ${before})

@@ -15,7 +15,10 @@ export const personalData: PersonalData = {
   },
 }
 
-/** `channel_id` is null where a choice is about the server as a whole; the table says 0. `server_id` "0": outside servers. */
+/**
+ * `channel_id` is null where a choice is about the server as a whole; the table says 0. `server_id`
+ * "0": outside servers.
+ */
 interface ChoiceKey {
   user_id: Snowflake
   server_id: Snowflake
@@ -27,9 +30,9 @@ const rowKey = ({ user_id, server_id, channel_id }: ChoiceKey) => `${user_id} ${
 const channels = (rows: readonly ChoiceKey[]) => rows.map(({ channel_id }) => channel_id ?? "0")
 
 /**
- * Other homes decide who is a member and which channels there are. Both are held until this is committed, so that whoever ends
- * them finds the row, or there is none. What is ending already counts as ended, and nothing is waited for: those who end it wait
- * for these rows.
+ * Other homes decide who is a member and which channels there are. Both are held until this is
+ * committed, so that whoever ends them finds the row, or there is none. What is ending already
+ * counts as ended, and nothing is waited for: those who end it wait for these rows.
  */
 const isThere = (sql: Statements) => sql`
   CASE t.server_id

@@ -39,7 +39,10 @@ export interface NotificationRow extends Notification {
 /** Key of what a notification is about, among those of its user. */
 export const noticeKey = (channel: Snowflake, message: Snowflake) => `${channel}:${message}`
 
-/** New ones; of a user who has too many then the oldest go. Both parts of the statement see what stood before it. */
+/**
+ * New ones; of a user who has too many then the oldest go. Both parts of the statement see what
+ * stood before it.
+ */
 export const insertNotification = defineWrite<NotificationRow>(
   "insertNotification",
   (sql, rows) => {
@@ -75,8 +78,8 @@ export const markAllNotificationsRead = defineWrite<{ user_id: Snowflake }>(
 )
 
 /**
- * Those of `notifications n` that say nothing of a message that is gone. With OFFSET each is one look into an index, however many
- * PostgreSQL expects: it makes no list of all messages.
+ * Those of `notifications n` that say nothing of a message that is gone. With OFFSET each is one
+ * look into an index, however many PostgreSQL expects: it makes no list of all messages.
  */
 const isShown = (sql: Sql) => sql`(n.message_id IS NULL OR EXISTS (
   SELECT FROM messages x WHERE x.channel_id = n.channel_id AND x.id = n.message_id AND NOT x.deleted OFFSET 0))`
@@ -93,7 +96,9 @@ export const notificationsStorage = (sql: Sql) => ({
       ORDER BY id DESC LIMIT ${limit}`
   },
 
-  /** Deletes some of what people were notified of in channels that are gone. @returns how many rows */
+  /**
+   * Deletes some of what people were notified of in channels that are gone. @returns how many rows
+   */
   async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
     const { count } = await sql`
       DELETE FROM notifications WHERE ctid = ANY(ARRAY(

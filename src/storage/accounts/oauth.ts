@@ -55,9 +55,9 @@ export const insertExternalAccount = defineWrite<ExternalAccountRow>(
 
 export const oauthStorage = (sql: Sql) => ({
   /**
-   * Keeps a sign-in that begins, in one of the places that its address has. Of several that choose a place at once one gets
-   * it, and the others look again, so there are never more.
-   * @returns false when all places are taken
+   * Keeps a sign-in that begins, in one of the places that its address has. Of several that choose
+   * a place at once one gets it, and the others look again, so there are never more. @returns false
+   * when all places are taken
    */
   async begin(state: OAuthStateRow, now: number, places: number): Promise<boolean> {
     for (let looks = 0; looks <= places; looks++) {

@@ -121,15 +121,18 @@ export const sessionsStorage = (sql: Sql) => ({
     >`SELECT id, user_id FROM sessions WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`
   },
 
-  /** Whether an account, or a name that nobody has, is locked after failed sign-ins. Keys: see domain/failed-logins.ts. */
+  /**
+   * Whether an account, or a name that nobody has, is locked after failed sign-ins. Keys: see
+   * domain/failed-logins.ts.
+   */
   async isLocked(key: string, now: number): Promise<boolean> {
     const [row] = await sql`SELECT 1 FROM failed_logins WHERE name = ${key} AND locked_until > ${now}`
     return row !== undefined
   },
 
   /**
-   * Counts a failure, and locks who has had too many; false: he was locked before. Time alone does not take a count back:
-   * it starts anew after a lock.
+   * Counts a failure, and locks who has had too many; false: he was locked before. Time alone does
+   * not take a count back: it starts anew after a lock.
    */
   async countFailure(key: string, now: number, allowed: number, lockSeconds: number): Promise<boolean> {
     const counted = await sql`

@@ -181,7 +181,10 @@ export const usersStorage = (sql: Sql) => ({
     return new Map(Object.entries(row!.names ?? {}))
   },
 
-  /** Who is to be told of a user's changes: those who list him, blocked or not, his servers, and his conversations outside servers. */
+  /**
+   * Who is to be told of a user's changes: those who list him, blocked or not, his servers, and his
+   * conversations outside servers.
+   */
   async onlookers(id: Snowflake): Promise<{ people: Snowflake[]; servers: Snowflake[]; directs: Snowflake[] }> {
     const [row] = await sql<{ people: Snowflake[]; servers: Snowflake[]; directs: Snowflake[] }[]>`
       SELECT ARRAY(SELECT user_id::text FROM relationships WHERE other_id = ${id} ORDER BY user_id) AS people,

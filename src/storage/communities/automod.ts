@@ -129,7 +129,10 @@ export const automodStorage = (sql: Sql) => ({
       ORDER BY id DESC LIMIT ${limit}`
   },
 
-  /** One of them with what moderators are told of it; undefined when it, its rule or its server is gone. */
+  /**
+   * One of them with what moderators are told of it; undefined when it, its rule or its server is
+   * gone.
+   */
   async violation(
     server: Snowflake,
     id: Snowflake,

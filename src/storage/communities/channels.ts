@@ -56,8 +56,8 @@ export const deleteChannel = defineWrite<{ id: Snowflake }>(
 )
 
 /**
- * After the channel itself, so that nothing comes to what names it meanwhile: its webhooks go and what its users set, invites
- * lead to the server only.
+ * After the channel itself, so that nothing comes to what names it meanwhile: its webhooks go and
+ * what its users set, invites lead to the server only.
  */
 export const forgetChannel = defineWrite<{ id: Snowflake; server_id: Snowflake }>("forgetChannel", (sql, rows) => {
   const [ids, servers] = [column(rows, "id"), column(rows, "server_id")]

@@ -22,7 +22,10 @@ export interface ListedMember extends MemberState {
   badges: string[]
 }
 
-/** Which of a server's members are meant: those whose username or nickname begins with a text; "" means all. */
+/**
+ * Which of a server's members are meant: those whose username or nickname begins with a text; ""
+ * means all.
+ */
 export interface MemberChoice {
   readonly server: Snowflake
   readonly query: string
@@ -76,11 +79,17 @@ export const deleteLeftTimeout = defineWrite<{ server_id: Snowflake; user_id: Sn
 const columns = (sql: Sql) => sql`
   m.user_id, u.username, u.bot, u.badges, m.nickname, m.joined_at, m.roles, m.timeout_until, m.timeout_reason, m.temporary`
 
-/** Plain comparisons by bytes in place of LIKE: nothing has to be escaped, and a prepared plan can use the index. */
+/**
+ * Plain comparisons by bytes in place of LIKE: nothing has to be escaped, and a prepared plan can
+ * use the index.
+ */
 const beginsWith = (sql: Sql, name: Statement, query: string): Statement =>
   sql`lower(${name}) ~>=~ lower(${query}::text) AND lower(${name}) ~<~ (lower(${query}::text) || chr(1114111))`
 
-/** Ids of the chosen members, each once. Two looks into two indexes: PostgreSQL would serve no OR over two tables from either. */
+/**
+ * Ids of the chosen members, each once. Two looks into two indexes: PostgreSQL would serve no OR
+ * over two tables from either.
+ */
 function chosen(sql: Sql, { server, query }: MemberChoice): Statement {
   if (query === "") return sql`SELECT user_id FROM members WHERE server_id = ${server}`
   return sql`
@@ -110,8 +119,9 @@ export const guildMembersStorage = (sql: Sql) => ({
   },
 
   /**
-   * The last id of each piece of a list that is cut into pieces of `size`: what comes and goes later shifts no other piece.
-   * @param most how many members, counted from the lowest id; null: all
+   * The last id of each piece of a list that is cut into pieces of `size`: what comes and goes
+   * later shifts no other piece. @param most how many members, counted from the lowest id; null:
+   * all
    */
   async pieces(choice: MemberChoice, size: number, most: number | null): Promise<Snowflake[]> {
     const rows = await sql<{ user_id: Snowflake }[]>`
@@ -123,7 +133,10 @@ export const guildMembersStorage = (sql: Sql) => ({
     return rows.map(({ user_id }) => user_id)
   },
 
-  /** One piece. All pieces of a list together look at each member of the server once, whatever is looked for. */
+  /**
+   * One piece. All pieces of a list together look at each member of the server once, whatever is
+   * looked for.
+   */
   async piece({ server, query }: MemberChoice, { after, until }: IdRange, most: number): Promise<ListedMember[]> {
     const isNamed =
       query === ""
@@ -143,7 +156,10 @@ export const guildMembersStorage = (sql: Sql) => ({
       ORDER BY m.user_id`
   },
 
-  /** One page of all, in the order of ids. Users are looked up one by one: a join could read all that there are. */
+  /**
+   * One page of all, in the order of ids. Users are looked up one by one: a join could read all
+   * that there are.
+   */
   async page(server: Snowflake, after: Snowflake, limit: number): Promise<ListedMember[]> {
     return sql<ListedMember[]>`
       SELECT ${columns(sql)} FROM (

@@ -104,7 +104,10 @@ export const invitesStorage = (sql: Sql) => ({
     return row!.count
   },
 
-  /** All that were not revoked, newest first; bounded by what a server may have and what is kept of ended ones. */
+  /**
+   * All that were not revoked, newest first; bounded by what a server may have and what is kept of
+   * ended ones.
+   */
   async list(server: Snowflake): Promise<Invite[]> {
     return sql<Invite[]>`
       SELECT code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at FROM invites

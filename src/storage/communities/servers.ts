@@ -89,8 +89,9 @@ export const updateServer = defineWrite<ServerSettings & { id: Snowflake }>("upd
 })
 
 /**
- * The server with its channels, who is in voice there, roles and invites: bounded all of it. What else there is a job deletes.
- * Rows of members stay until then, and make nobody a member: whoever asks where somebody is one asks for the server as well.
+ * The server with its channels, who is in voice there, roles and invites: bounded all of it. What
+ * else there is a job deletes. Rows of members stay until then, and make nobody a member: whoever
+ * asks where somebody is one asks for the server as well.
  */
 export const deleteServer = defineWrite<{ id: Snowflake }>(
   "deleteServer",
@@ -127,7 +128,10 @@ export const updateRole = defineWrite<RoleState>("updateRole", (sql, rows) => {
     WHERE roles.id = r.id`
 })
 
-/** Members' rows go on naming it: that is looked over when they are read, and ids are never used twice. */
+/**
+ * Members' rows go on naming it: that is looked over when they are read, and ids are never used
+ * twice.
+ */
 export const deleteRole = defineWrite<{ id: Snowflake }>(
   "deleteRole",
   (sql, rows) => sql`
@@ -166,8 +170,9 @@ export const deleteMember = defineWrite<{ server_id: Snowflake; user_id: Snowfla
 )
 
 /**
- * Tables whose rows do not go with a server's own: there may be too many of them for one statement. Members come late, because
- * by them it is found which servers left something; what they choose to be told of comes after, as nobody else chooses.
+ * Tables whose rows do not go with a server's own: there may be too many of them for one statement.
+ * Members come late, because by them it is found which servers left something; what they choose to
+ * be told of comes after, as nobody else chooses.
  */
 export const tablesLeft = [
   "bans",
@@ -180,12 +185,18 @@ export const tablesLeft = [
 
 const toRole = (row: RoleRow): RoleState => ({ ...row, permissions: new Set(row.permissions) })
 
-/** What a worker needs of a server whose events it sends out: names for READY, and the rules that decide who receives. */
+/**
+ * What a worker needs of a server whose events it sends out: names for READY, and the rules that
+ * decide who receives.
+ */
 export interface ServerOutline {
   id: Snowflake
   name: string
   owner_id: Snowflake
-  /** The newest row of the server's shard when this was so: it tells what all rows up to it say, and nothing else. */
+  /**
+   * The newest row of the server's shard when this was so: it tells what all rows up to it say, and
+   * nothing else.
+   */
   row: number
   roles: Map<Snowflake, { permissions: ReadonlySet<Permission> }>
   channels: Map<Snowflake, { channel: Channel; overrides: readonly Override[] }>
@@ -294,7 +305,10 @@ export const serversStorage = (sql: Sql) => ({
     return count
   },
 
-  /** The next servers that rows of members name, in the order of ids, and whether they are gone: each is one look into an index. */
+  /**
+   * The next servers that rows of members name, in the order of ids, and whether they are gone:
+   * each is one look into an index.
+   */
   async named(after: Snowflake, limit: number): Promise<{ id: Snowflake; is_gone: boolean }[]> {
     return sql<{ id: Snowflake; is_gone: boolean }[]>`
       WITH RECURSIVE named (id, place) AS (

@@ -106,7 +106,10 @@ export const stickersStorage = (sql: Sql) => ({
     return row
   },
 
-  /** Whether a message is somebody's own and still there, in a server that he is in: its id names the shard of that. */
+  /**
+   * Whether a message is somebody's own and still there, in a server that he is in: its id names
+   * the shard of that.
+   */
   async isOwnMessage(user: Snowflake, message: Snowflake): Promise<boolean> {
     const found = await sql`
       SELECT FROM members me JOIN channels c ON c.server_id = me.server_id JOIN messages m ON m.channel_id = c.id AND m.id = ${message}
@@ -115,8 +118,9 @@ export const stickersStorage = (sql: Sql) => ({
   },
 
   /**
-   * Of servers that a user is in: what a text names, or tags with one of its words; the most used first. Texts are small
-   * letters. Who is in many servers does not cost what all of their stickers do.
+   * Of servers that a user is in: what a text names, or tags with one of its words; the most used
+   * first. Texts are small letters. Who is in many servers does not cost what all of their stickers
+   * do.
    */
   async suggested(
     user: Snowflake,

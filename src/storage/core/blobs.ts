@@ -10,11 +10,17 @@ interface OpenFile {
   close(): Promise<void>
 }
 
-/** Files, by keys that are made here of ids. Whoever keeps them elsewhere, such as in S3, does these five. */
+/**
+ * Files, by keys that are made here of ids. Whoever keeps them elsewhere, such as in S3, does these
+ * five.
+ */
 export interface Blobs {
   /** Resolves once a crash of the machine would not lose it. A key is never used twice. */
   put(key: string, bytes: Uint8Array): Promise<void>
-  /** The same, of what comes piece by piece: the next one is asked for when the one before is written. */
+  /**
+   * The same, of what comes piece by piece: the next one is asked for when the one before is
+   * written.
+   */
   putPieces(key: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
   get(key: string): Promise<Buffer<ArrayBuffer> | undefined>
   open(key: string): Promise<OpenFile | undefined>
@@ -111,7 +117,10 @@ export function openLocalBlobs(folder: string): Blobs {
 
 const unfinished = (path: string) => `${path}.part`
 
-/** So many bytes are written to the disk at a time, so that the end of a long file waits for no more. */
+/**
+ * So many bytes are written to the disk at a time, so that the end of a long file waits for no
+ * more.
+ */
 const syncedAtOnce = 32 * 1024 * 1024
 
 async function writePieces(file: FileHandle, pieces: AsyncIterable<Uint8Array>): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * What a database must be able to do. A version number is only what a server says of itself: poolers and databases that
- * speak PostgreSQL's language give one too. An old number is believed; a new one is not enough, so what the promises rest
- * on is tried out.
+ * What a database must be able to do. A version number is only what a server says of itself:
+ * poolers and databases that speak PostgreSQL's language give one too. An old number is believed; a
+ * new one is not enough, so what the promises rest on is tried out.
  */
 import postgres from "postgres"
 import type { Sql, Statements } from "./database.ts"
@@ -71,7 +71,10 @@ export async function checkServer(sql: Sql): Promise<Server> {
   return { version, user, schema, database, mayCreate: may_create === true, mayHaveTrigrams: has_trigrams }
 }
 
-/** Throws unless locks hold, on which the fence against a dead worker's writes and the order of migrations rest. */
+/**
+ * Throws unless locks hold, on which the fence against a dead worker's writes and the order of
+ * migrations rest.
+ */
 export async function checkLocks(holder: Statements, other: Sql, advisoryLock: number): Promise<void> {
   await holder`WITH held AS MATERIALIZED (SELECT shard FROM shards WHERE shard = 0 FOR SHARE) SELECT count(*) FROM held`
   const passed = await other`SELECT shard FROM shards WHERE shard = 0 FOR UPDATE NOWAIT`.then(

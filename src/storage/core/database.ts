@@ -13,7 +13,10 @@ export interface PoolOptions {
   statementTimeoutMs: number
   connectTimeoutMs: number
   name: string
-  /** Also with a database that takes no writes; else such a connection is ended as soon as it stands. */
+  /**
+   * Also with a database that takes no writes; else such a connection is ended as soon as it
+   * stands.
+   */
   evenReadOnly?: boolean
   /** PostgreSQL's settings on each connection. */
   settings?: Readonly<Record<string, string>>
@@ -21,7 +24,10 @@ export interface PoolOptions {
   idleInTransactionTimeoutMs?: number
 }
 
-/** bigint columns hold ids (strings, exact) or seconds (numbers by contract); ids are far above 2^53, seconds far below. */
+/**
+ * bigint columns hold ids (strings, exact) or seconds (numbers by contract); ids are far above
+ * 2^53, seconds far below.
+ */
 const bigints = {
   to: 20,
   from: [20],
@@ -30,8 +36,8 @@ const bigints = {
 }
 
 /**
- * A pool of connections. One pool never serves both transactions and plain queries: postgres.js 3.4.9 can send a BEGIN on
- * a connection that it did not reserve when the two share one.
+ * A pool of connections. One pool never serves both transactions and plain queries: postgres.js
+ * 3.4.9 can send a BEGIN on a connection that it did not reserve when the two share one.
  */
 export function openPool(options: PoolOptions): Sql {
   let pool: Sql
@@ -66,10 +72,11 @@ export function openPool(options: PoolOptions): Sql {
 }
 
 /**
- * A pool whose connection was lost is replaced as a whole, at most once in so many milliseconds: a connection of postgres.js
- * 3.4.9 that closes while something waits to be written writes nothing until a kilobyte has gathered, and then garbage, so
- * what is asked of it hangs for many seconds. This can go once the connection forgets its `nextWriteTimer` and `chunk` where
- * the socket closes; tests/cluster/pools.test.ts will say so.
+ * A pool whose connection was lost is replaced as a whole, at most once in so many milliseconds: a
+ * connection of postgres.js 3.4.9 that closes while something waits to be written writes nothing
+ * until a kilobyte has gathered, and then garbage, so what is asked of it hangs for many seconds.
+ * This can go once the connection forgets its `nextWriteTimer` and `chunk` where the socket closes;
+ * tests/cluster/pools.test.ts will say so.
  */
 const replaceEvery = 250
 
@@ -98,13 +105,19 @@ function connect(options: PoolOptions, onclose: () => void): Sql {
   })
 }
 
-/** Whether PostgreSQL refused the statement for what it says or for its rows: asked again, it would refuse again. */
+/**
+ * Whether PostgreSQL refused the statement for what it says or for its rows: asked again, it would
+ * refuse again.
+ */
 export function isDataError(error: unknown): error is postgres.PostgresError {
   if (!(error instanceof postgres.PostgresError)) return false
   return /^(0A|21|22|23|42)/.test(error.code)
 }
 
-/** Whether PostgreSQL took a transaction back because of another one that ran at the same time: asked again, it may succeed. */
+/**
+ * Whether PostgreSQL took a transaction back because of another one that ran at the same time:
+ * asked again, it may succeed.
+ */
 export const isTakenBack = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && (error.code === "40001" || error.code === "40P01")
 
@@ -121,7 +134,10 @@ class NoAnswer extends Error {
 const awayCodes =
   /^(08...|25006|53...|57014|57P0.|58...|NO_ANSWER|CONNECTION_CLOSED|CONNECTION_ENDED|CONNECTION_DESTROYED|CONNECT_TIMEOUT|EMFILE|ENFILE|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/
 
-/** Whether PostgreSQL or the way to it is gone, cannot serve now, or took too long: nothing is wrong with what was asked. */
+/**
+ * Whether PostgreSQL or the way to it is gone, cannot serve now, or took too long: nothing is wrong
+ * with what was asked.
+ */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false
   // FATAL ends the session with PostgreSQL, whatever the reason.

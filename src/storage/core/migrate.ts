@@ -14,15 +14,17 @@ export const personalData: PersonalData = {
 /** One number names the lock under which hosts migrate one after another. */
 const migrationLock = 7_301_024
 /**
- * Whoever waits for a table keeps everybody waiting who comes after him: not for longer than this, then they have their turn.
- * Longer than `deadlock_timeout`, after which a cleaning of the table makes way. In milliseconds.
+ * Whoever waits for a table keeps everybody waiting who comes after him: not for longer than this,
+ * then they have their turn. Longer than `deadlock_timeout`, after which a cleaning of the table
+ * makes way. In milliseconds.
  */
 const lockWait = 3_000
 const lockPause = 2_000
 const lockAttempts = 60
 /**
- * How a file begins that only adds: a program that does not know it goes on beside those that do. Any other file ends the
- * programs of before: they refuse to start, so what they need is taken away only after none of them runs.
+ * How a file begins that only adds: a program that does not know it goes on beside those that do.
+ * Any other file ends the programs of before: they refuse to start, so what they need is taken away
+ * only after none of them runs.
  */
 const expansion = /^-- Expands\b/
 
@@ -41,10 +43,11 @@ interface Ran {
 const own = new URL("../migrations/", import.meta.url)
 
 /**
- * Brings the database up to this version: runs every file of `migrations/` that has not run yet, in order of name, in one
- * transaction. Forward only. A file that has run must not change: its digest is kept and compared. A database that could
- * not keep what it is given is refused. Where others hold a table for long it is tried again; nothing of an attempt stays.
- * @returns the names of the files that ran now
+ * Brings the database up to this version: runs every file of `migrations/` that has not run yet, in
+ * order of name, in one transaction. Forward only. A file that has run must not change: its digest
+ * is kept and compared. A database that could not keep what it is given is refused. Where others
+ * hold a table for long it is tried again; nothing of an attempt stays. @returns the names of the
+ * files that ran now
  */
 export async function migrate(url: string, folder = own, waits = { lockWait, lockPause }): Promise<string[]> {
   const options = { url, connections: 1, connectTimeoutMs: 5_000, evenReadOnly: true, name: "starling migrate" }
@@ -102,7 +105,10 @@ async function oncePossible<T>(attempt: () => Promise<T>, pause: number): Promis
 }
 
 export const migrationsStorage = (sql: Sql) => ({
-  /** Throws unless the database is at this version, or at a later one that leaves room for it. A worker does not migrate. */
+  /**
+   * Throws unless the database is at this version, or at a later one that leaves room for it. A
+   * worker does not migrate.
+   */
   async require(): Promise<void> {
     const [missing] = missingOf(await migrationFiles(own), await readRan(sql))
     if (missing) throw new Error(`the database is not migrated: ${missing.name} has not run`)
@@ -140,7 +146,10 @@ async function prepareTable(sql: Statements): Promise<void> {
       expands boolean NOT NULL DEFAULT false)`
 }
 
-/** What the table of migrations says may not be so: tables are lost by hand, and by backups of a part. */
+/**
+ * What the table of migrations says may not be so: tables are lost by hand, and by backups of a
+ * part.
+ */
 async function requireTables(sql: Statements, files: readonly Migration[], user: string): Promise<void> {
   const tables = new Set<string>()
   for (const { text } of files)

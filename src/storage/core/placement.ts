@@ -23,7 +23,10 @@ export interface IncarnationRow {
   role: string
 }
 
-/** Who is a member, who owns which shard, and what each shard has still to publish: the part of the cluster that only PostgreSQL decides. */
+/**
+ * Who is a member, who owns which shard, and what each shard has still to publish: the part of the
+ * cluster that only PostgreSQL decides.
+ */
 export const placementStorage = (sql: Sql) => ({
   /** Makes a new incarnation with its lanes; an id is never used twice. */
   async enrol(row: IncarnationRow, lanes: number): Promise<void> {
@@ -44,9 +47,9 @@ export const placementStorage = (sql: Sql) => ({
   },
 
   /**
-   * Declares an incarnation dead, for ever. Raising its generations waits for the batch in flight, whose transaction is
-   * bounded by its idle time-out, and refuses all that come later.
-   * @returns whether this call was the one that did it
+   * Declares an incarnation dead, for ever. Raising its generations waits for the batch in flight,
+   * whose transaction is bounded by its idle time-out, and refuses all that come later. @returns
+   * whether this call was the one that did it
    */
   async declareDead(incarnation: string): Promise<boolean> {
     const rows = await sql`
@@ -57,9 +60,9 @@ export const placementStorage = (sql: Sql) => ({
   },
 
   /**
-   * Declares dead a member that stood still while it had `lives`; not one that has come back since. A version before this
-   * one tells no lives: it counts as one that never came back.
-   * @returns the lives it has in truth, if it is not dead now
+   * Declares dead a member that stood still while it had `lives`; not one that has come back since.
+   * A version before this one tells no lives: it counts as one that never came back. @returns the
+   * lives it has in truth, if it is not dead now
    */
   async declareSilent(incarnation: string, lives: number): Promise<number | undefined> {
     const rows = await sql`
@@ -74,7 +77,10 @@ export const placementStorage = (sql: Sql) => ({
     return row?.lives
   },
 
-  /** Counts a member up that was silent for too long. @returns its lives; undefined when it was declared dead meanwhile */
+  /**
+   * Counts a member up that was silent for too long. @returns its lives; undefined when it was
+   * declared dead meanwhile
+   */
   async revive(incarnation: string): Promise<number | undefined> {
     const [row] = await sql<
       { lives: number }[]
@@ -82,7 +88,10 @@ export const placementStorage = (sql: Sql) => ({
     return row?.lives
   },
 
-  /** A worker has made its log anew in the Redis with this replication id. @returns false when it was declared dead meanwhile */
+  /**
+   * A worker has made its log anew in the Redis with this replication id. @returns false when it
+   * was declared dead meanwhile
+   */
   async noteLog(incarnation: string, at: string): Promise<boolean> {
     const rows = await sql`
       UPDATE incarnations SET log_at = ${at} WHERE id = ${incarnation} AND died_at IS NULL RETURNING 1`
@@ -109,7 +118,9 @@ export const placementStorage = (sql: Sql) => ({
     return rows.map(row => row.id)
   },
 
-  /** Incarnations that died long ago, with their lanes. Nobody of theirs can be writing any more. */
+  /**
+   * Incarnations that died long ago, with their lanes. Nobody of theirs can be writing any more.
+   */
   async forgetDead(): Promise<void> {
     await sql`
       DELETE FROM incarnations i WHERE died_at < now() - interval '1 day' AND NOT EXISTS (SELECT 1 FROM shards WHERE owner = i.id)`
@@ -122,8 +133,9 @@ export const placementStorage = (sql: Sql) => ({
   },
 
   /**
-   * Takes those of the shards that nobody living owns: a compare-and-set on the epoch that the taker has seen, because a
-   * statement that waited for the row would not look at its former owner again. The taker must be living itself.
+   * Takes those of the shards that nobody living owns: a compare-and-set on the epoch that the
+   * taker has seen, because a statement that waited for the row would not look at its former owner
+   * again. The taker must be living itself.
    */
   async take(seen: readonly Pick<ShardRow, "shard" | "epoch">[], taker: string): Promise<ShardRow[]> {
     return sql<ShardRow[]>`
@@ -136,8 +148,9 @@ export const placementStorage = (sql: Sql) => ({
   },
 
   /**
-   * The owner's own decision, after it has finished with the shards: they are the taker's from now on. Only at the epochs
-   * that the owner has seen: a statement that it has given up, and that is carried out late, changes nothing that came after.
+   * The owner's own decision, after it has finished with the shards: they are the taker's from now
+   * on. Only at the epochs that the owner has seen: a statement that it has given up, and that is
+   * carried out late, changes nothing that came after.
    */
   async handOver(
     seen: readonly Pick<ShardRow, "shard" | "epoch">[],
@@ -151,14 +164,20 @@ export const placementStorage = (sql: Sql) => ({
       RETURNING shards.shard, shards.owner, shards.epoch`
   },
 
-  /** What the shards' former owners may not have published, in order; the newest row of a shard is always among it. */
+  /**
+   * What the shards' former owners may not have published, in order; the newest row of a shard is
+   * always among it.
+   */
   async outbox(shards: readonly number[]): Promise<OutboxRow[]> {
     return sql<
       OutboxRow[]
     >`SELECT shard, number, last_id, body FROM outbox WHERE shard = ANY(${[...shards]}::smallint[]) ORDER BY shard, number`
   },
 
-  /** Whether a row was ever written: rows are numbered without a hole, and the newest is never deleted. */
+  /**
+   * Whether a row was ever written: rows are numbered without a hole, and the newest is never
+   * deleted.
+   */
   async wasWritten(shard: number, number: number): Promise<boolean> {
     const [row] = await sql<{ last: number | null }[]>`SELECT max(number) AS last FROM outbox WHERE shard = ${shard}`
     return (row?.last ?? 0) >= number
@@ -171,7 +190,10 @@ export const placementStorage = (sql: Sql) => ({
       WHERE outbox.shard = t.shard AND outbox.number = t.number`
   },
 
-  /** @returns the replication id of the Redis in which the cluster's first worker started: this one, if it is the first */
+  /**
+   * @returns the replication id of the Redis in which the cluster's first worker started: this one,
+   * if it is the first
+   */
   async redisOrigin(id: string): Promise<string> {
     await sql`INSERT INTO redis_origin (id) VALUES (${id}) ON CONFLICT DO NOTHING`
     const [row] = await sql<{ id: string }[]>`SELECT id FROM redis_origin`

@@ -1,10 +1,12 @@
 /**
- * Where the embedded PostgreSQL lies and who runs it. PostgreSQL refuses to run as root, so as root it runs as
+ * Where the embedded PostgreSQL lies and who runs it. PostgreSQL refuses to run as root, so as root
+ * it runs as
  *   - the owner of the data, when there are any already,
  *   - else `postgres`, when the system knows that user,
  *   - else `nobody`.
- * That user must be able to reach the programs and the data. A checkout in /root (mode 0700), or below some other closed
- * folder, is out of its reach; then both are put below /var/lib/starling, and DATA_DIR/postgres is a link to the data there.
+ * That user must be able to reach the programs and the data. A checkout in /root (mode 0700), or
+ * below some other closed folder, is out of its reach; then both are put below /var/lib/starling,
+ * and DATA_DIR/postgres is a link to the data there.
  */
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -99,7 +101,10 @@ async function installed(): Promise<{ native: string; version: string }> {
   }
 }
 
-/** npm packs no links, and the package's postinstall that makes them does not always run (`ignore-scripts`). */
+/**
+ * npm packs no links, and the package's postinstall that makes them does not always run
+ * (`ignore-scripts`).
+ */
 async function linkLibraries(native: string): Promise<void> {
   const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]")
   const links = JSON.parse(list) as { source: string; target: string }[]

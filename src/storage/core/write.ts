@@ -7,15 +7,19 @@ export interface Write<Row = unknown> {
   readonly row: Row
 }
 
-/** Rows of one kind go out in one statement. `conflicts` translates a violated constraint into what the
- * caller is told; "done": the same was committed before; "again": the command looks closer, and decides anew. */
+/**
+ * Rows of one kind go out in one statement. `conflicts` translates a violated constraint into what
+ * the caller is told; "done": the same was committed before; "again": the command looks closer, and
+ * decides anew.
+ */
 export interface WriteKind<Row = unknown> {
   readonly name: string
   readonly statement: (sql: Statements, rows: readonly Row[]) => Statement
   readonly conflicts: Readonly<Record<string, ErrorCode | "done" | "again">>
   /**
-   * For a kind of which most batches are made: the same as a part of a WITH query. It writes nothing where the query before
-   * it, `lane`, has no row. A batch of nothing else is then one statement.
+   * For a kind of which most batches are made: the same as a part of a WITH query. It writes
+   * nothing where the query before it, `lane`, has no row. A batch of nothing else is then one
+   * statement.
    */
   readonly fenced?: (sql: Statements, rows: readonly Row[]) => Statement
 }
@@ -36,8 +40,8 @@ export const lastOf = <Row>(rows: readonly Row[], keyOf: (row: Row) => string): 
 ]
 
 /**
- * The values of one column, as a parameter for `unnest`. Flags go as text (`::text[]::boolean[]`): postgres.js takes an
- * array whose first element is a boolean for a boolean.
+ * The values of one column, as a parameter for `unnest`. Flags go as text (`::text[]::boolean[]`):
+ * postgres.js takes an array whose first element is a boolean for a boolean.
  */
 export const column = <Row, Key extends keyof Row>(rows: readonly Row[], key: Key): string[] =>
   rows.map(row => {
@@ -46,8 +50,8 @@ export const column = <Row, Key extends keyof Row>(rows: readonly Row[], key: Ke
   })
 
 /**
- * Puts writes into as few statements as their homes' orders allow: a write joins the latest group of its kind unless a
- * later group already holds a write of the same home.
+ * Puts writes into as few statements as their homes' orders allow: a write joins the latest group
+ * of its kind unless a later group already holds a write of the same home.
  */
 export function groupWrites(
   turns: readonly { home: string; writes: readonly Write[] }[],

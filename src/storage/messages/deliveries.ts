@@ -21,7 +21,10 @@ export const personalData: PersonalData = {
   },
 }
 
-/** Up to when messages were delivered to a user: those of servers, and those of DMs; Unix milliseconds, null: unchanged. */
+/**
+ * Up to when messages were delivered to a user: those of servers, and those of DMs; Unix
+ * milliseconds, null: unchanged.
+ */
 export interface DeliveryRow {
   readonly user_id: Snowflake
   readonly guild_ms: number | null
@@ -55,9 +58,10 @@ const rankAfter = (sql: Sql, ms: string) => sql.unsafe(`((${ms} - ${epochMs}) * 
 
 export const deliveriesStorage = (sql: Sql) => ({
   /**
-   * Moves cursors forward; never back, so it does not matter which worker writes first, and none of them needs to ask a home.
-   * In the order of ids, as two workers may move the same ones. With them goes up to when this worker has moved any: a row of its
-   * own, so that workers do not wait for each other.
+   * Moves cursors forward; never back, so it does not matter which worker writes first, and none of
+   * them needs to ask a home. In the order of ids, as two workers may move the same ones. With them
+   * goes up to when this worker has moved any: a row of its own, so that workers do not wait for
+   * each other.
    */
   async move(rows: readonly DeliveryRow[], worker: string): Promise<void> {
     const upTo = Math.max(...rows.map(({ guild_ms, direct_ms }) => Math.max(guild_ms ?? 0, direct_ms ?? 0)))
@@ -78,8 +82,9 @@ export const deliveriesStorage = (sql: Sql) => ({
   },
 
   /**
-   * Up to when cursors may stand, as of now; kept on in this worker's name, so that what is said in the names of others before that
-   * can go. Of these some may be in use: they are left to whoever comes next.
+   * Up to when cursors may stand, as of now; kept on in this worker's name, so that what is said in
+   * the names of others before that can go. Of these some may be in use: they are left to whoever
+   * comes next.
    */
   async takeBound(worker: string): Promise<number | undefined> {
     const [bound] = await sql<{ ms: number }[]>`
@@ -125,9 +130,10 @@ export const deliveriesStorage = (sql: Sql) => ({
   },
 
   /**
-   * Every member of the servers of some channels with how far he has received them, by his roles where these decide about what he
-   * sees, and some by themselves. Cursors are looked up one by one: there are as many as the service has users, and nobody reads
-   * all of them for one server's sake.
+   * Every member of the servers of some channels with how far he has received them, by his roles
+   * where these decide about what he sees, and some by themselves. Cursors are looked up one by
+   * one: there are as many as the service has users, and nobody reads all of them for one server's
+   * sake.
    */
   async ofServers(
     asked: readonly (ServerChannel & { byRoles: boolean; named: readonly Snowflake[] })[],
@@ -149,8 +155,9 @@ export const deliveriesStorage = (sql: Sql) => ({
   },
 
   /**
-   * The two of each DM. While one has blocked the other, what one receives is told to nobody but by what he had read: that he is
-   * there is none of the other's affair. Each pair is looked up by itself: nobody reads all blocks for one's sake.
+   * The two of each DM. While one has blocked the other, what one receives is told to nobody but by
+   * what he had read: that he is there is none of the other's affair. Each pair is looked up by
+   * itself: nobody reads all blocks for one's sake.
    */
   async ofDirects(channels: readonly Snowflake[]): Promise<ReceiverRow[]> {
     if (channels.length === 0) return []

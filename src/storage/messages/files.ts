@@ -9,8 +9,9 @@ export const personalData: PersonalData = {
 }
 
 /**
- * Which files no row names: one is noted here before it is written, and again when its row goes. What stays here is
- * deleted, so neither a worker that dies between a file and its row nor a job that is lost leaves a file behind.
+ * Which files no row names: one is noted here before it is written, and again when its row goes.
+ * What stays here is deleted, so neither a worker that dies between a file and its row nor a job
+ * that is lost leaves a file behind.
  */
 
 /** A row names the file from now on. */

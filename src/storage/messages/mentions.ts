@@ -52,8 +52,10 @@ export interface Mentionable {
 
 export const mentionsStorage = (sql: Sql) => ({
   /**
-   * The next in the order of ids whom a message mentions, but for its author: users, members with any of the roles, or with `isAll`
-   * every member. By a role, or with all, are meant those who were members when it was sent. What is found out about each is asked of so many at most, however large the server is.
+   * The next in the order of ids whom a message mentions, but for its author: users, members with
+   * any of the roles, or with `isAll` every member. By a role, or with all, are meant those who
+   * were members when it was sent. What is found out about each is asked of so many at most,
+   * however large the server is.
    */
   async called(
     { server_id, channel_id, message_id, author_id }: Mentioning,
@@ -89,7 +91,10 @@ export const mentionsStorage = (sql: Sql) => ({
     return rows.map(({ user_id }) => user_id)
   },
 
-  /** Of messages between two ids whose mentions nobody has been notified of to the end, the oldest first. */
+  /**
+   * Of messages between two ids whose mentions nobody has been notified of to the end, the oldest
+   * first.
+   */
   async due(after: Snowflake, before: Snowflake, limit: number): Promise<MentionRow[]> {
     return sql<MentionRow[]>`
       SELECT server_id, channel_id, message_id, users::text[] AS users, roles::text[] AS roles, everyone, here FROM message_mentions
@@ -97,8 +102,8 @@ export const mentionsStorage = (sql: Sql) => ({
   },
 
   /**
-   * Deletes some of what people were notified of with a message that is gone; of one that is being deleted it waits for that.
-   * @returns how many rows
+   * Deletes some of what people were notified of with a message that is gone; of one that is being
+   * deleted it waits for that. @returns how many rows
    */
   async purgeGone(channel: Snowflake, message: Snowflake, limit: number): Promise<number> {
     const { count } = await sql`

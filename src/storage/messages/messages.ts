@@ -65,7 +65,10 @@ export const messageArrays = (sql: Statements, rows: readonly MessageRow[]): Sta
   unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[],
     ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[])`
 
-/** A nonce that memory has forgotten: the command runs again and looks it up. Each partition has an index of its own. */
+/**
+ * A nonce that memory has forgotten: the command runs again and looks it up. Each partition has an
+ * index of its own.
+ */
 const nonceRepeated = Object.fromEntries(
   Array.from({ length: 16 }, (_, part) => [`messages_${part}_nonce`, "again" as const]),
 )
@@ -79,11 +82,17 @@ export const insertMessage = defineWrite<MessageRow>(
     INSERT INTO messages (${sql.unsafe(messageColumns)}) SELECT t.* FROM lane, ${messageArrays(sql, rows)} AS t`,
 )
 
-/** A message with what it has beside its text. What a webhook sent keeps its name and picture as they were shown: the webhook is its author. */
+/**
+ * A message with what it has beside its text. What a webhook sent keeps its name and picture as
+ * they were shown: the webhook is its author.
+ */
 export type FullMessageRow = MessageRow &
   Pick<MessageState, "webhook_id" | "webhook_name" | "webhook_avatar_url" | "embeds" | "attachments" | "poll">
 
-/** Beside `insertMessage`, which is the statement that there is most of, and stays as narrow as it is. */
+/**
+ * Beside `insertMessage`, which is the statement that there is most of, and stays as narrow as it
+ * is.
+ */
 export const insertFullMessage = defineWrite<FullMessageRow>(
   "insertFullMessage",
   (sql, rows) => sql`
@@ -113,7 +122,10 @@ export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake;
   },
 )
 
-/** Deletes messages; of one that somebody may ask for again, by its nonce or for slow mode, an empty row is left. */
+/**
+ * Deletes messages; of one that somebody may ask for again, by its nonce or for slow mode, an empty
+ * row is left.
+ */
 export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake; isLeft: boolean }>(
   "deleteMessage",
   (sql, rows) => {
@@ -198,7 +210,10 @@ const noRarities: Rarities = {
   pinned_at: null,
 }
 
-/** Messages of one channel as one row: each column says one thing of all of them, in their order. Without any, all are null. */
+/**
+ * Messages of one channel as one row: each column says one thing of all of them, in their order.
+ * Without any, all are null.
+ */
 interface PageRow {
   server_id: Snowflake | null
   /** Ids with a space between; that of no message is empty. */
@@ -212,10 +227,11 @@ interface PageRow {
 }
 
 /**
- * Messages of one channel, read as one row: fifty rows of twenty columns take postgres.js three times as long.
- * @param range selects their `messageFields` in their order, which the aggregates keep because nothing else is joined to it. Its own LIMIT
- *   is a constant where it can be, and `limit` stands outside of it: for a LIMIT that it does not know PostgreSQL makes a plan anew each
- *   time, which takes longer than the page
+ * Messages of one channel, read as one row: fifty rows of twenty columns take postgres.js three
+ * times as long. @param range selects their `messageFields` in their order, which the aggregates
+ * keep because nothing else is joined to it. Its own LIMIT
+ *   is a constant where it can be, and `limit` stands outside of it: for a LIMIT that it does not
+ *   know PostgreSQL makes a plan anew each time, which takes longer than the page
  */
 async function pageOf(sql: Sql, channel_id: Snowflake, limit: number, range: Statement): Promise<MessageState[]> {
   const [row] = await sql<[PageRow]>`
@@ -267,7 +283,9 @@ export const nonceKey = (channel: Snowflake, author: Snowflake, nonce: string) =
 export const messagesStorage = (sql: Sql) => ({
   ...pinReads(sql, messageFields(sql)),
 
-  /** Newest first; with `after` alone oldest first. `around` wins over `before`, that over `after`. */
+  /**
+   * Newest first; with `after` alone oldest first. `around` wins over `before`, that over `after`.
+   */
   async page(channel: Snowflake, { limit, before, after, around }: Page): Promise<MessageState[]> {
     const fields = sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id`
     const most = sql.unsafe(String(limits.pageSize))
@@ -295,7 +313,10 @@ export const messagesStorage = (sql: Sql) => ({
     return new Map(rows.map(row => [row.id, row]))
   },
 
-  /** Whom a message is by, as he is called by now; undefined: a webhook, or there is no such message. */
+  /**
+   * Whom a message is by, as he is called by now; undefined: a webhook, or there is no such
+   * message.
+   */
   async authorOf(channel: Snowflake, id: Snowflake): Promise<Actor | undefined> {
     const [row] = await sql<Actor[]>`
       SELECT u.id, u.username, u.bot, u.badges FROM messages m JOIN users u ON u.id = m.author_id
@@ -317,8 +338,8 @@ export const messagesStorage = (sql: Sql) => ({
   },
 
   /**
-   * What an author wrote in a channel between two ids, oldest first, among so many messages, whoever wrote them.
-   * @returns `last`: which of them was looked at last, if there may be more
+   * What an author wrote in a channel between two ids, oldest first, among so many messages,
+   * whoever wrote them. @returns `last`: which of them was looked at last, if there may be more
    */
   async ofAuthor(
     channel: Snowflake,
@@ -345,7 +366,9 @@ export const messagesStorage = (sql: Sql) => ({
       DELETE FROM message_deletions WHERE server_id = ${server_id} AND user_id = ${user_id} AND before_id = ${before}`
   },
 
-  /** Deletes some of what is left of channels that are gone. @returns how many messages it deleted */
+  /**
+   * Deletes some of what is left of channels that are gone. @returns how many messages it deleted
+   */
   async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
     const rows = await sql`
       WITH purged AS (
@@ -365,8 +388,8 @@ export const messagesStorage = (sql: Sql) => ({
   },
 
   /**
-   * Deletes some of what searches find of channels that are gone, once their messages are deleted: what was to be read for them,
-   * and what was written beside a deletion. @returns how many rows
+   * Deletes some of what searches find of channels that are gone, once their messages are deleted:
+   * what was to be read for them, and what was written beside a deletion. @returns how many rows
    */
   async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
     const ids = [...channels]
@@ -377,7 +400,10 @@ export const messagesStorage = (sql: Sql) => ({
     return count
   },
 
-  /** The next channels that messages name, in the order of ids, and whether they are gone: each is one look into an index. */
+  /**
+   * The next channels that messages name, in the order of ids, and whether they are gone: each is
+   * one look into an index.
+   */
   async channelsNamed(after: Snowflake, limit: number): Promise<{ id: Snowflake; is_gone: boolean }[]> {
     return sql<{ id: Snowflake; is_gone: boolean }[]>`
       WITH RECURSIVE named (id, server_id, place) AS (
@@ -389,7 +415,9 @@ export const messagesStorage = (sql: Sql) => ({
       SELECT id, server_id IS NOT NULL AND NOT EXISTS (SELECT FROM channels c WHERE c.id = named.id) AS is_gone FROM named ORDER BY place`
   },
 
-  /** The messages that were sent with these nonces; those deleted since come back without content. */
+  /**
+   * The messages that were sent with these nonces; those deleted since come back without content.
+   */
   async byNonces(
     keys: readonly { channel: Snowflake; author: Snowflake; nonce: string }[],
   ): Promise<Map<string, MessageState>> {

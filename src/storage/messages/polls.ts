@@ -94,8 +94,8 @@ export const pollsStorage = (sql: Sql) => ({
   },
 
   /**
-   * The channel of a message, among those of servers that a user is in and of his conversations: its id names the shard of
-   * that. Whether he may see it is for its home to say.
+   * The channel of a message, among those of servers that a user is in and of his conversations:
+   * its id names the shard of that. Whether he may see it is for its home to say.
    */
   async channelOf(user: Snowflake, message: Snowflake): Promise<Snowflake | undefined> {
     const shard = shardOf(message)

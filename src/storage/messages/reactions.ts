@@ -28,7 +28,10 @@ export interface ReactionRow {
   reactions: readonly Readonly<ReactionTally>[]
 }
 
-/** What one user does with one emoji, and what the message's tallies have become: the last of a batch is what counts of both. */
+/**
+ * What one user does with one emoji, and what the message's tallies have become: the last of a
+ * batch is what counts of both.
+ */
 export const putReaction = defineWrite<ReactionRow>("putReaction", (sql, rows) => {
   const reactors = lastOf(rows, row => `${row.channel_id}:${row.message_id}:${row.user_id}:${row.emoji}`)
   const messages = lastOf(rows, row => `${row.channel_id}:${row.message_id}`)
@@ -77,7 +80,10 @@ export const reactionsStorage = (sql: Sql) => ({
       JOIN reactors r ON r.channel_id = k.channel_id AND r.message_id = k.message_id AND r.emoji = k.emoji AND r.user_id = k.user_id`
   },
 
-  /** Which emoji a user used, of those that messages of a channel have: one look into the index for each. */
+  /**
+   * Which emoji a user used, of those that messages of a channel have: one look into the index for
+   * each.
+   */
   async ownIn(
     channel: Snowflake,
     user: Snowflake,
@@ -106,7 +112,10 @@ export const reactionsStorage = (sql: Sql) => ({
       ORDER BY channel_id, message_id, emoji LIMIT ${limit}`
   },
 
-  /** The next messages that reactions name, in the order of channels, and whether they are gone: each is one look into an index. */
+  /**
+   * The next messages that reactions name, in the order of channels, and whether they are gone:
+   * each is one look into an index.
+   */
   async named(after: MessagePlace, limit: number): Promise<(MessagePlace & { is_gone: boolean })[]> {
     return sql<(MessagePlace & { is_gone: boolean })[]>`
       WITH RECURSIVE named (channel_id, message_id, place) AS (
@@ -122,7 +131,10 @@ export const reactionsStorage = (sql: Sql) => ({
       FROM named ORDER BY place`
   },
 
-  /** Deletes some of who reacted to a message that is gone, or to all of a channel that is. @returns how many rows */
+  /**
+   * Deletes some of who reacted to a message that is gone, or to all of a channel that is. @returns
+   * how many rows
+   */
   async purge(channels: readonly Snowflake[], message: Snowflake | null, limit: number): Promise<number> {
     const { count } = await sql`
       DELETE FROM reactors WHERE ctid = ANY(ARRAY(

@@ -44,12 +44,15 @@ export const putReadState = defineWrite<ReadState & { channel_id: Snowflake; use
 
 /** Messages of a stretch that is counted together, unless a test wants it smaller. */
 export const stretch = 512
-/** So many stretches one statement counts: where there were messages before there were counts, it takes several to catch up. */
+/**
+ * So many stretches one statement counts: where there were messages before there were counts, it
+ * takes several to catch up.
+ */
 const stretchesAtOnce = 16
 
 /**
- * Counts the messages of stretches that are complete. Its home alone writes to a channel, and in the order of ids: nothing can
- * come into a stretch any more.
+ * Counts the messages of stretches that are complete. Its home alone writes to a channel, and in
+ * the order of ids: nothing can come into a stretch any more.
  */
 export const tallyMessages = defineWrite<{ channel_id: Snowflake; stretch?: number }>("tallyMessages", (sql, rows) => {
   const last = lastOf(rows, row => row.channel_id).map(row => ({ ...row, stretch: row.stretch ?? stretch }))
@@ -74,9 +77,10 @@ export const tallyMessages = defineWrite<{ channel_id: Snowflake; stretch?: numb
 })
 
 /**
- * How many messages of others than a user there are in a channel after an id, as an expression: what is left of the stretch in
- * which the id lies, the counts of those after it, and the messages after the last of them. Both ends of a range are said, though one is
- * no end: of a range with one end that it does not know PostgreSQL expects a third of the table, and reads all of it.
+ * How many messages of others than a user there are in a channel after an id, as an expression:
+ * what is left of the stretch in which the id lies, the counts of those after it, and the messages
+ * after the last of them. Both ends of a range are said, though one is no end: of a range with one
+ * end that it does not know PostgreSQL expects a third of the table, and reads all of it.
  */
 const othersAfter = (sql: Sql, channel: Statement, user: Snowflake, after: Statement) => sql`(
   SELECT (SELECT count(*) FROM messages m
@@ -98,7 +102,10 @@ const mentionsAfter = (sql: Sql, channel: Statement, user: Snowflake, after: Sta
   WHERE n.user_id = ${user} AND n.channel_id = ${channel} AND n.message_id > ${after}
     AND EXISTS (SELECT FROM messages x WHERE x.channel_id = ${channel} AND x.id = n.message_id AND NOT x.deleted))`
 
-/** Where a member's reading begins if nobody has noted it: the first id of the second in which he joined. */
+/**
+ * Where a member's reading begins if nobody has noted it: the first id of the second in which he
+ * joined.
+ */
 const beginning = (sql: Sql) => sql`coalesce(m.since_id, greatest(m.joined_at * 1000 - ${epochMs}, 0) << 22)`
 
 export interface Unread {
@@ -129,7 +136,10 @@ export const readStateStorage = (sql: Sql) => ({
     return row?.id
   },
 
-  /** Which of these are channels of a user's servers, or DMs and notes of his; whether he may read them is to be looked at. */
+  /**
+   * Which of these are channels of a user's servers, or DMs and notes of his; whether he may read
+   * them is to be looked at.
+   */
   async reachable(user: Snowflake, channels: readonly Snowflake[]): Promise<Set<Snowflake>> {
     const ids = [...channels]
     const rows = await sql<{ id: Snowflake }[]>`
@@ -138,7 +148,10 @@ export const readStateStorage = (sql: Sql) => ({
     return new Set(rows.map(({ id }) => id))
   },
 
-  /** Whether a channel has many more messages after its last complete stretch than it has while all are counted. */
+  /**
+   * Whether a channel has many more messages after its last complete stretch than it has while all
+   * are counted.
+   */
   async hasUncounted(channel: Snowflake): Promise<boolean> {
     const [row] = await sql<{ id: Snowflake }[]>`
       SELECT id FROM messages WHERE channel_id = ${channel} AND id <= 9223372036854775807 AND id > coalesce((
@@ -162,7 +175,10 @@ export const readStateStorage = (sql: Sql) => ({
     return row!
   },
 
-  /** What a user has not read of a channel: PostgreSQL is told which, so that it thinks of one partition and not of all. */
+  /**
+   * What a user has not read of a channel: PostgreSQL is told which, so that it thinks of one
+   * partition and not of all.
+   */
   async unreadIn(user: Snowflake, channel: Snowflake, server: Snowflake): Promise<Unread> {
     const [place] = await sql<{ after: Snowflake }[]>`
       SELECT greatest((SELECT message_id FROM read_states WHERE channel_id = ${channel} AND user_id = ${user}),
@@ -189,7 +205,10 @@ export const readStateStorage = (sql: Sql) => ({
         LEFT JOIN members m ON m.server_id = t.server_id AND m.user_id = ${user}) AS c`
   },
 
-  /** Channels of a user's servers, and his DMs, in which something came after what he has read; whether he may read them is to be looked at. */
+  /**
+   * Channels of a user's servers, and his DMs, in which something came after what he has read;
+   * whether he may read them is to be looked at.
+   */
   async channelsAhead(user: Snowflake): Promise<{ id: Snowflake; server_id: Snowflake | null }[]> {
     return sql<{ id: Snowflake; server_id: Snowflake | null }[]>`
       SELECT c.id, c.server_id
@@ -205,7 +224,10 @@ export const readStateStorage = (sql: Sql) => ({
   /** What decides which channels of his servers a user may read. */
   outlines: (user: Snowflake): Promise<MemberOutline[]> => searchStorage(sql).outlinesFor(user, null),
 
-  /** Deletes some of what is left of channels that are gone. @returns how many rows at most of one table */
+  /**
+   * Deletes some of what is left of channels that are gone. @returns how many rows at most of one
+   * table
+   */
   async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
     const ids = [...channels]
     const [row] = await sql<{ states: number; tallies: number }[]>`

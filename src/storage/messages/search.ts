@@ -33,7 +33,10 @@ export interface IndexedMessage extends MessagePlace {
   readonly words: string
 }
 
-/** A server with what decides what one member may read in it: his roles and everybody's, and what channels say about those and him. */
+/**
+ * A server with what decides what one member may read in it: his roles and everybody's, and what
+ * channels say about those and him.
+ */
 export interface MemberOutline extends AccessRules {
   readonly member_roles: readonly Snowflake[]
   readonly overrides: ReadonlyMap<Snowflake, readonly Override[]>
@@ -76,14 +79,17 @@ const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
 /** Nor has the message been edited since it was indexed: what it says now may not match. */
 const unedited = (sql: Sql): Statement => sql`AND coalesce(m.edited_at, 0) <= c.edited_at`
 
-/** The message is there, and so is its channel: the index comes after both. Asked one by one, of those that match. */
+/**
+ * The message is there, and so is its channel: the index comes after both. Asked one by one, of
+ * those that match.
+ */
 const stands = (sql: Sql, pinned: boolean | null, and = sql``): Statement => sql`
   (SELECT NOT m.deleted ${and} ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
   AND (c.home_id = c.channel_id OR EXISTS (SELECT FROM channels WHERE id = c.channel_id))`
 
 /**
- * Each part is a condition of its own: the index steps over what the others lack. Of one condition with all of them it goes through
- * everything that has the rarest word.
+ * Each part is a condition of its own: the index steps over what the others lack. Of one condition
+ * with all of them it goes through everything that has the rarest word.
  */
 const each = (sql: Sql, words: readonly string[]): Statement =>
   words.reduce((before, part) => sql`${before} AND words @@ ${part}::text::tsquery`, sql`true`)
@@ -174,8 +180,9 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * The newest messages of some places, as far as all places together are whole. How far that is follows from how fast the places
-   * fill: by the last few of each, so that about `looks` messages are looked at, whoever wrote most of them.
+   * The newest messages of some places, as far as all places together are whole. How far that is
+   * follows from how fast the places fill: by the last few of each, so that about `looks` messages
+   * are looked at, whoever wrote most of them.
    */
   async walk(
     { homes, hidden, channels }: Places,
@@ -219,7 +226,9 @@ export const searchStorage = (sql: Sql) => ({
     return { found, edge: edge === 0 ? null : String(edge) }
   },
 
-  /** About how many messages of everybody match, by what PostgreSQL knows of how frequent words are. */
+  /**
+   * About how many messages of everybody match, by what PostgreSQL knows of how frequent words are.
+   */
   async expected(words: string): Promise<number> {
     // As a literal: of a parameter nothing is expected.
     const text = words.replaceAll("'", "''")
@@ -229,7 +238,10 @@ export const searchStorage = (sql: Sql) => ({
     return row!["QUERY PLAN"][0].Plan["Plan Rows"]
   },
 
-  /** About the newest message below an id in some places and a participant's latest conversations: where it makes sense to begin. */
+  /**
+   * About the newest message below an id in some places and a participant's latest conversations:
+   * where it makes sense to begin.
+   */
   async newestIn(
     { homes, channels }: Pick<Places, "homes" | "channels">,
     participant: Snowflake | null,
@@ -248,13 +260,12 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * What matches, from the newest back, through the index of words. `pieces` are taken one after the other, and only until enough is found
-   * or so much looked at: the statement is carried out as it is read.
-   * @param words as PostgreSQL reads a `tsquery`, each of which has to match
-   * @param pieces the same, each of a stretch of time before the last one's; null: at any time
-   * @param exact what beside them has to be so of a message's words; null: nothing
-   * @param places null: the words say where
-   * @returns `own`: how many of what was looked at stood in the places
+   * What matches, from the newest back, through the index of words. `pieces` are taken one after
+   * the other, and only until enough is found or so much looked at: the statement is carried out as
+   * it is read. @param words as PostgreSQL reads a `tsquery`, each of which has to match @param
+   * pieces the same, each of a stretch of time before the last one's; null: at any time @param
+   * exact what beside them has to be so of a message's words; null: nothing @param places null: the
+   * words say where @returns `own`: how many of what was looked at stood in the places
    */
   async newest(
     { words, pieces, exact }: { words: readonly string[]; pieces: readonly string[] | null; exact: string | null },
@@ -303,9 +314,9 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * All that match, the newest first, through the index of words: for each place on its own, since what is rare in a place is found
-   * by stepping over what is frequent elsewhere.
-   * @param where facts, one of which a message must have; a message has no two of them
+   * All that match, the newest first, through the index of words: for each place on its own, since
+   * what is rare in a place is found by stepping over what is frequent elsewhere. @param where
+   * facts, one of which a message must have; a message has no two of them
    */
   async matching(
     words: readonly string[],
@@ -340,7 +351,10 @@ export const searchStorage = (sql: Sql) => ({
       SELECT id, content FROM messages WHERE channel_id = ${channel} AND id < ${below} AND NOT deleted ORDER BY id DESC LIMIT ${limit}`
   },
 
-  /** Which of so many texts of a channel below an id hold a pattern. @returns `edge`: the last that was looked at; "0": there are no more */
+  /**
+   * Which of so many texts of a channel below an id hold a pattern. @returns `edge`: the last that
+   * was looked at; "0": there are no more
+   */
   async walkTexts(
     channel: Snowflake,
     pattern: string,
@@ -366,7 +380,9 @@ export const searchStorage = (sql: Sql) => ({
     return rows.map(({ message_id }) => message_id)
   },
 
-  /** Users whose names begin so, in the order of names; nobody who blocked the user or whom he did. */
+  /**
+   * Users whose names begin so, in the order of names; nobody who blocked the user or whom he did.
+   */
   async usersBeginning(
     query: string,
     { user, server, skip, limit }: { user: Snowflake; server: Snowflake | null; skip: number; limit: number },
@@ -380,7 +396,10 @@ export const searchStorage = (sql: Sql) => ({
       ORDER BY lower(username) USING ~<~ OFFSET ${skip} LIMIT ${limit}`
   },
 
-  /** Public servers, the best hits and then the largest first, behind one if given. What is shorter than three letters is looked for at the beginning of names. */
+  /**
+   * Public servers, the best hits and then the largest first, behind one if given. What is shorter
+   * than three letters is looked for at the beginning of names.
+   */
   async publicServers(
     query: string,
     { category, after, limit }: { category: string | null; after: ServerHitPlace | null; limit: number },
@@ -424,8 +443,9 @@ interface ServerHit extends ServerHitPlace {
 }
 
 /**
- * How statements of searches are planned: each is written for one way through the indexes, chosen before by what the newest
- * messages told, and the planner knows less of how often a word stands where.
+ * How statements of searches are planned: each is written for one way through the indexes, chosen
+ * before by what the newest messages told, and the planner knows less of how often a word stands
+ * where.
  */
 export const searchSettings = {
   enable_seqscan: "off",
@@ -446,7 +466,9 @@ export const searchIndexStorage = (sql: Sql) => ({
       FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id) WHERE NOT m.deleted`
   },
 
-  /** Only what the message still says is written: whoever changed it since has it read once more. */
+  /**
+   * Only what the message still says is written: whoever changed it since has it read once more.
+   */
   async put(rows: readonly IndexedMessage[]): Promise<void> {
     await sql`
       INSERT INTO message_search AS s (channel_id, message_id, home_id, edited_at, folded, words)
@@ -460,8 +482,8 @@ export const searchIndexStorage = (sql: Sql) => ({
   },
 
   /**
-   * New rows are first kept in lists beside the two indexes, through which every search would go entry by entry, once for each piece
-   * of time: here they are sorted in.
+   * New rows are first kept in lists beside the two indexes, through which every search would go
+   * entry by entry, once for each piece of time: here they are sorted in.
    */
   async sortIn(): Promise<void> {
     await sql`SELECT gin_clean_pending_list('message_search_words'), gin_clean_pending_list('message_search_folded')`
@@ -515,7 +537,10 @@ export const searchIndexStorage = (sql: Sql) => ({
     return { from, keys }
   },
 
-  /** What the index has between two messages, and nobody else. `to` null: to the end, and the rebuild is over. */
+  /**
+   * What the index has between two messages, and nobody else. `to` null: to the end, and the
+   * rebuild is over.
+   */
   async endSlice(from: MessagePlace, to: MessagePlace | null, done: number): Promise<void> {
     const largest = "9223372036854775807"
     const last = to ?? { channel_id: largest, message_id: largest }

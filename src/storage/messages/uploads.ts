@@ -50,7 +50,10 @@ export const insertUploadUse = defineWrite<UploadUse>(
   { upload_uses_file_fkey: "invalid_attachment" }, // FILE1
 )
 
-/** Messages are gone: a part of the statement that deletes them. `messages` names their rows, as (channel_id, id). */
+/**
+ * Messages are gone: a part of the statement that deletes them. `messages` names their rows, as
+ * (channel_id, id).
+ */
 export const endUploadUses = (sql: Statements, messages: string): Statement => sql`
   shown AS (
     DELETE FROM upload_uses USING ${sql.unsafe(messages)} AS gone
@@ -78,7 +81,10 @@ export const uploadsStorage = (sql: Sql) => ({
     return count
   },
 
-  /** Its file is there: from now on this row names it. @returns whether the file's note still was; without it the file may be gone */
+  /**
+   * Its file is there: from now on this row names it. @returns whether the file's note still was;
+   * without it the file may be gone
+   */
   async insert(row: UploadState): Promise<boolean> {
     const { file, user_id, filename, content_type, size, hash, created_at, keep_until } = row
     const { count } = await sql`
@@ -95,7 +101,10 @@ export const uploadsStorage = (sql: Sql) => ({
     return new Map(rows.map(row => [row.file, row]))
   },
 
-  /** Channels with a message that shows a file, of those that somebody may be able to read: where it was shown last comes first. */
+  /**
+   * Channels with a message that shows a file, of those that somebody may be able to read: where it
+   * was shown last comes first.
+   */
   async channelsShowing(file: string, user: Snowflake, limit: number): Promise<Snowflake[]> {
     const rows = await sql<{ channel_id: Snowflake }[]>`
       SELECT u.channel_id FROM upload_uses u
@@ -106,7 +115,10 @@ export const uploadsStorage = (sql: Sql) => ({
     return rows.map(({ channel_id }) => channel_id)
   },
 
-  /** A message does that whose channel is still there: what was in one that is gone is cleared up later. */
+  /**
+   * A message does that whose channel is still there: what was in one that is gone is cleared up
+   * later.
+   */
   async isShown(file: string): Promise<boolean> {
     const rows = await sql`
       SELECT FROM upload_uses u WHERE u.file = ${file}
@@ -115,8 +127,9 @@ export const uploadsStorage = (sql: Sql) => ({
   },
 
   /**
-   * Ends those whose time is over, of these or of all; what a message shows is kept. What somebody is just about to show is
-   * left to the next look. @returns how many it looked at, and what their files are kept under (FILE2)
+   * Ends those whose time is over, of these or of all; what a message shows is kept. What somebody
+   * is just about to show is left to the next look. @returns how many it looked at, and what their
+   * files are kept under (FILE2)
    */
   async end(now: number, limit: number, files?: readonly string[]): Promise<{ looked: number; keys: string[] }> {
     const [row] = await sql<{ looked: number; keys: string[] }[]>`
@@ -130,7 +143,9 @@ export const uploadsStorage = (sql: Sql) => ({
     return row!
   },
 
-  /** Ends some of somebody's, whatever shows them. @returns what their files are kept under (FILE2) */
+  /**
+   * Ends some of somebody's, whatever shows them. @returns what their files are kept under (FILE2)
+   */
   async endOf(user: Snowflake, limit: number): Promise<string[]> {
     const rows = await sql<{ key: string }[]>`
       WITH his AS MATERIALIZED (SELECT file FROM uploads WHERE user_id = ${user} LIMIT ${limit} FOR UPDATE),

@@ -38,7 +38,10 @@ export const addressBlocksStorage = (sql: Sql) => ({
       WHERE expires_at IS NULL OR expires_at > extract(epoch FROM now()) ORDER BY blocked_at DESC, address LIMIT ${mostBlocks}`
   },
 
-  /** Replaces an earlier block of the same address. @returns false when there are as many as there may be */
+  /**
+   * Replaces an earlier block of the same address. @returns false when there are as many as there
+   * may be
+   */
   async block({ address, reason, blocked_by, lasts }: NewAddressBlock): Promise<boolean> {
     const rows = await sql`
       WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1 RETURNING extract(epoch FROM now())::bigint AS at),

@@ -73,7 +73,10 @@ export type CommandAnswer = { readonly reply: Readonly<Record<string, unknown>> 
 /** Seconds that a worker has a request to itself, unless it asks for more. */
 const takenFor = 30
 const retryAfter = 2
-/** A request that fails again and again, or whose takers are gone before it is answered, is not tried again after so many. */
+/**
+ * A request that fails again and again, or whose takers are gone before it is answered, is not
+ * tried again after so many.
+ */
 const mostAttempts = 5
 /** Days that answered requests are kept. */
 const keptDays = 30
@@ -90,8 +93,9 @@ export const operatorRequestsStorage = (sql: Sql) => ({
   },
 
   /**
-   * From here on the sessions that there are count for nothing; the request is only about taking them away. An id tells when it
-   * was minted by the clock of its worker, which may be ahead of this one.
+   * From here on the sessions that there are count for nothing; the request is only about taking
+   * them away. An id tells when it was minted by the clock of its worker, which may be ahead of
+   * this one.
    */
   async logoutAll(): Promise<string> {
     const [row] = await sql<{ id: string }[]>`
@@ -116,7 +120,10 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return row?.isGivenUp ? undefined : row
   },
 
-  /** `ended`: sessions so far, for whoever takes it over. @returns false when somebody has done so, or may have */
+  /**
+   * `ended`: sessions so far, for whoever takes it over. @returns false when somebody has done so,
+   * or may have
+   */
   async keep(id: string, worker: string, ended: number): Promise<boolean> {
     const rows = await sql`
       UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${takenFor}), ended = ${ended}
@@ -124,7 +131,10 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return rows.length > 0
   },
 
-  /** To be tried again soon. `counts`: this attempt is one of those that it has; else nothing is wrong with the request itself. */
+  /**
+   * To be tried again soon. `counts`: this attempt is one of those that it has; else nothing is
+   * wrong with the request itself.
+   */
   async putBack(id: string, worker: string, counts: boolean): Promise<void> {
     await sql`
       UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${retryAfter}), attempts = attempts - ${counts ? 0 : 1}
@@ -162,7 +172,10 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return row!.id
   },
 
-  /** As `take`, of what is to be done with accounts. Those of one account are done one after another. */
+  /**
+   * As `take`, of what is to be done with accounts. Those of one account are done one after
+   * another.
+   */
   async takeCommand(worker: string): Promise<OperatorCommand | undefined> {
     const [row] = await sql<(Omit<OperatorCommand, "input"> & { input: string; isGivenUp: boolean })[]>`
       UPDATE operator_commands SET attempts = attempts + 1, taken_by = ${worker}, taken_until = now() + make_interval(secs => ${takenFor}),
@@ -178,7 +191,10 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return { id, user_id, command, begun, input: JSON.parse(input) as OperatorCommand["input"] }
   },
 
-  /** For a while longer. `begins`: from now on it is begun. @returns false when it is somebody else's by now, or may be */
+  /**
+   * For a while longer. `begins`: from now on it is begun. @returns false when it is somebody
+   * else's by now, or may be
+   */
   async keepCommand(id: string, worker: string, begins: boolean): Promise<boolean> {
     const rows = await sql`
       UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${takenFor}), begun = begun OR ${begins}
@@ -211,7 +227,10 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return { reply: JSON.parse(row.answer ?? "{}") as Record<string, unknown> }
   },
 
-  /** Users that have sessions up to `until`, in order of their ids: bots, whose sessions have their ids, or all others. */
+  /**
+   * Users that have sessions up to `until`, in order of their ids: bots, whose sessions have their
+   * ids, or all others.
+   */
   async usersWithSessions(bots: boolean, until: Snowflake, after: Snowflake, limit: number): Promise<Snowflake[]> {
     const rows = await sql<{ user_id: string }[]>`
       SELECT user_id::text FROM (

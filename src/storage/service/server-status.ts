@@ -30,9 +30,10 @@ export const serverStatusStorage = (sql: Sql) => ({
   },
 
   /**
-   * Makes room for another first key: whatever was sealed with the one before goes with it, in one transaction. Nothing happens
-   * while a server is connected, because it holds that key, and accounts as they were; those that only seem to live are
-   * declared dead, so that none of them writes any more. A server that starts meanwhile claims its key after this, or before.
+   * Makes room for another first key: whatever was sealed with the one before goes with it, in one
+   * transaction. Nothing happens while a server is connected, because it holds that key, and
+   * accounts as they were; those that only seem to live are declared dead, so that none of them
+   * writes any more. A server that starts meanwhile claims its key after this, or before.
    */
   async forgetSecretKey(): Promise<{ running: string[] } | { switchedOff: number; codes: number }> {
     // Two statements of one transaction: what the second sees is what is so once the row is locked.

@@ -47,7 +47,9 @@ export const directsStorage = (sql: Sql) => ({
     return row && newDirectState(row)
   },
 
-  /** At most so many of a user's DMs, the one in which something was said last before the others. */
+  /**
+   * At most so many of a user's DMs, the one in which something was said last before the others.
+   */
   async list(user: Snowflake, limit: number): Promise<ListedDirect[]> {
     return sql<ListedDirect[]>`
       SELECT his.*, u.username, u.bot, u.badges, u.created_at AS registered_at
