@@ -60,6 +60,9 @@ const ofLibraries = new Set([
   "retryDelay",
   "delay",
   "ttl",
+  "interval",
+  "slotsRefreshInterval",
+  "slotsRefreshTimeout",
 ])
 
 const isNumberType = type => type?.type === "TSNumberKeyword"

@@ -142,16 +142,16 @@ test.each(["token", "sliding", "fixed"] as const)(
     else expect(remaining).toEqual([4, 3, 2, 1, 0])
     const refused = await admission.admit(from(token, { bucket }))
     expect(refused).toMatchObject({ verdict: "limited", figures: { scope: "route", limit: 5, remaining: 0 } })
-    const { resetAfter, reset, bucket: name } = figuresOf(refused)
-    expect(resetAfter).toBeGreaterThan(0)
-    expect(resetAfter).toBeLessThanOrEqual(0.4)
-    expect(Math.abs(reset - resetAfter - Date.now() / 1000)).toBeLessThan(1)
+    const { resetAfterSeconds, reset, bucket: name } = figuresOf(refused)
+    expect(resetAfterSeconds).toBeGreaterThan(0)
+    expect(resetAfterSeconds).toBeLessThanOrEqual(0.4)
+    expect(Math.abs(reset - resetAfterSeconds - Date.now() / 1000)).toBeLessThan(1)
     expect(name).toMatch(/^[0-9a-f]{16}$/)
     // A refused request takes nothing: whoever keeps asking gets in when the wait is over.
     const asked = Date.now()
     while ((await admission.admit(from(token, { bucket }))).verdict !== "ok")
       expect(Date.now() - asked).toBeLessThan(1000)
-    expect(Date.now() - asked).toBeLessThan(resetAfter * 1000 + 300)
+    expect(Date.now() - asked).toBeLessThan(resetAfterSeconds * 1000 + 300)
   },
 )
 
@@ -244,8 +244,8 @@ test("100 failed token checks of one address in 60 seconds, then 429 and few loo
   for (const bad of ["bad", `55.${newSecret()}`, `${token.split(".")[0]}.${newSecret()}`]) {
     const refused = await admission.admit(from(bad))
     expect(refused).toMatchObject({ verdict: "failed", figures: { scope: "ip", limit: 100, remaining: 0 } })
-    expect(figuresOf(refused).resetAfter).toBeGreaterThan(50)
-    expect(figuresOf(refused).resetAfter).toBeLessThanOrEqual(60)
+    expect(figuresOf(refused).resetAfterSeconds).toBeGreaterThan(50)
+    expect(figuresOf(refused).resetAfterSeconds).toBeLessThanOrEqual(60)
   }
   expect(loads).toBe(before + 51)
   expect((await admission.admit(from(token))).verdict).toBe("ok")
@@ -259,7 +259,7 @@ test("100 failed token checks of one address in 60 seconds, then 429 and few loo
   expect(loads).toBeLessThanOrEqual(before + 52 + 10 + Math.ceil(10 * seconds))
   const late = session({ user_id: "9" })
   const first = await admission.admit(from(late.token))
-  await sleep((first.verdict === "failed" ? figuresOf(first).resetAfter : 0) * 1000 + 1)
+  await sleep((first.verdict === "failed" ? figuresOf(first).resetAfterSeconds : 0) * 1000 + 1)
   expect((await admission.admit(from(late.token))).verdict).toBe("ok")
   expect((await admission.admit(from(null))).verdict).toBe("anonymous")
   expect((await admission.admit(from("bad", { address: "192.0.2.9" }))).verdict).toBe("malformed")
@@ -368,7 +368,7 @@ test("a cap counts beside its bucket, is scaled with it, and takes nothing when 
   await expect.poll(admitted, { interval: 20 }).toBe(true)
   const capped = await admission.admit(from(token, { bucket }))
   expect(capped).toMatchObject({ verdict: "limited", figures: { scope: "route", limit: 4, remaining: 0 } })
-  expect(figuresOf(capped).resetAfter).toBeGreaterThan(99)
+  expect(figuresOf(capped).resetAfterSeconds).toBeGreaterThan(99)
 
   const premium = session({ user_id: "11", tier: "premium" })
   const wide = bucketOf({
@@ -432,7 +432,7 @@ test("what a caller had taken before is not forgotten when he calls a webhook", 
   expect(await admission.admit(from(undefined))).toMatchObject({ verdict: "limited", figures: { scope: "ip" } })
 })
 
-const bypassed = { scope: "bypass", bucket: "bypass", limit: 999_999, remaining: 999_999, resetAfter: 60 }
+const bypassed = { scope: "bypass", bucket: "bypass", limit: 999_999, remaining: 999_999, resetAfterSeconds: 60 }
 
 test("no limit holds for administrators, nor does one of their requests cost a bucket", async () => {
   const admission = admissionOf({ ...unlimited, user: { ...plenty, requests: 1 } })
@@ -515,7 +515,7 @@ test("when a limit shrinks, the wait that is told is the whole wait", async () =
     expect((await ask(sliding(6))).verdict).toBe("ok")
     await sleep(5)
   }
-  await sleep(figuresOf(await ask(sliding(2))).resetAfter * 1000 + 1)
+  await sleep(figuresOf(await ask(sliding(2))).resetAfterSeconds * 1000 + 1)
   expect((await ask(sliding(2))).verdict).toBe("ok")
 
   // Nor does a window that was longer outlive the change.

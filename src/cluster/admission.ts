@@ -51,7 +51,7 @@ export interface BucketFigures {
   readonly remaining: number
   /** Unix time. */
   readonly reset: number
-  readonly resetAfter: number
+  readonly resetAfterSeconds: number
   /** 16 hex digits that stand for the bucket, or "bypass". */
   readonly bucket: string
 }
@@ -206,7 +206,7 @@ const bypassFigures = (nowMs: number): BucketFigures => ({
   limit: 999_999,
   remaining: 999_999,
   reset: nowMs / 1000 + 60,
-  resetAfter: 60,
+  resetAfterSeconds: 60,
   bucket: "bypass",
 })
 
@@ -387,7 +387,7 @@ function figuresOf(answer: Answer, request: AdmissionRequest): BucketFigures {
     limit: answer.limit,
     remaining: answer.remaining,
     reset: (answer.nowMs + answer.waitMs) / 1000,
-    resetAfter: answer.waitMs / 1000,
+    resetAfterSeconds: answer.waitMs / 1000,
     bucket: hash("sha256", `${scope}:${holders[scope] ?? caller}${name}`, "hex").slice(0, 16),
   }
 }

@@ -80,9 +80,11 @@ test("of the same request each asker waits as long as they said, and is told wha
     throw fail("slowmode")
   })
   const outcomes: string[] = []
-  const ask = (timeout: number, worker = "there") =>
-    here.request(worker, "greet", "Ada", timeout, "one").catch((error: Error) => {
-      outcomes.push(`${timeout} ${error instanceof WorkerGone ? "gone" : (error as unknown as { code: string }).code}`)
+  const ask = (timeoutMs: number, worker = "there") =>
+    here.request(worker, "greet", "Ada", timeoutMs, "one").catch((error: Error) => {
+      outcomes.push(
+        `${timeoutMs} ${error instanceof WorkerGone ? "gone" : (error as unknown as { code: string }).code}`,
+      )
     })
   const all = [ask(100), ask(1_000), ask(10_000, "elsewhere")]
   await expect(here.request("there", "greet", "Ada", 50, "two")).rejects.toMatchObject({ code: "unavailable" })

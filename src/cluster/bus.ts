@@ -26,10 +26,10 @@ export class NotHandled extends Failure {
 }
 
 /** Answers a request. The id is the asker's; the same id may come again. */
-export type Handler = (body: never, from: string, id: string, timeout: number) => Promise<unknown>
+export type Handler = (body: never, from: string, id: string, timeoutMs: number) => Promise<unknown>
 
 type Wire =
-  | ["ask", id: string, from: string, kind: string, timeout: number, body: unknown]
+  | ["ask", id: string, from: string, kind: string, timeoutMs: number, body: unknown]
   | ["answer", id: string, body: unknown]
   /** Earlier versions refuse what they do not know like a fault of their own; a fault that is one is marked. */
   | ["refusal", id: string, code: ErrorCode, details: FailureDetails, isHandled?: true]
@@ -97,7 +97,7 @@ export class Bus {
   /** Which function answers requests of a kind. */
   handle<Body, Reply>(
     kind: string,
-    handler: (body: Body, from: string, id: string, timeout: number) => Promise<Reply>,
+    handler: (body: Body, from: string, id: string, timeoutMs: number) => Promise<Reply>,
   ): void {
     this.#handlers.set(kind, handler)
   }
@@ -113,13 +113,13 @@ export class Bus {
   }
 
   /** Asks another worker. Rejects with a `Failure`, with `ShardMoved`, or with `WorkerGone`. */
-  request<Reply>(worker: string, kind: string, body: unknown, timeout: number, id = this.newId()): Promise<Reply> {
+  request<Reply>(worker: string, kind: string, body: unknown, timeoutMs: number, id = this.newId()): Promise<Reply> {
     if (this.#pendingCount >= this.#options.maxPending)
       return Promise.reject(fail("unavailable", { retry_after: 1, extra: { reason: "bus full" } }))
     return new Promise((resolve, reject) => {
       const pending = {
         worker,
-        expiresAt: this.#options.clock.monotonic() + timeout,
+        expiresAt: this.#options.clock.monotonic() + timeoutMs,
         resolve: resolve as (body: unknown) => void,
         reject,
       }
@@ -127,7 +127,7 @@ export class Bus {
       if (others) others.push(pending)
       else this.#pending.set(id, [pending])
       this.#pendingCount++
-      this.#send(worker, ["ask", id, this.#options.self, kind, timeout, body])
+      this.#send(worker, ["ask", id, this.#options.self, kind, timeoutMs, body])
     })
   }
 
@@ -173,8 +173,8 @@ export class Bus {
   #take(message: Wire): void {
     switch (message[0]) {
       case "ask": {
-        const [, id, from, kind, timeout, body] = message
-        this.#answer(id, from, kind, timeout, body).catch(this.#options.trouble)
+        const [, id, from, kind, timeoutMs, body] = message
+        this.#answer(id, from, kind, timeoutMs, body).catch(this.#options.trouble)
         return
       }
       case "answer":
@@ -207,11 +207,11 @@ export class Bus {
         pending.reject(reason(pending))
   }
 
-  async #answer(id: string, from: string, kind: string, timeout: number, body: unknown): Promise<void> {
+  async #answer(id: string, from: string, kind: string, timeoutMs: number, body: unknown): Promise<void> {
     const handler = this.#handlers.get(kind)
     if (!handler) return this.#send(from, ["refusal", id, "internal", {}])
     try {
-      const reply = await handler(body as never, from, id, timeout)
+      const reply = await handler(body as never, from, id, timeoutMs)
       this.#send(from, ["answer", id, reply ?? null])
     } catch (error) {
       if (error instanceof ShardMoved) return this.#send(from, ["moved", id])

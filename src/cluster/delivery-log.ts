@@ -111,9 +111,9 @@ export class DeliveryLogs {
   }
 
   /** Some of a log's pieces after a position, in order; none when its end is reached. */
-  async read(worker: string, after: number, entries: number): Promise<LogItem[]> {
-    const found = await this.#redis.xrange(this.#places(worker).log, `(${after}`, "+", "COUNT", entries)
-    return found.flatMap(([id, fields]) => itemsOf(id, fields)).filter(item => item.s > after)
+  async read(worker: string, position: number, entries: number): Promise<LogItem[]> {
+    const found = await this.#redis.xrange(this.#places(worker).log, `(${position}`, "+", "COUNT", entries)
+    return found.flatMap(([id, fields]) => itemsOf(id, fields)).filter(item => item.s > position)
   }
 
   /** Forgets what lies before a position. */

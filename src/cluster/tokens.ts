@@ -80,7 +80,7 @@ const markSeconds = 60
 /** A load that took longer fills nothing; far below the life of a mark (TOK1). */
 const slowestLoad = 20_000
 /** `last_activity` is written at most this often. */
-const touchEvery = 60
+const touchEveryMs = 60
 const revoked = "revoked"
 /** How often a session is looked at that changes each time. */
 export const mostLooks = 8
@@ -225,7 +225,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
     /** Whether the time has come to write `last_activity`; who is told so has to do it. */
     async touch(session: AccessSession): Promise<boolean> {
       const now = secondsAt(clock())
-      if (now - session.last_activity < touchEvery) return false
+      if (now - session.last_activity < touchEveryMs) return false
       return (await orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now)))) === 1
     },
 

@@ -312,7 +312,7 @@ function createRequests(options: GatewayOptions, { subscriptions, sessions, read
     bus: node.bus,
     self,
     workersOf: user => node.router.workersOf(user, typingNotedMs),
-    timeout: topology.typingTimeoutMs,
+    timeoutMs: topology.typingTimeoutMs,
     clock,
     trouble: (error: unknown) => log.debug({ err: error }, "end of typing not sent"),
   })

@@ -10,7 +10,7 @@ import type { Storage } from "../storage/storage.ts"
 export interface ServerStatusWatchOptions {
   readonly storage: Pick<Storage, "serverStatus" | "addressBlocks" | "accessTokens">
   /** Milliseconds from one look to the next. */
-  readonly every: number
+  readonly everyMs: number
   /** An operator's request waits for somebody. */
   readonly onAsked: () => void
   readonly clock: Clock
@@ -79,7 +79,7 @@ export class ServerStatusWatch implements ServiceView {
 
   #lookLater(): void {
     if (this.#isStopped) return
-    this.#timer = this.#options.clock.after(this.#options.every, () => {
+    this.#timer = this.#options.clock.after(this.#options.everyMs, () => {
       this.#look()
         .catch((error: unknown) => {
           if (!this.#isBlind && !this.#isStopped)

@@ -117,7 +117,7 @@ async function watchService(
   const requests = new OperatorRequests({ ask, create, storage, self: self.id, lookEveryMs, clock, log })
   const service = await ServerStatusWatch.start({
     storage,
-    every: lookEveryMs,
+    everyMs: lookEveryMs,
     onAsked: () => requests.begin(),
     clock,
     log,

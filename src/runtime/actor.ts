@@ -155,7 +155,7 @@ export interface AskOptions {
   /** The same id asked again is answered with the first answer. Made up when absent. */
   readonly requestId?: string
   /** Milliseconds until the asker gives up with 503. */
-  readonly timeout?: number
+  readonly timeoutMs?: number
 }
 
 /** How actors are reached, wherever they live. */

@@ -18,7 +18,7 @@ type AnyFact = Fact<unknown, unknown>
 const loadName = ({ index }: AnyFact, key: string) => `${index} ${key}`
 
 interface CleanWaiter {
-  readonly after: number
+  readonly turns: number
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
@@ -72,7 +72,7 @@ export class Home {
   /** Turns of a home are committed in the order in which they were applied. */
   committed(): void {
     this.#committed++
-    while (this.#cleanWaiters.length > 0 && this.#cleanWaiters[0]!.after <= this.#committed)
+    while (this.#cleanWaiters.length > 0 && this.#cleanWaiters[0]!.turns <= this.#committed)
       this.#cleanWaiters.shift()!.resolve()
   }
 
@@ -84,7 +84,7 @@ export class Home {
   /** Resolves when all that is applied by now is committed: until then nobody sees what may yet fail. */
   whenClean(): Promise<void> {
     if (this.clean) return Promise.resolve()
-    return new Promise((resolve, reject) => this.#cleanWaiters.push({ after: this.#applied, resolve, reject }))
+    return new Promise((resolve, reject) => this.#cleanWaiters.push({ turns: this.#applied, resolve, reject }))
   }
 
   /** Loads what is not in memory yet, of each fact together; undefined when all is there. */

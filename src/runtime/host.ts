@@ -36,7 +36,7 @@ export interface CommandEnvelope {
   /** Named when another worker asked: repeats are answered with the first answer. */
   readonly requestId?: string | undefined
   /** Monotonic milliseconds after which nobody waits for the answer. */
-  readonly deadline: number
+  readonly deadlineMs: number
   readonly tell?: SentTell
   readonly suspect?: boolean
 }
@@ -149,7 +149,7 @@ export class Host {
       } catch (error) {
         if (!(error instanceof HomeReloaded)) throw error
         suspect ||= error.suspect
-        if (clock.monotonic() >= envelope.deadline) throw unavailable("home was loaded anew")
+        if (clock.monotonic() >= envelope.deadlineMs) throw unavailable("home was loaded anew")
       } finally {
         this.#inFlight--
         shard.running--

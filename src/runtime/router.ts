@@ -58,9 +58,12 @@ export class Router {
     this.#local = local
     const { host } = local
     const { bus, clock } = this.#options
-    bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeout) =>
+    bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeoutMs) =>
       this.#here(message.shard, () =>
-        host.perform({ ...message, id: message.id, requestId, deadline: clock.monotonic() + timeout }, message.shard),
+        host.perform(
+          { ...message, id: message.id, requestId, deadlineMs: clock.monotonic() + timeoutMs },
+          message.shard,
+        ),
       ),
     )
     bus.handle<SentTell, true>("tell", async tell => {
@@ -108,8 +111,8 @@ export class Router {
   /** Delivers a tell; resolves when the home's owner has committed it. */
   tell(tell: SentTell): Promise<void> {
     const shard = shardOf(tell.id)
-    return this.#bounded(this.#options.askTimeoutMs, deadline =>
-      this.#atOwner(shard, deadline, {
+    return this.#bounded(this.#options.askTimeoutMs, deadlineMs =>
+      this.#atOwner(shard, deadlineMs, {
         here: () => this.#receive(tell),
         there: async (owner, left) => {
           await this.#options.bus.request<true>(owner, "tell", tell, left)
@@ -126,8 +129,8 @@ export class Router {
   /** Makes a worker (this one, unless told otherwise) interested in homes of one shard. @returns from which row on its log holds them */
   register(shard: number, homes: readonly Snowflake[]): Promise<number> {
     const request: [number, Snowflake[]][] = [[shard, [...homes]]]
-    return this.#bounded(this.#options.askTimeoutMs, async deadline => {
-      const [held] = await this.#atOwner(shard, deadline, {
+    return this.#bounded(this.#options.askTimeoutMs, async deadlineMs => {
+      const [held] = await this.#atOwner(shard, deadlineMs, {
         here: async () => this.#host.register(this.#options.view.self.id, request),
         there: (owner, left) =>
           this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
@@ -147,8 +150,8 @@ export class Router {
   /** The same, until the owner is known to have heard of it: of users, whom others see as long as a worker takes their events. */
   releaseSurely(shard: number, homes: readonly Snowflake[]): Promise<void> {
     const { view, bus } = this.#options
-    return this.#bounded(this.#options.askTimeoutMs, deadline =>
-      this.#atOwner(shard, deadline, {
+    return this.#bounded(this.#options.askTimeoutMs, deadlineMs =>
+      this.#atOwner(shard, deadlineMs, {
         here: async () => {
           if (!this.#host.release(view.self.id, shard, homes)) throw new ShardMoved()
         },
@@ -162,10 +165,10 @@ export class Router {
   }
 
   /** The workers that take a home's events: of a user, those that hold their gateway sessions. */
-  workersOf(home: Snowflake, timeout = this.#options.askTimeoutMs): Promise<string[]> {
+  workersOf(home: Snowflake, timeoutMs = this.#options.askTimeoutMs): Promise<string[]> {
     if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
-    return this.#bounded(timeout, deadline =>
-      this.#atOwner(shardOf(home), deadline, {
+    return this.#bounded(timeoutMs, deadlineMs =>
+      this.#atOwner(shardOf(home), deadlineMs, {
         here: async () => this.#host.workersOf(home),
         there: (owner, left) => this.#options.bus.request<string[]>(owner, "workersOf", { home }, left),
       }),
@@ -175,17 +178,20 @@ export class Router {
   #perform(
     shard: number,
     message: AskMessage,
-    { requestId, timeout = this.#options.askTimeoutMs }: AskOptions = {},
+    { requestId, timeoutMs = this.#options.askTimeoutMs }: AskOptions = {},
   ): Promise<unknown> {
     const { bus, metrics } = this.#options
     const id = requestId ?? bus.newId()
     // Once it was sent away it may have been done there; if the shard comes here, its outbox knows the answer by this id.
     let named = requestId !== undefined
-    return this.#bounded(timeout, deadline =>
-      this.#atOwner(shard, deadline, {
+    return this.#bounded(timeoutMs, deadlineMs =>
+      this.#atOwner(shard, deadlineMs, {
         here: async () => {
           metrics.bus.localAsks.inc()
-          return this.#host.perform({ ...message, id: message.id, deadline, requestId: named ? id : undefined }, shard)
+          return this.#host.perform(
+            { ...message, id: message.id, deadlineMs, requestId: named ? id : undefined },
+            shard,
+          )
         },
         there: (owner, left) => {
           named = true
@@ -197,13 +203,13 @@ export class Router {
 
   async #atOwner<T>(
     shard: number,
-    deadline: number,
+    deadlineMs: number,
     way: { readonly here: () => Promise<T>; readonly there: (owner: string, left: number) => Promise<T> },
   ): Promise<T> {
     const { directory, view, clock, metrics } = this.#options
     for (;;) {
       if (this.#stopped) throw unavailable("worker is ending")
-      const left = deadline - clock.monotonic()
+      const left = deadlineMs - clock.monotonic()
       if (left <= 0) throw unavailable("no owner")
       const owner = directory.ownerOf(shard)
       // The inbox of a dead worker still takes what nobody will answer.
@@ -239,8 +245,8 @@ export class Router {
   }
 
   /** Every ask ends: what has no answer at its deadline is refused as "not now", though it may still happen. */
-  #bounded<T>(timeout: number, action: (deadline: number) => Promise<T>): Promise<T> {
-    const expiresAt = this.#options.clock.monotonic() + timeout
+  #bounded<T>(timeoutMs: number, action: (deadlineMs: number) => Promise<T>): Promise<T> {
+    const expiresAt = this.#options.clock.monotonic() + timeoutMs
     return new Promise<T>((resolve, reject) => {
       const waiting = { expiresAt, reject }
       this.#waiting.add(waiting)
@@ -280,7 +286,7 @@ export class Router {
       id: tell.id,
       command: tell.command,
       input: tell.input,
-      deadline: clock.monotonic() + askTimeoutMs,
+      deadlineMs: clock.monotonic() + askTimeoutMs,
       tell,
     })
   }

@@ -76,9 +76,9 @@ export class Shard {
   }
 
   /** The rows after one, up to another, that were sent to a worker's log; undefined when that is not known any more. */
-  sentBetween(worker: string, after: number, last: number): number[] | undefined {
-    const links = (this.#chains.get(worker) ?? []).filter(({ number }) => number > after && number <= last)
-    return links.length > 0 && links[0]!.before <= after ? links.map(({ number }) => number) : undefined
+  sentBetween(worker: string, from: number, last: number): number[] | undefined {
+    const links = (this.#chains.get(worker) ?? []).filter(({ number }) => number > from && number <= last)
+    return links.length > 0 && links[0]!.before <= from ? links.map(({ number }) => number) : undefined
   }
 
   newId(nowMs: number): Snowflake {

@@ -60,7 +60,7 @@ export async function checkLimits(redisUrl: string, runs: number): Promise<void>
         for (;;) {
           const answer = await ask(0)
           if (answer.verdict === "ok") continue
-          await sleep(figuresOf(answer).resetAfter * 1000 + 2)
+          await sleep(figuresOf(answer).resetAfterSeconds * 1000 + 2)
           expect((await ask(1)).verdict).toBe("ok")
           break
         }
@@ -79,8 +79,8 @@ function figuresOf(answer: Admitted): BucketFigures {
 
 /** Milliseconds of the clock that counts. */
 const momentOf = (answer: Admitted): number => {
-  const { reset, resetAfter } = figuresOf(answer)
-  return Math.round((reset - resetAfter) * 1000)
+  const { reset, resetAfterSeconds } = figuresOf(answer)
+  return Math.round((reset - resetAfterSeconds) * 1000)
 }
 
 /** @param moments rising */

@@ -65,10 +65,10 @@ export class PresenceLookup {
     }
   }
 
-  async #ask(deadline: number, found: Found): Promise<void> {
+  async #ask(deadlineMs: number, found: Found): Promise<void> {
     const { clock, directory } = this.#options
     for (let left = [...found.unknown]; left.length > 0;) {
-      const leftMs = deadline - clock.monotonic()
+      const leftMs = deadlineMs - clock.monotonic()
       if (leftMs <= 0) return
       const elsewhere = await Promise.all(
         [...byOwner(left, directory, this.#options.view.isDead)].map(([owner, asked]) =>

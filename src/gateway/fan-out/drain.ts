@@ -7,16 +7,16 @@ export const batchSize = 250
 /**
  * Does something with many connections, a wave at a time: nobody else waits for all of them, and if they are closed, those
  * who come back do not come all at once. Whoever has gone meanwhile is left out.
- * @param pause milliseconds between two waves
+ * @param pauseMs milliseconds between two waves
  */
 export async function forEachInBatches(
   connections: readonly Connection[],
-  pause: number,
+  pauseMs: number,
   clock: Pick<Clock, "sleep">,
   act: (connection: Connection) => void,
 ): Promise<void> {
   for (let i = 0; i < connections.length; i += batchSize) {
-    if (i > 0) await clock.sleep(pause)
+    if (i > 0) await clock.sleep(pauseMs)
     for (const connection of connections.slice(i, i + batchSize)) if (!connection.closed) act(connection)
   }
 }

@@ -14,7 +14,7 @@ const longFrame = 64 * 1024
 const memLevel = 6
 /** Frames of up to so many bytes need no larger window. */
 const smallFrame = 4096
-const smallWindow = 12
+const smallWindowBits = 12
 
 /**
  * A frame as a piece of a zlib stream: raw deflate that ends in a sync flush (00 00 FF FF) and refers to nothing before itself. So
@@ -22,7 +22,7 @@ const smallWindow = 12
  */
 export function deflated(frame: string | Uint8Array): Uint8Array {
   const bytes = typeof frame === "string" ? Buffer.from(frame) : frame
-  const windowBits = bytes.length <= smallFrame ? smallWindow : constants.Z_MAX_WINDOWBITS
+  const windowBits = bytes.length <= smallFrame ? smallWindowBits : constants.Z_MAX_WINDOWBITS
   return deflateRawSync(bytes, {
     level: bytes.length > longFrame ? levelOfLong : level,
     memLevel,

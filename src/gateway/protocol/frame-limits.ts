@@ -56,7 +56,7 @@ function begin(sent: Sent, now: number): void {
 }
 
 /** IDENTIFY per token in so many milliseconds. */
-const identifies = { most: 5, within: 5_000 }
+const identifies = { most: 5, withinMs: 5_000 }
 /** Tokens that are counted at once. */
 const mostTokens = 50_000
 
@@ -68,7 +68,7 @@ export class IdentifyLimit {
 
   /** One more; whether it is too many by now. `token` is a digest: what strangers send may be long. */
   isTooMuch(token: string, now: number): boolean {
-    const isOver = (time: number) => now - time >= identifies.within
+    const isOver = (time: number) => now - time >= identifies.withinMs
     if (isOver(this.#sweptAt)) {
       this.#sweptAt = now
       for (const [old, times] of this.#times) if (isOver(times.at(-1)!)) this.#times.delete(old)

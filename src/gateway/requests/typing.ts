@@ -17,7 +17,7 @@ export interface TypingOptions {
   /** Workers that hold gateway sessions of a user. */
   readonly workersOf: (user: Snowflake) => Promise<readonly string[]>
   /** Milliseconds after which somebody who has not typed again has stopped. */
-  readonly timeout: number
+  readonly timeoutMs: number
   readonly clock: Clock
   /** A request that nobody waits for has failed. */
   readonly trouble: (error: unknown) => void
@@ -40,7 +40,7 @@ export class TypingRequests {
 
   constructor(options: TypingOptions) {
     this.#options = options
-    const { ask, known, bus, timeout } = options
+    const { ask, known, bus, timeoutMs } = options
     this.handlers = {
       TYPING_START: async (session, d) => {
         const asked = Typing.safeParse(d)
@@ -61,7 +61,7 @@ export class TypingRequests {
         const { channel_id } = asked.data
         this.#typing.get(session.user)?.delete(channel_id)
         await this.#inTurn(session.user, () =>
-          ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeout }),
+          ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeout: timeoutMs }),
         )
       },
     }
@@ -84,7 +84,7 @@ export class TypingRequests {
 
   /** One of a user's sockets has ended; his others are on these workers. */
   ended(user: Snowflake, others: readonly string[]): void {
-    const { ask, bus, self, timeout, trouble } = this.#options
+    const { ask, bus, self, timeoutMs, trouble } = this.#options
     if (others.includes(self)) return
     const channels = this.#fresh(user)
     this.#typing.delete(user)
@@ -92,7 +92,9 @@ export class TypingRequests {
     // Whoever serves his last socket takes it back.
     if (others.length > 0) return bus.notify(others[0]!, "typing", { user, channels })
     for (const channel of channels)
-      this.#inTurn(user, () => ask(channelActor, channel, { type: "stopTyping", user, timeout })).catch(trouble)
+      this.#inTurn(user, () => ask(channelActor, channel, { type: "stopTyping", user, timeout: timeoutMs })).catch(
+        trouble,
+      )
   }
 
   sweep(): void {
@@ -118,7 +120,7 @@ export class TypingRequests {
   }
 
   #fresh(user: Snowflake): Snowflake[] {
-    const since = this.#options.clock.monotonic() - this.#options.timeout
+    const since = this.#options.clock.monotonic() - this.#options.timeoutMs
     return [...(this.#typing.get(user) ?? [])].flatMap(([channel, at]) => (at > since ? [channel] : []))
   }
 }

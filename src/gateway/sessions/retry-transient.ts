@@ -2,7 +2,7 @@ import { isTransient } from "../../runtime/transient.ts"
 import { unavailable } from "../../contract/core/errors.ts"
 import type { Clock } from "../../std/clock.ts"
 
-const pause = 100
+const pauseMs = 100
 
 /**
  * Tries for so long as only something that passes stands in the way. An attempt that is out when the time is over is not
@@ -25,7 +25,7 @@ export function retryTransient<T>(
           return await attempt(() => late)
         } catch (error) {
           if (late || !isTransient(error)) throw error
-          await clock.sleep(pause)
+          await clock.sleep(pauseMs)
           if (late) throw error
         }
       }

@@ -113,17 +113,17 @@ export class SessionClaims {
   async #askHolder({ id: session, worker }: SessionRecord): Promise<Known | null> {
     const { bus, clock, isLiving } = this.#options
     const id = bus.newId()
-    const deadline = clock.monotonic() + handOverTimeoutMs
+    const deadlineMs = clock.monotonic() + handOverTimeoutMs
     for (;;)
       try {
-        return await bus.request<Known | null>(worker, "claimSession", { session }, deadline - clock.monotonic(), id)
+        return await bus.request<Known | null>(worker, "claimSession", { session }, deadlineMs - clock.monotonic(), id)
       } catch (error) {
         if (!(error instanceof WorkerGone) && !(error instanceof Failure)) throw error
         // Dead or silent: the session is ours by its record, and what the holder still sends reaches nobody.
         if (error instanceof Failure || !isLiving(worker)) return null
         // The holder may only be moving its inbox.
         await clock.sleep(retryPauseMs)
-        if (clock.monotonic() >= deadline) return null
+        if (clock.monotonic() >= deadlineMs) return null
       }
   }
 

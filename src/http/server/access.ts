@@ -77,17 +77,17 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
         if (admitted.touch && admitted.caller) options.noteSessionUse(admitted.caller)
         return admitted.caller
       case "limited": {
-        const { scope, resetAfter } = admitted.figures
+        const { scope, resetAfterSeconds } = admitted.figures
         metrics.http.refused.of(scope).inc()
         throw fail("rate_limited", {
-          retry_after: resetAfter,
+          retry_after: resetAfterSeconds,
           extra: { global: scope === "global", scope },
-          ...(route?.tag === "Reactions" && { message: waitMessage(resetAfter) }),
+          ...(route?.tag === "Reactions" && { message: waitMessage(resetAfterSeconds) }),
         })
       }
       case "failed":
         metrics.http.refused.of("failed_tokens").inc()
-        throw fail("too_many_failed_tokens", { retry_after: admitted.figures.resetAfter })
+        throw fail("too_many_failed_tokens", { retry_after: admitted.figures.resetAfterSeconds })
       case "anonymous":
         if (route?.failsWithoutToken && exchange.authorization === undefined) throw fail(route.failsWithoutToken)
         throw fail(hasSeveralTokens(exchange) ? "multiple_authorization" : "authentication_required", messageFor(route))

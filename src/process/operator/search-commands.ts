@@ -5,7 +5,7 @@ import { systemClock as clock } from "../../std/system-clock.ts"
 import type { Commands } from "./saying.ts"
 
 /** Messages between two words about it. */
-const sayEvery = 100_000
+const sayEveryMs = 100_000
 
 /** What messages are found by. */
 export const searchCommands: Commands = {
@@ -24,7 +24,7 @@ export const searchCommands: Commands = {
       let saidAt = 0
       try {
         const done = await rebuildSearchIndex(indexing, index, count => {
-          if (count < saidAt + sayEvery) return
+          if (count < saidAt + sayEveryMs) return
           saidAt = count
           console.log(`${count} messages`)
         })
