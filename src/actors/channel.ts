@@ -47,7 +47,7 @@ export interface ChannelCommands
     VoiceChannelCommands,
     WebhookChannelCommands {
   readChannel(input: { user: Snowflake }): Channel
-  /** Refuses whoever may not read the channel's history. */
+  /** Refuses a user who may not read the channel's history. */
   requireRead(input: {
     user: Snowflake
     /** Who has read these is told, too. */
@@ -59,8 +59,8 @@ export interface ChannelCommands
     version?: { readonly known?: string | undefined }
   }): { server_id: Snowflake; marks?: ReadMarks; version?: string }
   /**
-   * What the server has chosen for those who have chosen nothing; refuses whoever may not view the
-   * channel.
+   * The default of the server, for members who have chosen nothing; refuses a user who may not view
+   * the channel.
    */
   readChannelNotificationDefault(input: { user: Snowflake }): NotificationDefault
 }

@@ -60,7 +60,7 @@ export interface ServerCommands
   createServer(input: { owner: Actor; name: string; description: string | null; workers: string[] }): Server
   readServer(input: { user: Snowflake }): Server
   deleteServer(input: { user: Snowflake }): { deleted: true }
-  /** Refuses whoever is not in the server or lacks a permission there. */
+  /** Refuses a user who is not in the server or lacks a permission there. */
   requirePermission(input: { user: Snowflake; permission: Permission }): { server_id: Snowflake }
   /** What it has chosen for members who have chosen nothing; refuses everybody else. */
   readNotificationDefault(input: { user: Snowflake }): NotificationDefault
@@ -91,7 +91,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
           permissions: grantedAtCreation,
         }
         const general = newChannel({ id: newId(), server_id: id, name: "general", position: 0 })
-        // Whatever is written here comes after him.
+        // Everything that is written here comes after the founder.
         const founder = { ...newMember(owner.id, created_at), since_id: id }
         const server: Server = {
           id,

@@ -26,8 +26,8 @@ import { defineActor, type HomeKind } from "../runtime/actor.ts"
 import type { Storage } from "../storage/storage.ts"
 
 /**
- * One user: his account, his sessions (SESS1 to SESS4 in sign-in.ts), his one-time tokens (OTT1,
- * OTT2 in one-time-tokens.ts), and what others share with him.
+ * One user: the account, its sessions (SESS1 to SESS4 in sign-in.ts), its one-time tokens (OTT1,
+ * OTT2 in one-time-tokens.ts), and what others share with the user.
  */
 export interface UserCommands
   extends

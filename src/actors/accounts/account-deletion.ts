@@ -27,15 +27,15 @@ import { tellsOf } from "../shared/tells.ts"
  */
 export interface AccountDeletionCommands {
   /**
-   * `days` from now it is purged. `bots` are his: they are refused like him. False: the code was
-   * wrong.
+   * The account is purged `days` from now. `bots` are the user's own: they are refused like the
+   * user. False: the code was wrong.
    */
   freezeAccount(input: { proof: Proof; factor: SecondFactor; days: number; bots: readonly Snowflake[] }): {
     frozen: boolean
   }
   /**
-   * False: it is not frozen. He signs in anew. Whoever asks tells his bots, which have their tokens
-   * still.
+   * False: the account is not frozen. The user signs in again. Their bots still have their tokens,
+   * so the caller notifies them.
    */
   cancelDeletion(input: object): { cancelled: boolean }
   /**
@@ -43,7 +43,7 @@ export interface AccountDeletionCommands {
    * its owner.
    */
   beginPurge(input: { name: string; isOwnerGone: boolean }): { begun: boolean }
-  /** After everything of his that other homes decide about. */
+  /** Comes after everything of the user that other homes decide about. */
   endPurge(input: object): { ended: boolean }
 }
 
@@ -125,7 +125,7 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
           done.apply(draft)
           draft.presence = defaultPresence
           draft.call = null
-          // What memory knows of his rows goes with them.
+          // What memory holds of the user's rows goes with them.
           for (const known of Object.values(draft)) if (known instanceof Map) known.clear()
         },
         write: [...done.write, eraseAccount({ user_id: user.id })],

@@ -23,7 +23,7 @@ export interface AccountStatusCommands {
   /** `until`: Unix seconds. */
   lockAccount(input: { until: number; reason: string | null }): { sessions: number }
   unlockAccount(input: object): { wasLocked: boolean }
-  /** He has to take another name before anything else. */
+  /** The user has to take another name before anything else. */
   forceRename(input: { reason: string | null }): { username: string }
   /** Of the whole service. */
   setPermission(input: { permission: string; isGranted: boolean }): { permissions: readonly string[] }
@@ -34,8 +34,8 @@ export interface AccountStatusCommands {
    */
   dropSecondFactor(input: object): { wasOn: boolean; codes: number }
   /**
-   * What the doors have cached of the account is asked for again: it, or the owner of the bot that
-   * it is, is not what it was. With a `message` it is told that, and cut off.
+   * Clears what gateway and HTTP have cached of the account, because it, or the owner of this bot,
+   * has changed. With a `message` its sessions receive it and are disconnected.
    */
   accountStatusChanged(input: { message: string | null }): { sessions: number }
 }
@@ -116,7 +116,7 @@ export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatu
   },
 }
 
-/** STAT1: his connections end and cannot be resumed, his sessions go on. */
+/** STAT1: the user's connections end and cannot be resumed; their sessions remain. */
 const closed = (user: User): Publication[] => [...user.sessions.keys()].map(session => disconnected(user, session))
 
 const cutOff = (user: User, message: string): Publication[] =>

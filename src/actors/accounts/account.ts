@@ -44,7 +44,7 @@ export interface AccountCommands {
     email?: string | undefined
     /** The hash of the new one, and the hash that the current one was found to be. */
     password?: { hash: string; shown: string | null } | undefined
-    /** Of whoever asks; it outlives a change of the password. */
+    /** The session of the caller; it outlives a change of the password. */
     session_id: Snowflake
     /** A new address has to be verified. */
     verification: boolean

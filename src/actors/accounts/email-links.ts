@@ -31,7 +31,7 @@ export interface PresentedToken {
   token_hash: string
 }
 
-/** Whoever answers a mail reads what is sent to the address. */
+/** A user who answers a mail reads what is sent to the address. */
 const confirmed = { email_verified: true, email_confirmed: true }
 
 export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommands>["commands"] = {

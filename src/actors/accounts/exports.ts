@@ -11,7 +11,7 @@ import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * A user's export, among the commands of his home. They keep:
+ * A user's export, among the commands of their home. They keep:
  *   EXP1  One export is prepared at a time, and the configured interval lies between two
  *       exports.
  *   EXP2  Only the newest attempt of an export counts: a job that was presumed dead cannot
@@ -20,7 +20,7 @@ import { defineFact } from "../shared/facts.ts"
 export interface ExportCommands {
   /** `interval`: seconds from one to the next. */
   requestExport(input: { interval: number }): ExportState
-  /** A number of its own for whoever begins; null: there is nothing to do any longer. */
+  /** A number that identifies this attempt; null: there is nothing left to do. */
   beginExport(input: { export_id: Snowflake }): { attempt: number | null }
   finishExport(input: { export_id: Snowflake; attempt: number }): { finished: boolean }
   /** A job for one that no job is at. */

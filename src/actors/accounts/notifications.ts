@@ -15,20 +15,20 @@ import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * Notifications, among the commands of the home of whoever gets them. At most `notificationsKept`
- * are: the oldest go.
+ * Notifications, among the commands of their recipient's home. It keeps at most
+ * `notificationsKept`: the oldest are deleted.
  */
 export interface NotificationCommands {
   /**
-   * With `where` it is about a channel: null where he does not want to be told of what is there.
-   * Without, it reaches him whatever he has muted.
+   * With `where` it is about a channel: null when the user has muted what is there. Without
+   * `where`, it reaches them whatever they have muted.
    */
   notify(input: {
     of: Omit<Notification, "id" | "read" | "created_at">
     where?: (NotificationDefault & { channel_id: Snowflake }) | undefined
-    /** The message that it is about: he is notified of each once. */
+    /** The message that it is about: the user is notified of each message once. */
     about?: { channel_id: Snowflake; message_id: Snowflake }
-    /** He has read that message already. */
+    /** The user has read that message already. */
     isRead?: boolean
   }): Notification | null
   /** One that is read stays so. */

@@ -9,10 +9,10 @@ import type { ActorKind } from "../../runtime/actor.ts"
 /** Sign-ins through others, among the commands of a user. */
 export interface OAuthCommands {
   /**
-   * From now on an account elsewhere signs in here: its owner and this one's have the same address,
-   * and both have shown it. Not where that alone lets nobody in: whoever has no second factor, or
-   * is kept out, must leave nothing behind for later. Refused with `user_exists` when it already
-   * signs in somewhere.
+   * From now on an account at a provider signs in here: its owner and this one's have the same
+   * address, and both have confirmed it. Not where this alone does not sign the user in: a user
+   * without a second factor, or one who is kept out, must not prepare anything for later. Refused
+   * with `user_exists` when it already signs in somewhere.
    */
   linkExternalAccount(input: ExternalAccount & { email: string }): { linked: boolean }
 }
@@ -26,7 +26,7 @@ export interface ExternalAccount {
 export const oauthCommands: ActorKind<UserState, UserState, OAuthCommands>["commands"] = {
   linkExternalAccount: {
     turn({ state: user, now }, { provider, issuer, subject, email }) {
-      // Looked at again: the address may have been given up since the door looked.
+      // Checked again: the address may have been given up since the route checked.
       if (!mayLink(user, email)) throw fail("oauth_email_unconfirmed")
       if (user.totp_enabled || barToSignIn(user, secondsAt(now))) return { reply: { linked: false } }
       return { write: [linkTo(user.id, { provider, issuer, subject }, now)], reply: { linked: true } }
@@ -37,6 +37,8 @@ export const oauthCommands: ActorKind<UserState, UserState, OAuthCommands>["comm
 export const linkTo = (user: Snowflake, { provider, issuer, subject }: ExternalAccount, nowMs: number) =>
   insertExternalAccount({ provider, issuer, subject, user_id: user, linked_at: secondsAt(nowMs) })
 
-/** Whoever registered a foreign address first must not get what its owner signs in with. */
+/**
+ * A user who registered somebody else's address first must not get what its owner signs in with.
+ */
 const mayLink = (user: Readonly<Pick<UserState, "email" | "email_confirmed">>, email: string): boolean =>
   user.email_confirmed && user.email?.toLowerCase() === email.toLowerCase()

@@ -12,7 +12,7 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * A user's one-time tokens, one fact of his home: all of them, loaded when a command first needs
+ * A user's one-time tokens, one fact of their home: all of them, loaded when a command first needs
  * them. It keeps:
  *   OTT1  A token is used once. A second use fails.
  *   OTT2  The number of open tokens of a kind is bounded; the oldest one is removed.

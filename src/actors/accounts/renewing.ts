@@ -4,13 +4,14 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { renew, type Publication } from "../../runtime/actor.ts"
 import { wrapTurns, type UserCommandTable } from "../shared/wrapped-turns.ts"
 
-/** The doors look anew at all sessions of a user. */
+/** Makes gateway and HTTP reload all sessions of a user. */
 export const renewed = (user: Readonlied<UserState>): Publication[] =>
   user.sessions.size === 0 ? [] : [renew(...user.sessions.keys())]
 
 /**
- * The same commands, each of which, where it writes the account, has the doors forget what they
- * know with its sessions before it is answered: `GET /users/@me` is answered with that.
+ * The same commands. A command that writes the account makes gateway and HTTP forget what they
+ * cached with its sessions before it is answered, because `GET /users/@me` is answered from that
+ * cache.
  */
 export const renewing = <Some extends UserCommandTable>(commands: Some): Some =>
   wrapTurns(commands, (_, turn) => (context, input) => {

@@ -13,7 +13,7 @@ import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * What a user and his clients have decided, among the commands of his home. They keep:
+ * What a user and their clients have decided, among the commands of his home. They keep:
  *   SET1  A user has at most `settingsPerUser` keys under concurrent requests. The focused
  *       channel does not count.
  *   SET2  Settings that are sent together are all stored, or none.
@@ -55,7 +55,7 @@ export const settingsCommands: ActorKind<UserState, UserState, SettingsCommands>
       const before = messagingFacts.of(user).get(all) ?? messagingDefaults
       const choice: MessagingChoice = { ...before, ...changes }
       if (isDeepStrictEqual(choice, before)) return { reply: choice }
-      // The doors know these with the session.
+      // Gateway and HTTP cache these with the session.
       const isShownOtherwise =
         choice.typing_indicators_enabled !== before.typing_indicators_enabled ||
         choice.read_receipts_enabled !== before.read_receipts_enabled

@@ -45,8 +45,7 @@ export interface SignInCommands {
   /** Whether the code was right. */
   disableSecondFactor(input: { factor: SecondFactor; proof: Proof }): { right: boolean }
   /**
-   * Whether somebody who is signed in has shown once more that it is he; a code that shows it is
-   * used up.
+   * Whether a signed-in user has proved their identity once more; a code that proves it is used up.
    */
   confirmIdentity(input: { proof: Proof; factor: SecondFactor }): { confirmed: boolean }
   /** The same password, hashed with the parameters of today. */
@@ -75,7 +74,7 @@ export interface NewToken {
   token_hash: string
   expires_at: number
 }
-/** The hash of the password that somebody gave; null: he proved himself otherwise. */
+/** The hash of the password that the user entered; null: they proved their identity otherwise. */
 export interface Proof {
   password_hash: string | null
 }
@@ -252,7 +251,7 @@ export function newSession(id: Snowflake, user: Snowflake, session: NewSession, 
   return { id, user_id: user, token_hash, ip_address, user_agent, created_at: now, expires_at, last_activity: now }
 }
 
-/** One more session, and room for it (SESS1): part of a turn's effects. */
+/** One more session, after older ones make space for it (SESS1): part of a turn's effects. */
 function startedSession(user: User, id: Snowflake, session: NewSession, now: number) {
   const started = newSession(id, user.id, session, now)
   const kept = [...user.sessions.values()].toSorted(

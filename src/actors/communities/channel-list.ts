@@ -146,7 +146,7 @@ export const categoryAsked = (
 ): Snowflake | null => (asked === noCategory ? null : (asked ?? category_id))
 
 /**
- * CHAN2. Whoever may not view a category does not learn that it is there, but may leave a channel
+ * CHAN2. A user who may not view a category does not learn that it exists, but may leave a channel
  * in it.
  */
 export function requireCategory(

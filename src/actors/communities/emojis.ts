@@ -29,7 +29,7 @@ export interface EmojiCommands {
   listEmojis(input: { user: Snowflake }): Emoji[]
   countEmojis(input: { user: Snowflake }): EmojiCounts
   getEmoji(input: { user: Snowflake; emoji_id: Snowflake }): Emoji
-  /** Refuses whoever may not add or change emoji and stickers. */
+  /** Refuses a user who may not add or change emoji and stickers. */
   requireEmojiManager(input: { user: Snowflake }): { server_id: Snowflake }
   createEmoji(input: AuditContext & { name: string; animated: boolean; file: FileState }): Emoji
   renameEmoji(input: AuditContext & { emoji_id: Snowflake; name?: string | undefined }): Emoji

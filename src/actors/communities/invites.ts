@@ -34,7 +34,7 @@ export interface InviteChannelCommands {
 }
 
 export interface InviteServerCommands {
-  /** Refuses whoever may not see the invites. */
+  /** Refuses a user who may not see the invites. */
   requireInvites(input: { user: Snowflake }): { server_id: Snowflake }
   revokeInvite(input: AuditContext & { code: string }): { revoked: true }
   /** Ends an invite whose time is over; nothing happens to any other. */

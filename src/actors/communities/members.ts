@@ -24,9 +24,9 @@ import { voiceRechecks } from "../voice/voice.ts"
  *   MEM2  The owner and administrators are never timed out.
  */
 export interface MemberCommands {
-  /** Refuses whoever is no member; says which roles there are. */
+  /** Refuses a user who is not a member; returns which roles exist. */
   requireMember(input: { user: Snowflake }): { server_id: Snowflake; roles: Snowflake[] }
-  /** `target` is the member as he is shown. */
+  /** `target` is the member as shown to others. */
   editMember(input: AuditContext & { member_id: Snowflake; target: Actor; patch: MemberPatch }): Member
 }
 
@@ -86,8 +86,8 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
 export const mayBeTimedOut = (server: Server, target: KnownMember): boolean => !holds(server, target, "administrator")
 
 /**
- * Takes from a member what he may do, until then; `until` in Unix seconds, null: no longer. To be
- * asked before: `mayBeTimedOut`. `shown` is the member as others see him, where he is at hand.
+ * Times a member out until `until`, in Unix seconds; null ends the time-out. Check `mayBeTimedOut`
+ * before. `shown` is the member as others see them, where that is known.
  */
 export const timingOut = (
   server: Server,
@@ -108,7 +108,7 @@ export function memberChanges(before: KnownMember, after: KnownMember): Changes 
   return { nickname: { old: before.nickname !== null, new: after.nickname !== null }, ...changes }
 }
 
-/** A member as he is from now on: who is timed out leaves voice. */
+/** A member after a change: a member who is timed out leaves voice. */
 export function memberChange(server: Server, changed: KnownMember, noted: Write, shown?: Readonly<Actor>) {
   return {
     apply: (draft: ServerState) => {
@@ -123,8 +123,8 @@ export function memberChange(server: Server, changed: KnownMember, noted: Write,
 }
 
 /**
- * What members are told of one of them. His account's facts are in it where they are at hand; they
- * have an event of their own.
+ * What members are told about one of them. The account's facts are included where they are known;
+ * they have an event of their own.
  */
 export function memberTold(server: Server, changed: KnownMember, shown?: Readonly<Actor>) {
   const { username, avatar_url, badges, bot, ...facts } = memberObject(

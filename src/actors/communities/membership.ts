@@ -56,21 +56,21 @@ export interface MembershipCommands extends ServerAccountCommands {
   joinPublic(input: Joining): { server_id: Snowflake }
   leave(input: { user: Snowflake }): { left: true }
   kick(input: AuditContext & { member_id: Snowflake }): { kicked: true }
-  /** Whoever joined for as long as he is there has gone. */
+  /** A temporary member has disconnected for good: the membership ends. */
   endTemporary(input: { user: Snowflake }): { ended: boolean }
   /**
-   * Anybody who exists may be banned, member or not; `username` is null for whoever does not. What
-   * he wrote in the last `days` goes.
+   * Any existing user may be banned, member or not; `username` is null for a user who does not
+   * exist. What they wrote in the last `days` is deleted.
    */
   ban(input: AuditContext & { target_id: Snowflake; username: string | null; reason: string; days: number }): {
     banned: true
   }
   unban(input: AuditContext & { target_id: Snowflake; username: string }): { unbanned: true }
-  /** Refuses whoever may not see the bans. */
+  /** Refuses a user who may not see the bans. */
   requireBans(input: { user: Snowflake }): { server_id: Snowflake }
   /**
-   * Somebody's account is gone for good: he is neither a member nor banned any longer. The owner
-   * stays: his server goes.
+   * An account is purged: it is neither a member nor banned any longer. An owner stays, because
+   * their server is deleted.
    */
   eraseUser(input: { user: Snowflake }): { erased: boolean }
 }
@@ -260,9 +260,9 @@ export const membershipCommands = (
 })
 
 /**
- * What a ban does, whoever decides on it: who is a member goes, and what he wrote in the last
- * `days`. Whether he may be banned, and whether he is known to be a member, is to be looked at
- * before.
+ * The effects of a ban, for all callers: the member is removed, and so is what they wrote in the
+ * last `days`. The caller checks before whether the user may be banned and whether they are known
+ * to be a member.
  */
 export function banning(
   server: Readonlied<ServerState>,
@@ -307,7 +307,10 @@ export function banning(
   }
 }
 
-/** What coming into a server does, whichever way: whether he may is to be looked at before. */
+/**
+ * The effects of joining a server, by any way in: the caller checks before whether the user may
+ * join.
+ */
 function joins(
   server: Readonlied<ServerState>,
   { user, workers, isFull }: Joining,
@@ -364,13 +367,13 @@ function joins(
   }
 }
 
-/** What the end of a membership does, whoever ends it. */
+/** The effects of the end of a membership, for all callers. */
 export function removal(
   server: Readonlied<ServerState>,
   user: Snowflake,
   now: number,
   noted?: Write,
-  /** He will not come back. */
+  /** The user will not come back. */
   isForGood = false,
 ) {
   const seconds = secondsAt(now)

@@ -167,7 +167,7 @@ function requireLoosenable(access: Access, before: Override | undefined, after: 
   for (const permission of loosened(before, after)) access.require(permission)
 }
 
-/** Who sees the channel changes with the control entry; then whoever sees it now is told. */
+/** The control entry changes who sees the channel; then those who see it now are told. */
 function overriding(
   server: Readonlied<ServerState>,
   channel: Readonlied<ChannelState>,

@@ -40,8 +40,8 @@ export interface RoleCommands {
   editRole(input: AuditContext & { role_id: Snowflake; patch: RolePatch }): Role
   deleteRole(input: AuditContext & { role_id: Snowflake }): { deleted: true }
   /**
-   * `shown`: the member as others see him. Doors of the version before do not say, here and in the
-   * next.
+   * `shown`: the member as others see them. Servers of the version before do not send it, here and
+   * in the next.
    */
   giveRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): {
     given: true

@@ -26,15 +26,19 @@ export interface ServerSettingsCommands {
   editServer(input: AuditContext & { patch: ServerPatch }): Server
   /** What somebody may do, in the server or in one of its channels. */
   readPermissions(input: { user: Snowflake; channel_id?: Snowflake | undefined }): Record<string, boolean>
-  /** Refuses whoever cannot hand the server to `heir`, before he is asked to prove who he is. */
+  /**
+   * Refuses a user who cannot hand the server to `heir`, before they are asked to prove their
+   * identity.
+   */
   requireTransfer(input: { user: Snowflake; heir: Heir }): { server_id: Snowflake }
   /**
-   * The new owner sees and may do everything from now on; who was it keeps what his roles give him.
+   * The new owner sees and may do everything from now on; the former owner keeps what their roles
+   * grant.
    */
   transferServer(input: AuditContext & { heir: Heir; isFull: boolean }): Server
 }
 
-/** Somebody who is to own a server. `mayOwn`: he is a person whose account is not about to end. */
+/** A user who is to own a server. `mayOwn`: they are a person whose account is not about to end. */
 export interface Heir {
   readonly id: Snowflake
   readonly mayOwn: boolean
@@ -94,7 +98,7 @@ export const serverSettingsCommands: ActorKind<ServerState, ServerState, ServerS
       if (isFull) throw fail("server_limit")
       const after: ServerSettings = { ...settingsOf(server), owner_id: heir.id }
       const changed = changing(server, after, { user, reason }, { now, newId })!
-      // He is not there for a visit any longer.
+      // The owner is not a temporary member any longer.
       const stays = becoming.temporary ? { ...becoming, temporary: false } : undefined
       return {
         apply: draft => {
@@ -126,7 +130,7 @@ const settings = [
 export const settingsOf = (server: Home): ServerSettings =>
   Object.fromEntries(settings.map(name => [name, server[name]])) as unknown as ServerSettings
 
-/** What a change of settings does, whoever decides on it; undefined: it is none. */
+/** The effects of a change of settings, for all callers; undefined: nothing changes. */
 export function changing(server: Home, after: ServerSettings, by: AuditContext, moment: Moment) {
   const before = settingsOf(server)
   const changes = changesOf(before, after, settings)
@@ -151,7 +155,7 @@ export function changing(server: Home, after: ServerSettings, by: AuditContext, 
   }
 }
 
-/** Whoever may not view a channel does not learn that it is there. */
+/** A user who may not view a channel does not learn that it exists. */
 function requireDefaultChannel(server: Home, id: Snowflake, caller: Readonlied<MemberState>): void {
   const channel = server.channels.get(id)
   if (!channel || !holdsMessages(channel) || !mayView(server, id, caller)) throw fail("invalid_default_channel")

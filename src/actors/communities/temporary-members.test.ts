@@ -37,7 +37,10 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
       there.delete("7")
       members.gone(["7"])
     },
-    /** His last session's worker died: he is gone, and nobody has written that down yet. */
+    /**
+     * The worker of the user's last session died: the user is offline, and nobody has recorded that
+     * yet.
+     */
     isLost: () => void there.delete("7"),
     comes() {
       there.add("7")

@@ -9,7 +9,7 @@ export interface TemporaryMembersOptions {
   readonly store: Pick<Storage["guildMembers"], "temporary">
   /** Ends one membership, if it is temporary still. */
   readonly end: (server: Snowflake, user: Snowflake) => Promise<unknown>
-  /** Whether this worker owns his home, and no worker takes its events. */
+  /** Whether this worker owns the user's home, and no worker takes their events. */
   readonly isGone: (user: Snowflake) => boolean
   /** A session that was left by a worker's death may be resumed for so many milliseconds. */
   readonly resumeWindowMs: number
@@ -41,7 +41,7 @@ export class TemporaryMembers {
   /** They have just gone, and that is written down. */
   gone(left: readonly Snowflake[]): void {
     if (this.#stopped) return
-    // While it was written down he may have come back.
+    // The user may have come back while it was recorded.
     const users = left.filter(user => this.#options.isGone(user))
     const news = users.filter(user => !this.#timers.has(user))
     for (const user of users) if (this.#timers.get(user)) this.#after(this.#options.resumeWindowMs, user)
@@ -53,7 +53,7 @@ export class TemporaryMembers {
     })
   }
 
-  /** He is there. When he goes again he has a whole window again. */
+  /** The user is connected. After the next disconnect they have the whole window again. */
   back(user: Snowflake): void {
     this.#timers.get(user)?.stop()
     this.#timers.delete(user) // TEMP1
@@ -100,8 +100,8 @@ export class TemporaryMembers {
   }
 
   /**
-   * Before every step another look: whoever came back stays. What one server cannot do holds up
-   * none of the others.
+   * Checked before every step: a user who came back stays. A server that fails does not delay the
+   * others.
    */
   async #end(user: Snowflake, isDue: () => boolean): Promise<boolean> {
     const { store, end, log } = this.#options

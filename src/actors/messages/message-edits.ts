@@ -19,7 +19,10 @@ import { toViewers } from "./viewers.ts"
 
 /** Changes of what a message says, among the commands of its channel. */
 export interface MessageEditCommands {
-  /** `author`: as he is called by now; workers of the version before leave it out. */
+  /**
+   * `author`: the message's author with their current name; workers of the version before leave it
+   * out.
+   */
   editMessage(
     input: { user: Snowflake; author?: Actor; message_id: Snowflake; content: string } & Classified,
   ): Message | Held
@@ -63,7 +66,7 @@ export const messageEditCommands = (
           const edited: MessageState = {
             ...found,
             author_badges: found.author_badges,
-            // What is in memory may be older than his latest change of name.
+            // Memory may have an older name of the author.
             ...(author && named(author)),
             content,
             edited_at: secondsAt(now),

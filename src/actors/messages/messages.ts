@@ -44,7 +44,7 @@ import { firstIdAt, msOf } from "../../domain/core/snowflake.ts"
  */
 export interface MessageCommands {
   createMessage(input: { author: Actor; nonce?: string | undefined } & Sent & Classified): CreatedMessage | Held
-  /** Refuses whoever may not send files here. */
+  /** Refuses a user who may not send files here. */
   requireUpload(input: { user: Snowflake }): { allowed: true }
 }
 
@@ -52,7 +52,7 @@ export interface MessageCommands {
 interface Sent {
   readonly content?: string | undefined
   readonly reply_to_id?: Snowflake | undefined
-  /** Null: none of his, or none at all. */
+  /** Null: an upload that does not exist or is not the user's. */
   readonly attachments?: readonly (Readonly<UploadFacts> | null)[] | undefined
   readonly embeds?: readonly unknown[] | undefined
   readonly poll?: PollInput | undefined
@@ -103,7 +103,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
       const { state: channel, home: server, now, newId, linkTo } = context
       const key = sent === undefined ? undefined : nonceKey(channel.id, author.id, sent)
       const repeated = key === undefined ? null : nonceFacts.of(server).get(key)
-      // The refusal may have thrown him out: it is what he is told again.
+      // The refusal may have removed the user from the server: the same refusal is repeated.
       const refused = key === undefined ? undefined : refusedNonces.of(server).get(key)
       if (refused) return { reply: { refused } }
       const access = accessOf(server, channel.id, author.id, now)
@@ -212,7 +212,7 @@ const passesSlowmode = (access: Access) =>
   )
 
 /**
- * A new message in its channel, whoever sends it. `author`: with what he may do there; null: a
+ * A new message in its channel, from any sender. `author`: with their permissions there; null: a
  * webhook.
  */
 export function posting(

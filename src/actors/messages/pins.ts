@@ -36,8 +36,8 @@ type Context = TurnContext<ServerState, ChannelState>
 type Input = AuditContext & {
   message_id: Snowflake
   /**
-   * Of the message, as he is called by now: of who is no member its home is not told. Workers of
-   * the version before leave it out.
+   * The message's author with their current name: the home is not told about users who are not
+   * members. Workers of the version before leave it out.
    */
   author?: Actor | undefined
 }

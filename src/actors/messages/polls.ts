@@ -36,7 +36,7 @@ import type { Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * Polls, each part of a message, among the commands of its channel. Whoever may read the message
+ * Polls, each part of a message, among the commands of its channel. A user who may read the message
  * sees the poll and may vote; for everybody else there is none. They keep:
  *   POLL1  A voter has one vote, the latest. Counts always match the votes: both are in one
  *       commit.
@@ -58,10 +58,13 @@ export interface PollCommands {
 
 interface ByPoll {
   user: Snowflake
-  /** The poll's, as the door found it. */
+  /** The poll's message, as the route found it. */
   message_id: Snowflake
   poll_id: Snowflake
-  /** Of the message, as he is called by now: of who is no member its home is not told. */
+  /**
+   * The message's author with their current name: the home is not told about users who are not
+   * members.
+   */
   author?: Actor | undefined
 }
 
@@ -240,7 +243,7 @@ function mayRead(server: Server, channel: Snowflake, user: Snowflake, now: numbe
   return Boolean(reader) && new Access(server, channel, reader!, now).sees("messages.read")
 }
 
-/** The poll with its message, to whoever may read that. */
+/** The poll with its message, for a user who may read that message. */
 function visible(
   server: Server,
   channel: Snowflake,

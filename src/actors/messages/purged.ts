@@ -2,8 +2,9 @@ import { fail } from "../../contract/core/errors.ts"
 import { wrapTurns, type UserCommandTable } from "../shared/wrapped-turns.ts"
 
 /**
- * What a purged account still answers to: what brings the purge to its end, what others say to
- * whoever lists it, what only takes away, and signing in, which says itself that there is nobody.
+ * Commands that a purged account still answers: those that finish the purge, messages from users
+ * who list it, those that only remove something, and signing in, which itself answers that there is
+ * no such user.
  */
 const answered: ReadonlySet<string> = new Set([
   "beginPurge",
@@ -21,12 +22,12 @@ const answered: ReadonlySet<string> = new Set([
   "expireSession",
   "expireVoice",
 ])
-/** Told by others' homes, which learn nothing of it: what comes late changes nothing. */
+/** Sent by others' homes, which get no error: what arrives late changes nothing. */
 const unheard: ReadonlySet<string> = new Set(["voiceChanged", "forgetCall", "directOpened"])
 
 /**
- * The same commands, to most of which a purged account is nobody: nothing can be written back on
- * its stub.
+ * The same commands, of which a purged account refuses most: nothing can be written back on its
+ * stub.
  */
 export const unlessPurged = <Some extends UserCommandTable>(commands: Some): Some =>
   wrapTurns(commands, (name, turn) => (context, input) => {

@@ -180,9 +180,7 @@ function requireUsable(
   if (!custom.is_member || !access.may("messages.use_external_emojis")) throw fail("invalid_emoji")
 }
 
-/**
- * What becomes of a message from which a user takes an emoji back; undefined: he does not use it.
- */
+/** The message after a user takes an emoji back; undefined: they do not use it. */
 function takenBack(server: Server, found: Message, user: Snowflake, key: string, text?: string) {
   const { id: message_id, channel_id } = found
   const fact = reactorKey(channel_id, message_id, user, key)

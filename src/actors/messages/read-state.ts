@@ -49,10 +49,10 @@ import { notificationFacts } from "../accounts/notifications.ts"
  */
 export interface ReadStateCommands {
   /**
-   * Everything up to a message is read; without one (the channel has none) it is only looked
-   * whether he may. `isNewest`: the door has looked it up, so that it was there. `isBulk`: one of
-   * many, of which the others are not told. @returns `retell`: after so many milliseconds somebody
-   * has to ask for `tellAck`
+   * Everything up to a message is read; without one (the channel has none) only the permission is
+   * checked. `isNewest`: the route has looked it up, so it existed. `isBulk`: one of many, which
+   * others are not told about. @returns `retell`: after so many milliseconds somebody has to ask
+   * for `tellAck`
    */
   ackMessages(input: {
     user: Snowflake
@@ -63,7 +63,10 @@ export interface ReadStateCommands {
   }): { marked: number; retell?: number }
   /** Counts messages from before they were counted, some thousands at a time. */
   countMessages(input: object): void
-  /** Others are told how far somebody has read, where that waited; `isShown`: he still shows it. */
+  /**
+   * Tells others how far a user has read, where that was delayed; `isShown`: the user still shows
+   * it.
+   */
   tellAck(input: { user: Snowflake; isShown: boolean }): { told: boolean }
 }
 
@@ -73,9 +76,11 @@ export interface ReadStateCommands {
 export interface ReadMarks {
   /** How many others have read each. */
   readonly counts: readonly number[]
-  /** Whoever asks has read what is not above it, and what he wrote. */
+  /** The caller has read everything up to here, and what they wrote. */
   readonly upTo: Snowflake
-  /** Of what he wrote, where somebody has read it: its place, and places in `readers`. */
+  /**
+   * Of the caller's own messages, those that somebody has read: its place, and places in `readers`.
+   */
   readonly named: readonly (readonly [message: number, readers: readonly number[]])[]
   readonly readers: readonly Snowflake[]
   /** The channel shows nobody who has read or received anything. */
@@ -129,8 +134,8 @@ interface ViewerCount {
 }
 
 /**
- * How many may view a channel that not every member may. A count serves for a while: who uses an
- * old one takes it away, so that the next command counts anew.
+ * How many may view a channel that not every member may. A count is valid for a while: the user of
+ * an old one removes it, so that the next command counts again.
  */
 const viewerCountFacts = defineFact<ServerState, ViewerCount>({
   keep: 200,
@@ -172,7 +177,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const needed = [member(user), ...pair(home), ...viewersNeeded(home, id), readState(id, user)]
       const beginning = beginningFor(home, user)
       const state = readStateFacts.of(home).get(readStateKey(id, user))
-      // Whoever is about to be refused has nothing counted.
+      // For a caller who is about to be refused nothing is counted.
       if (message_id === undefined || beginning === undefined || state === undefined || !isReader(home, channel, user))
         return needed
       return [...needed, ackRange(id, user, readUpTo(state, beginning), message_id)]
@@ -256,7 +261,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
 /** Of which messages somebody wants to know who has read them. */
 export type Unmarked = readonly { readonly id: Snowflake; readonly author_id: Snowflake }[]
 
-/** What has to be known for `readMarks`, of whoever may read the channel. */
+/** What has to be known for `readMarks` of a caller who may read the channel. */
 export const readMarkNeeds = (home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake) =>
   isReader(home, channel, user)
     ? [readState(channel.id, user), ...(channel.read_receipts_enabled ? [readers(channel.id)] : [])]
@@ -310,7 +315,7 @@ export function readMarks(
 export const tallyAfter = (channel: Snowflake, message: Snowflake): Write[] =>
   Math.imul(placeOf(message) % 2 ** 32, 0x9e3779b1) >>> 22 === 0 ? [tallyMessages({ channel_id: channel })] : []
 
-/** Where somebody's reading begins; undefined: he is not there, or not known yet. */
+/** Where a user's reading begins; undefined: they are not a member, or not known yet. */
 function beginningFor(home: Readonlied<ServerState>, user: Snowflake): Snowflake | undefined {
   if (home.participants !== null) return home.participants.includes(user) ? "0" : undefined
   const found = memberFacts.of(home).get(user)
@@ -349,7 +354,7 @@ function isToldToOthers(home: Readonlied<ServerState>, channel: Snowflake): bool
   return known ? known.count <= maxViewersTold : false
 }
 
-/** An old count, or one from before the clock fell, is taken again by whoever needs one next. */
+/** An old count, or one from before the clock was set back, is renewed by the next caller. */
 function forgetOldCount(draft: ServerState, channel: Snowflake, now: number): void {
   const at = viewerCountFacts.of(draft).get(channel)?.at
   if (at !== undefined && (at > now || now - at > viewersCountedForMs)) viewerCountFacts.of(draft).delete(channel)
@@ -408,7 +413,9 @@ const mentionsRead = (channel_id: Snowflake, user: Snowflake, upto: Snowflake): 
 
 /** What reading does at the reader's own home. */
 export interface ReadMentionCommands {
-  /** Notifications of mentions in a channel, up to a message that he has read, are read. */
+  /**
+   * Notifications of mentions in a channel, up to a message that the user has read, become read.
+   */
   readMentions(input: { channel_id: Snowflake; upto: Snowflake }): void
 }
 

@@ -90,7 +90,7 @@ export const typingDeletion: ChannelDeletion = {
 
 const typingKey = (channel: Snowflake, user: Snowflake) => `${channel} ${user}`
 
-/** Since a member last said that he types; a clock that fell says nothing. */
+/** Milliseconds since a member was last reported as typing; after the clock was set back: none. */
 function msSinceTyped(server: Readonlied<ServerState>, channel: Snowflake, user: Snowflake, now: number): number {
   const at = typing.of(server).get(typingKey(channel, user))
   return at === undefined || at > now ? Infinity : now - at

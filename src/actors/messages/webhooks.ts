@@ -64,7 +64,7 @@ export interface WebhookServerCommands {
   setWebhookToken(input: AuditContext & { webhook_id: Snowflake; token_hash: string }): Webhook
   executeWebhook(input: {
     webhook_id: Snowflake
-    /** The webhook's, as the door found it. */
+    /** The webhook's channel, as the route found it. */
     channel_id: Snowflake
     token_hash: string
     content?: string | undefined

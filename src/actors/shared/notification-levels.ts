@@ -26,7 +26,8 @@ import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "./facts.ts"
 
 /**
- * What a user wants to be told of, by server and channel, among the commands of his home. It keeps:
+ * What a user wants to be told of, by server and channel, among the commands of their home. It
+ * keeps:
  *   LEVEL1  A user has at most `notificationSettings` choices. The end of a membership deletes
  *       those for the server.
  */
@@ -55,8 +56,8 @@ export const notificationDefaultOf = (
 })
 
 /**
- * Outside servers everybody is told of everything, unless he has chosen for that conversation.
- * `server_id` "0": none.
+ * Outside servers everybody is notified of everything, unless they have chosen otherwise for that
+ * conversation. `server_id` "0": none.
  */
 export const notificationsOutside: NotificationDefault = { server_id: "0", default_message_notifications: 0 }
 
@@ -103,7 +104,7 @@ export const notificationLevelCommands: ActorKind<UserState, UserState, Notifica
   },
 }
 
-/** What a user has chosen, as he is shown it at a moment in Unix seconds. */
+/** A user's choices, as they are shown to them at a moment in Unix seconds. */
 export function notificationSettingsObject(
   choices: ReadonlyMap<string, NotificationChoice>,
   of: NotificationDefault,

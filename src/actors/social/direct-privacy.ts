@@ -42,16 +42,16 @@ export function isShut(home: Readonlied<ServerState>): boolean {
 }
 
 /**
- * Nobody says anything to whom he has blocked, or who has blocked him, in a DM that they have.
- * `pair` is needed for it.
+ * A user cannot write in an existing DM to a user whom they have blocked, or who has blocked them.
+ * Needs `pair`.
  */
 export function requireOpen(home: Readonlied<ServerState>): void {
   if (isShut(home)) throw fail("cannot_message")
 }
 
 /**
- * What is being read may be from before: it is waited for, and read once more by whoever needs it
- * next.
+ * A read that is running may return the old state: the home waits for it, and the next caller reads
+ * again.
  */
 export const forgetPair: Command<ServerState, ServerState, { isShutting?: boolean }, { heard: true }> = {
   needs: (_, { home }) => pair(home),

@@ -6,9 +6,9 @@ import { putPresence } from "../../storage/social/presences.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
 import { presenceChanged } from "./presence-changed.ts"
 
-/** What somebody shows of himself, among the commands of a user's home. */
+/** The presence that a user shows, among the commands of their home. */
 export interface PresenceCommands {
-  /** What he shows from now on; what is left out stays as it is. */
+  /** What the user shows from now on; omitted fields stay as they are. */
   setPresence(input: {
     status: Status
     custom_status?: string | null | undefined
@@ -28,8 +28,8 @@ export const presenceCommands: ActorKind<UserState, UserState, PresenceCommands>
         custom_status: custom_status === undefined ? before.custom_status : custom_status || null,
         custom_emoji: custom_emoji === undefined ? before.custom_emoji : custom_emoji || null,
       }
-      // His own other sessions are told what he really chose, every time; others what they may see,
-      // if that is news.
+      // The user's own other sessions are always told the real choice; others what they may see, if
+      // that is news.
       const except = by === undefined ? [] : [by]
       const publish = [presenceUpdate.to(userOnly(user.id), { user_id: user.id, ...presence }, { except })]
       if (activities === undefined && looksSame(before, presence)) return { publish, reply: presence }

@@ -61,7 +61,7 @@ export interface RelationshipCommands {
   relationshipChanged(input: { other: Snowflake; shown: RelationshipAdded | null }): void
   /** Told by a DM that was opened: `other` has the higher id. */
   directOpened(input: { other: Snowflake; direct: Snowflake }): void
-  /** Told with it: what the other sees of him. */
+  /** Tells this user what they see of the other. */
   regard(input: Regard): void
 }
 
@@ -142,8 +142,8 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
     turn: ({ state: user }, { other, shown }) => ({ publish: [changed(user.id, other, shown)], reply: undefined }),
   },
 
-  // It may have been opened by whoever knew nothing yet of a block, and what it has read since may
-  // be from before.
+  // The DM may have been opened by a user who did not know of a block yet, and what it has read
+  // since may be old.
   directOpened: {
     turn: (_, { other, direct }) => ({
       apply: draft => {
@@ -157,7 +157,7 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
   regard: { turn: (_, regard) => ({ after: [presenceChanged(regard)], reply: undefined }) },
 }
 
-/** A change that leaves something on the side of whoever asked: it is the answer. */
+/** A change that leaves something on the caller's side: that is the answer. */
 function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) => View | ErrorCode) {
   const { effects, after } = change(user, two, decide)
   const { status, created_at } = after.mine!
@@ -165,8 +165,8 @@ function becoming(user: Readonlied<UserState>, two: Two, decide: (view: View) =>
 }
 
 /**
- * What a change of a pair does: rows on both sides (REL1), and word to whoever's side it changes
- * (REL4).
+ * The effects of a change of a pair: rows on both sides (REL1), and a message to each user whose
+ * side it changes (REL4).
  */
 function change(user: Readonlied<UserState>, { by, other }: Two, decide: (view: View) => View | ErrorCode) {
   const isBy = by.id === user.id

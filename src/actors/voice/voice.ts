@@ -40,8 +40,8 @@ import type { ActorKind, Publication } from "../../runtime/actor.ts"
 import { tellsOf } from "../shared/tells.ts"
 
 /**
- * Voice. A server's home says who is in its channels, a user's home which of his calls is the
- * newest and what he has used of his day. They keep:
+ * Voice. A server's home says who is in its channels, a user's home which of their calls is the
+ * newest and how much of the day's limit they have used. They keep:
  *   VOICE1  A user is in at most one channel of a server and, soon after the last join, in one
  *       channel overall: the one joined last, in whatever order the joins arrive.
  *   VOICE2  Every second in a channel is counted once, however its call ends.
@@ -49,8 +49,8 @@ import { tellsOf } from "../shared/tells.ts"
  */
 export interface VoiceChannelCommands {
   /**
-   * Joins, moves here, or begins a new voice session; null: there is no place for him. Flags that
-   * are not given stay.
+   * Joins, moves here, or begins a new voice session; null: the channel is full. Flags that are not
+   * given stay.
    */
   joinVoice(input: {
     user: Snowflake
@@ -59,11 +59,11 @@ export interface VoiceChannelCommands {
     gateway_session_id: string
     flags?: SelfFlags | undefined
   }): { server_id: Snowflake; bitrate: number } | null
-  /** Null: he is not in this channel. */
+  /** Null: the user is not in this channel. */
   setVoiceFlags(input: { user: Snowflake; flags: SelfFlags }): {
     holder: { worker: string; gateway_session_id: string } | null
   }
-  /** Whichever voice channel of the server he is in. */
+  /** Leaves the voice channel of the server that the user is in. */
   leaveVoice(input: { user: Snowflake }): { left: boolean }
   /** VOICE3; with `worker`, only while that worker holds it. */
   endVoice(input: { user: Snowflake; voice_session_id: string; worker?: string | undefined }): { ended: boolean }
@@ -83,14 +83,14 @@ export interface VoiceChannelCommands {
 }
 
 export interface VoiceServerCommands {
-  /** Told by the server's own home: whoever may not be where he is any longer leaves. */
+  /** Sent by the server's own home: a user who may not stay in their voice channel leaves it. */
   recheckVoice(input: { users: readonly Snowflake[] }): void
 }
 
 export interface VoiceUserCommands {
   /**
-   * Whether anything is left of his day; the channel of his newest call; and what makes a voice
-   * session newer than those before.
+   * Whether anything is left of the user's daily limit; the channel of their newest call; and what
+   * makes a voice session newer than those before.
    */
   askForVoice(input: object): { allowed: boolean; call: Snowflake | null; order: Snowflake }
   /** Told by a server's home after its commit. */
@@ -132,7 +132,9 @@ const stint = ({ voice_session_id, joined_at }: Voice, now: number): Stint => ({
   to: Math.max(joined_at, now),
 })
 
-/** The end of somebody's call: its row, who is told, and what he has used. VOICE2 */
+/**
+ * The end of a user's call: its row, who is told, and how much of the day they have used. VOICE2
+ */
 export function voiceEnding(server: Server, state: Voice, now: number) {
   const { user_id, channel_id } = state
   const absent = absentObject(user_id, server.id)
@@ -152,7 +154,7 @@ export function voiceEnding(server: Server, state: Voice, now: number) {
 }
 
 /**
- * A server that ends takes its calls with it; whoever was in one knows by the end of the server.
+ * A server that ends takes its calls with it; users in a call learn it from the end of the server.
  */
 export const voiceOver = (server: Server, now: number): Publication[] =>
   [...server.voice.values()].map(state => told(state.user_id, "voiceChanged", { ended: stint(state, now) }))
@@ -430,10 +432,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
   },
 }
 
-/**
- * When a call is to be looked at: when the day is used up, or his tier is over, whichever comes
- * first.
- */
+/** When to check a call: when the day is used up or the user's tier ends, whichever is first. */
 function endOf(
   user: Readonlied<UserState>,
   from: number,
@@ -463,7 +462,8 @@ const callRow = (user_id: Snowflake, call: CallState | null) =>
   call ? putVoiceCall({ ...call, user_id }) : deleteVoiceCall({ user_id })
 
 /**
- * Milliseconds: calls that end within them share a job, so that whoever comes and goes makes few.
+ * Milliseconds: calls that end within them share a job, so that a user who joins and leaves often
+ * makes few.
  */
 const expiredTogether = 5_000
 
