@@ -16,13 +16,16 @@ import type { Session } from "./state/session.ts"
 export interface DeliveriesOptions {
   readonly subscriptions: Pick<Subscriptions, "position" | "placeOf" | "byId">
   readonly store: Pick<Storage["deliveries"], "move">
-  /** This worker. */
+  /** The id of this worker. */
   readonly self: string
-  /** Up to when everything that was minted anywhere stood in the delivery logs, as of a moment ago; undefined: not known now. */
+  /**
+   * Every message id up to this moment, made by any worker, stood in the delivery logs a moment
+   * ago. Undefined: not known now.
+   */
   readonly idWatermarks: () => IdWatermarks | undefined
-  /** Where the own log ends now. */
+  /** The present end of this worker's own log. */
   readonly end: () => Promise<number | undefined>
-  /** Which Redis the log is in. */
+  /** The Redis that holds the log. */
   readonly place: () => string
   readonly timing: { readonly settleEveryMs: number; readonly cursorsEveryMs: number }
   readonly clock: Clock
@@ -30,51 +33,57 @@ export interface DeliveriesOptions {
   readonly metrics: Metrics
 }
 
-/** What stood in the log, up to its end as it was later. */
+/** The id watermarks, and the end of the log when it was looked at afterwards. */
 interface Known extends IdWatermarks {
   readonly end: number
   readonly place: string
 }
 
-/** What is to be found out of a position that was named, and since when. */
+/** What is still to be found out about a named position, and since when. */
 interface Pending {
   readonly since: number
   servers: boolean
   directs: boolean
-  /** It is not looked at before. */
+  /** The session is not looked at before this moment. */
   lookAt: number
 }
 
 const serverBit = bitOf("GUILD_MESSAGES")
 const directBit = bitOf("DIRECT_MESSAGES")
-/** All homes together, for sessions whose servers are those of another place. */
+/** Stands for all homes together: for sessions whose set of servers belongs to another position. */
 const anyHome = "*"
 const ofAnyKept = 10_000
 
-/** After a fail-over of Redis: until what it has lost was sent again. */
-const doubtFor = 5_000
-/** Rows of one statement; what is more waits for the next. */
-const mostRows = 5_000
-/** What is not known for longer, as a clock was ahead or a home elsewhere does not answer, is moved for as far as it is, now and then. */
-const patience = 5_000
+/** After a fail-over of Redis nothing is relied on until what it lost was sent again. */
+const doubtMs = 5_000
+/** Rows of one statement; the rest waits for the next one. */
+const maxRows = 5_000
+/**
+ * A position may stay unsettled for so long, because a clock was ahead or a home elsewhere does not
+ * answer. After that the cursor moves as far as is known, and again now and then.
+ */
+const unsettledMs = 5_000
 
 /**
- * How far messages were delivered to users: as far as their clients have named positions, in heartbeats and when they came back.
- * That a message was published says nothing. It keeps:
- *   DELIV1  A cursor never covers a message after the position that the client named, however
- *       late it was appended.
+ * Tells how far messages were delivered to users: as far as their clients have named positions, in
+ * heartbeats and when they came back. That a message was published proves nothing. It keeps:
+ *   DELIV1  A cursor never covers a message after the position that the client named, however late
+ *       it was appended.
  *   DELIV2  Everything at or before that position is covered soon.
  *   DELIV3  A position that was never sent to the client moves nothing.
- * A cursor is a moment, one for servers and one for DMs, as a session may take the one and not the other; see docs/api/deliveries.md.
+ * A cursor is a moment. There is one for servers and one for DMs, as a session may take only one of
+ * the two. See docs/api/deliveries.md.
  */
 export class Deliveries {
   readonly #options: DeliveriesOptions
   readonly #marks = new MessageMarks()
-  /** Sessions that have named a position since they were settled; of those that have gone nothing is kept. */
+  /**
+   * Sessions that named a position which is not settled yet. Sessions that have ended are removed.
+   */
   readonly #pending = new Map<Session, Pending>()
   readonly #moved = new Map<Snowflake, { guild_ms: number | null; direct_ms: number | null }>()
   #known: Known | undefined
-  /** What was used last. */
+  /** The latest watermarks that were used. */
   #used: Known | undefined
   #place = ""
   #doubtUntil = -Infinity
@@ -88,7 +97,7 @@ export class Deliveries {
     this.#timer = options.clock.every(options.timing.settleEveryMs, () => this.#settle())
   }
 
-  /** New pieces of the log, in order. */
+  /** Takes new log items, in order. */
   take(items: readonly LogItem[]): void {
     for (const { header, s } of items) {
       if (header[0] !== "e" || header[5] !== messageCreate.name) continue
@@ -100,11 +109,12 @@ export class Deliveries {
     }
   }
 
-  /** A client says up to where it has received what it was sent. */
+  /** A client says up to which position it has received what it was sent. */
   named(session: Session, position: unknown): void {
     if (typeof position !== "number" || position <= session.named || !Number.isSafeInteger(position)) return
     if (position > this.#options.subscriptions.placeOf(session)) return // DELIV3
-    // What it was sent of another worker's log has other positions there; it is told one of this log soon.
+    // What the session was sent from another worker's log has other positions there. The client is
+    // soon told a position of this log.
     const span = session.spans.at(-1)!
     if (span.counted || position < span.lo) return
     session.named = position
@@ -133,17 +143,17 @@ export class Deliveries {
     const at = place()
     if (at === "") return
     if (at !== this.#place) {
-      if (this.#place !== "") this.#doubtUntil = clock.monotonic() + doubtFor
+      if (this.#place !== "") this.#doubtUntil = clock.monotonic() + doubtMs
       this.#place = at
     }
-    const minted = clock.monotonic() < this.#doubtUntil ? undefined : idWatermarks()
-    if (!minted) return
+    const watermarks = clock.monotonic() < this.#doubtUntil ? undefined : idWatermarks()
+    if (!watermarks) return
     this.#asking = true
     end()
       .then(
         reached => {
           if (reached === undefined || place() !== at) return
-          this.#known = { ...minted, end: reached, place: at }
+          this.#known = { ...watermarks, end: reached, place: at }
           this.#useKnown()
         },
         (error: unknown) => log.debug({ err: error }, "end of the delivery log not known"),
@@ -154,12 +164,12 @@ export class Deliveries {
       .catch(() => {})
   }
 
-  /** Once the log was read to where it ended after everything up to that moment stood in it. */
+  /** Uses the watermarks once this worker has read the log to the end that was seen after them. */
   #useKnown(): void {
     const { subscriptions, place } = this.#options
     const known = this.#known
     if (!known) return
-    // What another Redis has lost comes again, later.
+    // After a fail-over the new Redis receives later what the old one lost.
     if (known.place !== place()) this.#known = undefined
     else if (subscriptions.position >= known.end) {
       this.#known = undefined
@@ -171,8 +181,8 @@ export class Deliveries {
   }
 
   /**
-   * Of sessions that have gone: as far as was known while they were here. Their homes may not be taken here any more, so that
-   * what is learnt later would say too much.
+   * Settles sessions that have ended, as far as was known while they were here. This worker may
+   * have stopped taking the events of their homes, so later watermarks would claim too much.
    */
   #letGo(): void {
     const { subscriptions, place } = this.#options
@@ -181,7 +191,7 @@ export class Deliveries {
       this.#pending.delete(session)
       const used = this.#used
       if (used?.place !== place()) continue
-      const upTo = (minted: number) => deliveredUpTo(this.#marks, [anyHome], session.named, minted).upTo
+      const upTo = (watermark: number) => deliveredUpTo(this.#marks, [anyHome], session.named, watermark).upTo
       this.#move(
         session.user,
         pending.servers && (session.intents & serverBit) !== 0 ? upTo(used.servers) : undefined,
@@ -194,7 +204,7 @@ export class Deliveries {
     const now = this.#options.clock.monotonic()
     if (now < pending.lookAt) return
     const { user, named, settled, intents } = session
-    // Of a session that is not live the servers are those of another position.
+    // The servers of a session that is not live belong to another position.
     const isLive = session.state === "live"
     const servers = (intents & serverBit) === 0 ? [] : isLive ? session.guilds.keys() : [anyHome]
     const directs = (intents & directBit) === 0 ? [] : [user]
@@ -204,11 +214,11 @@ export class Deliveries {
       session.settled = named
       return
     }
-    const isLate = now - pending.since > patience
-    if (isLate) pending.lookAt = now + patience
-    // The one does not wait for the other.
-    const found = (homes: readonly Snowflake[], minted: number) => {
-      const { upTo, isAll } = deliveredUpTo(this.#marks, homes, named, minted)
+    const isLate = now - pending.since > unsettledMs
+    if (isLate) pending.lookAt = now + unsettledMs
+    // Servers and DMs do not wait for each other.
+    const found = (homes: readonly Snowflake[], watermark: number) => {
+      const { upTo, isAll } = deliveredUpTo(this.#marks, homes, named, watermark)
       return { isAll, upTo: isAll || isLate ? upTo : undefined }
     }
     const guild = pending.servers && (intents & serverBit) !== 0 ? found(servers, known.servers) : undefined
@@ -234,7 +244,7 @@ export class Deliveries {
     this.#writing = true
     const rows: DeliveryRow[] = []
     for (const [user_id, moved] of this.#moved) {
-      if (rows.length === mostRows) break
+      if (rows.length === maxRows) break
       rows.push({ user_id, ...moved })
       this.#moved.delete(user_id)
     }
@@ -255,6 +265,6 @@ export class Deliveries {
   }
 }
 
-/** The later one; what is not known, and what nothing is known of, moves nothing. */
+/** The later of the two. A moment that is unknown, or not finite, moves nothing. */
 const later = (before: number | null, now: number | undefined): number | null =>
   now === undefined || !Number.isFinite(now) ? before : Math.max(before ?? now, now)

@@ -18,14 +18,17 @@ import type { Connection } from "./state/session.ts"
 import { bareToken } from "./sessions/token-check.ts"
 import { drainPauseMs, forEachInBatches } from "./fan-out/drain.ts"
 
-/** Frames larger than the protocol allows are read up to here, so that the client learns why it was closed. */
+/**
+ * Frames above the protocol's limit are read up to this size, so that the client learns why it was
+ * closed.
+ */
 const transportBytes = 1024 * 1024
-/** Who has not identified may leave so many bytes of answers unread. */
+/** A client that has not identified may leave so many bytes of answers unread. */
 const strangersUnread = 64 * 1024
 
 /**
- * The WebSocket door: sockets with their heartbeats, and the rules about frames. What sessions are sent is the business of
- * the stream, the reader and the subscriptions.
+ * The WebSocket server: sockets, their heartbeats, and the limits on frames. The stream, the
+ * catch-up reader and the subscriptions decide what sessions are sent.
  */
 export class Gateway {
   readonly #options: GatewayOptions
@@ -46,40 +49,40 @@ export class Gateway {
       clock.every(1_000, () => this.#sweep()),
       clock.every(10_000, () => this.#parts.homes.sweep()),
       clock.every(500, () => this.#parts.homes.sweepUsers()),
-      // Records of living sessions are written anew long before they would lapse.
+      // Records of sessions are written again long before they would expire.
       clock.every(6 * 3_600_000, () => this.#saveAll()),
     ]
     records.onLoss(() => this.#afterFailOver())
     this.#listen()
   }
 
-  /** The position that live sessions stand at; the log is read from here on. */
+  /** The position at which live sessions stand; the log is read from here on. */
   begin(position: number): void {
     this.#parts.subscriptions.position = position
   }
 
-  /** New pieces of the worker's log, in order. */
+  /** Takes new items of the worker's log, in order. */
   takeItems(items: readonly LogItem[]): void {
     this.#parts.deliveries.take(items)
     this.#parts.stream.take(items)
   }
 
-  /** Changes of what this worker's sessions see of users. */
+  /** Takes changes of users' presence as this worker's sessions see it. */
   takePresences(changes: readonly PresenceChange[]): void {
     this.#parts.presences.take(changes)
   }
 
-  /** A user has said elsewhere than on a socket that he types. */
+  /** A user has said over REST that they are typing. */
   noteTyping(user: Snowflake, channel: Snowflake): Promise<void> {
     return this.#parts.typing.said(user, channel)
   }
 
-  /** Whether everything that was read is sent or waits for slow sockets only. */
+  /** Whether everything that was read is sent, or waits for slow sockets only. */
   get settled(): boolean {
     return this.#parts.stream.behind === 0 && this.#parts.presences.settled
   }
 
-  /** How many connections became WebSockets, ever. */
+  /** How many connections were upgraded to WebSockets since the start. */
   get upgrades(): number {
     return this.#upgrades
   }
@@ -98,7 +101,9 @@ export class Gateway {
     return this.#connections.size
   }
 
-  /** Sends everybody elsewhere: RECONNECT in waves, then 1012; the sessions can be resumed. */
+  /**
+   * Sends everybody to other workers: RECONNECT in batches, then 1012. The sessions can be resumed.
+   */
   async drain(): Promise<void> {
     this.#draining = true
     const { clock, topology } = this.#options
@@ -124,14 +129,15 @@ export class Gateway {
     const { app, topology, metrics } = this.#options
     app.ws<Connection>(gatewayPath, {
       maxPayloadLength: transportBytes,
-      // A live socket takes at most one slice above its budget before it is looked at: it cannot be refused a frame.
+      // A live socket is given at most one slice above its budget before it is checked, so no frame
+      // for it is refused.
       maxBackpressure: topology.socketBudgetBytes + 512 * 1024,
       closeOnBackpressureLimit: 0,
       idleTimeout: 0,
       sendPingsAutomatically: false,
       compression: 0,
       upgrade: (res, req, context) => {
-        // A throw in a handler ends the process.
+        // An exception in a handler ends the process.
         try {
           this.#upgrade(res, req, context)
         } catch (error) {
@@ -181,7 +187,7 @@ export class Gateway {
     }
     const encoding: PlainEncoding = req.getQuery("encoding") === "msgpack" ? "msgpack" : "json"
     const peer = Buffer.from(res.getRemoteAddressAsText()).toString()
-    // `getHeader` knows the first line of a name only.
+    // `getHeader` returns only the first line of a header.
     let forwardedFor: string | undefined
     req.forEach((name, value) => {
       if (name === "x-forwarded-for") forwardedFor = withForwarded(forwardedFor, value)
@@ -228,7 +234,7 @@ export class Gateway {
       .catch((error: unknown) => log.warn({ err: error }, "connection count not decreased"))
   }
 
-  /** Nothing may leave this function: a throw in a handler ends the process. */
+  /** No exception may leave this function: in a handler it ends the process. */
   #receive(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
     const { topology, policy, clock, log } = this.#options
     const { sent } = connection
@@ -242,7 +248,7 @@ export class Gateway {
       this.#options.metrics.gateway.framesIn.of(op).inc()
       if (counts === "frames" && this.#limits.frame(sent, clock.monotonic()) && policy.limited)
         throw new FrameRefused("rate_limited")
-      // Voice signals are ephemeral: what is too much is ignored.
+      // Voice signals are ephemeral: those above the limit are ignored.
       if (counts === "signals" && this.#limits.signal(sent, clock.monotonic()) && policy.limited) return
       if (!beforeIdentify && !connection.session) throw new FrameRefused("not_authenticated")
       this.#act(connection, frame.op, frame.d)
@@ -291,7 +297,10 @@ export class Gateway {
     this.#parts.subscriptions.close(connection, "unknown_error")
   }
 
-  /** The answer carries the position when nothing else has for a while, so that a quiet session can be resumed. */
+  /**
+   * The answer carries the position if no other frame has done so for a while, so that a quiet
+   * session can be resumed.
+   */
   #heartbeat(connection: Connection, d: unknown): void {
     connection.heartbeatAt = this.#options.clock.monotonic()
     const { session } = connection
@@ -313,7 +322,7 @@ export class Gateway {
   #countIdentify(d: unknown): void {
     const { policy, clock } = this.#options
     if (typeof d !== "object" || d === null || !("token" in d) || typeof d.token !== "string" || d.token === "") return
-    // However it is written.
+    // The same token has the same digest, whatever stands in front of it.
     const token = hash("sha256", bareToken(d.token), "base64url")
     if (this.#identifies.isTooMuch(token, clock.monotonic()) && policy.limited) throw new FrameRefused("rate_limited")
   }
@@ -325,7 +334,7 @@ export class Gateway {
       const { session, busy, heartbeatAt, openedAt } = connection
       if (heartbeatAt < silentSince)
         this.#parts.subscriptions.close(connection, session ? "session_timed_out" : "not_authenticated")
-      // Heartbeats alone hold no place.
+      // A connection that only sends heartbeats is closed, too.
       else if (!session && !busy && openedAt < silentSince)
         this.#parts.subscriptions.close(connection, "not_authenticated")
     }
@@ -339,15 +348,18 @@ export class Gateway {
   }
 
   /**
-   * Other workers' logs may have lost pieces that were counted: where a session was before it came here is not known for
-   * sure any more. Its own positions are.
+   * Other workers' logs may have lost items that were counted, so the spans of a session before it
+   * came here are uncertain. Positions of this worker's own log are certain.
    */
   #afterFailOver(): void {
     for (const session of this.#parts.subscriptions.byId.values()) session.spans = session.spans.slice(-1)
     this.#saveAll()
   }
 
-  /** With them goes the count of a user's connections, which lapses and is lost likewise. */
+  /**
+   * Counts of a user's connections are written along with the records: they expire and can be lost
+   * in the same way.
+   */
   #saveAll(): void {
     for (const session of this.#parts.subscriptions.byId.values()) {
       this.#parts.sessions.save(session)

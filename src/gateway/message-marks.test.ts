@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { deliveredUpTo, MessageMarks } from "./message-marks.ts"
 
-test("marks know the earliest mint after a position, whichever came first", () => {
+test("marks know the earliest id time after a position, whichever came first", () => {
   fc.assert(
     fc.property(fc.array(fc.record({ home: fc.nat(2), ms: fc.nat(50) }), { maxLength: 60 }), fc.nat(60), (log, s) => {
       const marks = new MessageMarks()

@@ -1,39 +1,46 @@
 import type { Snowflake } from "../contract/core/fields.ts"
 
-/** One home's messages by position; only those that none with a lower mint follows, so both columns rise. */
+/**
+ * One home's messages by position. A message is left out if a later one has a lower id time, so
+ * both columns rise.
+ */
 interface Marks {
   at: number[]
   ms: number[]
-  /** How many of them are forgotten, and up to which position. */
+  /** How many marks are forgotten, and up to which position. */
   first: number
   forgottenTo: number
-  /** The position of the latest message, and the latest moment at which one was minted. */
+  /** The position of the latest message, and the highest id time of any message. */
   last: number
   latest: number
 }
 
-/** What is kept of a home, unless more is asked for; who is further behind waits until his client has named a later position. */
+/**
+ * Marks that are kept per home, unless more is asked for. A client that is further behind waits
+ * until it names a later position.
+ */
 const marksKept = 512
 const homesKept = 20_000
-/** Of all homes together; some 16 bytes each. */
+/** For all homes together; some 16 bytes each. */
 const allKept = 1_000_000
 
 /**
- * Where messages stand in a worker's log, and when their ids were minted. Within a home ids rise with positions; but a user's
- * home hears of DMs from many, and of homes one may be appended before another that minted earlier.
+ * Where messages stand in a worker's log, and when their ids were made. Within a home ids usually
+ * rise with positions. But a user's home receives DMs from many workers, and a message with an
+ * earlier id may be appended after one with a later id.
  */
 export class MessageMarks {
-  /** The one heard of longest ago is first. */
+  /** Ordered by latest message: the home that was silent longest is first. */
   readonly #homes = new Map<Snowflake, Marks>()
-  /** Nothing is known of homes that are not in the map up to this position. */
+  /** Up to this position nothing is known of homes that are not in the map. */
   #forgottenTo = -1
   #count = 0
-  readonly #most: number
+  readonly #maxMarks: number
   /** The position of the latest message of any home. */
   last = -1
 
-  constructor(most = allKept) {
-    this.#most = most
+  constructor(maxMarks = allKept) {
+    this.#maxMarks = maxMarks
   }
 
   /** How many marks are kept. */
@@ -57,7 +64,8 @@ export class MessageMarks {
     }
     this.#homes.set(home, marks)
     this.#count -= marks.at.length
-    // Whoever has not got this one has gone no further, wherever he stands before it.
+    // A client that has not received this message is settled only before its id, so earlier
+    // messages with later ids need no mark.
     while (marks.ms.length > marks.first && marks.ms.at(-1)! >= ms) {
       marks.at.pop()
       marks.ms.pop()
@@ -71,7 +79,7 @@ export class MessageMarks {
       marks.first = 0
     }
     this.#count += marks.at.length
-    while (this.#homes.size > homesKept || (this.#count > this.#most && this.#homes.size > 1)) this.#forgetOne()
+    while (this.#homes.size > homesKept || (this.#count > this.#maxMarks && this.#homes.size > 1)) this.#forgetOne()
   }
 
   #forgetOne(): void {
@@ -87,12 +95,15 @@ export class MessageMarks {
     return marks ? marks.last > s : s < this.#forgottenTo
   }
 
-  /** The latest moment at which a message of a home was minted, as far as is known. */
+  /** The latest id time of a home's messages, as far as is known. */
   latest(home: Snowflake): number {
     return this.#homes.get(home)?.latest ?? -Infinity
   }
 
-  /** Up to this moment none of a home's messages that are known stands after a position; -Infinity: that is forgotten. */
+  /**
+   * No known message of the home after position `s` has an id of this moment or earlier. -Infinity:
+   * the marks that would tell are forgotten.
+   */
   freeUpTo(home: Snowflake, s: number): number {
     const marks = this.#homes.get(home)
     if (!marks) return s < this.#forgottenTo ? -Infinity : Infinity
@@ -110,20 +121,21 @@ export class MessageMarks {
 
 export interface Delivered {
   readonly upTo: number
-  /** That is all that there is to say of the position: no message that may stand at or before it is later. */
+  /** Nothing more is to be learned of this position: no message at or before it can be later. */
   readonly isAll: boolean
 }
 
 /**
- * Up to when all messages of some homes were delivered to a client that has named position `s`. `minted`: whatever was minted
- * anywhere up to then stood in this log when it was last read to its end. Ids may be ahead of that for as long as a clock was, so
- * it is gone as far as it goes.
+ * The moment up to which all messages of some homes were delivered to a client that has named
+ * position `s`. `watermark`: every id up to this moment stood in this log when it was last read to
+ * its end. Ids can be ahead of it while a clock is ahead, so the result goes no further than the
+ * watermark.
  */
 export function deliveredUpTo(
   marks: Pick<MessageMarks, "freeUpTo" | "latest">,
   homes: Iterable<Snowflake>,
   s: number,
-  minted: number,
+  watermark: number,
 ): Delivered {
   let free = Infinity
   let latest = -Infinity
@@ -131,6 +143,6 @@ export function deliveredUpTo(
     free = Math.min(free, marks.freeUpTo(home, s))
     latest = Math.max(latest, marks.latest(home))
   }
-  if (free <= minted) return { upTo: free, isAll: true }
-  return { upTo: minted, isAll: minted >= latest && Number.isFinite(minted) }
+  if (free <= watermark) return { upTo: free, isAll: true }
+  return { upTo: watermark, isAll: watermark >= latest && Number.isFinite(watermark) }
 }

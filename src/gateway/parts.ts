@@ -34,7 +34,7 @@ import { Sessions, type SessionEvents } from "./sessions/sessions.ts"
 import { TokenCheck } from "./sessions/token-check.ts"
 import type { Connection } from "./state/session.ts"
 
-/** Times and bounds, as they are configured: one flat list. */
+/** Times and bounds from the configuration. */
 export interface GatewayTopology extends DrainTopology {
   readonly heartbeatIntervalMs: number
   readonly resumeWindowMs: number
@@ -58,20 +58,20 @@ export interface GatewayTopology extends DrainTopology {
 
 /** What the operator decides about connections. */
 export interface GatewayPolicy {
-  /** False lifts every limiter. */
+  /** False turns every rate limit off. */
   readonly limited: boolean
   readonly gatewayUrl: string
   readonly voice: VoicePolicy
   readonly iceServers: IceServersFor
-  /** Origins that browsers may come from; empty: all. */
+  /** Origins that browsers may connect from; empty: all. */
   readonly allowedOrigins: readonly string[]
   /** Whether clients that ask for compressed frames get them. */
   readonly compression: boolean
   /** `forwardedFor`: every X-Forwarded-For line, joined. */
   readonly clientAddress: (peer: string, forwardedFor: string | undefined) => string
-  /** The oldest client that is still welcome, if it says its version. */
+  /** The oldest version of a client that may connect, for clients that say theirs. */
   readonly minClientVersion: string
-  /** Whether a token is good only where it signed in. */
+  /** Whether a token is valid only where it signed in. */
   readonly tokenBinding: boolean
 }
 
@@ -81,7 +81,10 @@ export interface GatewayOptions {
   readonly records: GatewaySessions
   readonly storage: Storage
   readonly tokens: Pick<Tokens, "verify" | "known"> & {
-    /** Counts one more failed token of an address, as limits count it; true: there were too many already. */
+    /**
+     * Counts one more failed token of an address, in the same count as HTTP; true: there were too
+     * many already.
+     */
     readonly isFailedTooOften: (address: string) => Promise<boolean>
   }
   readonly topology: GatewayTopology
@@ -93,13 +96,16 @@ export interface GatewayOptions {
   readonly metrics: Metrics
 }
 
-/** Milliseconds to find out whose business it is that somebody types. */
+/** Milliseconds to find out which worker keeps track of a user's typing. */
 const typingNotedMs = 1_000
 
 /** The parts of one worker's gateway. */
 export type GatewayParts = ReturnType<typeof createParts>
 
-/** Each part is made after those that it uses. What becomes of sessions is told to parts that are made later. */
+/**
+ * Makes each part after those that it uses. Parts that are made later are told of sessions by
+ * events.
+ */
 export function createParts(options: GatewayOptions, connections: ReadonlySet<Connection>) {
   const events: SessionEvents = {
     opened: connection => fanOut.notices.greet(connection),
@@ -114,7 +120,7 @@ export function createParts(options: GatewayOptions, connections: ReadonlySet<Co
   return { ...fanOut, ...replay, ...entries, ...requests }
 }
 
-/** What this worker's log takes, and whom it is sent to. */
+/** What this worker's log takes, and to whom it is sent. */
 function createFanOut(options: GatewayOptions, connections: ReadonlySet<Connection>) {
   const { app, node, storage, topology, service, clock, log, metrics } = options
   const homes = new HomeSubscriptions({
@@ -144,7 +150,7 @@ function createFanOut(options: GatewayOptions, connections: ReadonlySet<Connecti
 
 type FanOut = ReturnType<typeof createFanOut>
 
-/** How sessions read logs, and what becomes of them meanwhile. */
+/** How sessions read logs, and how their state follows what they read. */
 function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut, events: SessionEvents) {
   const { node, storage, topology, policy, presence, records, clock, log, metrics } = options
   const self = node.membership.self.id

@@ -6,13 +6,16 @@ type ControlHeader = Extract<LogHeader, readonly ["c", ...unknown[]]>
 
 const parsed = new WeakMap<LogItem, Control>()
 
-/** What a control entry says; read once for all sessions that come to it. */
+/** What a control entry says; parsed once for all sessions that come to it. */
 export function controlOf(item: LogItem): Control {
   let control = parsed.get(item)
   if (!control) parsed.set(item, (control = JSON.parse(item.data) as Control))
   return control
 }
 
-/** Whose sessions alone a control entry is for; undefined: it is about a server. A join holds a whole server: others need not read it. */
+/**
+ * The user whose sessions alone a control entry concerns. Undefined: it is about a server. A join
+ * entry holds a whole server, so other sessions need not read it.
+ */
 export const userOf = ([, , , , audience]: ControlHeader): Snowflake | undefined =>
   audience.kind === "user" ? audience.user : undefined

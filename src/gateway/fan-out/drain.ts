@@ -1,13 +1,14 @@
 import type { Clock } from "../../std/clock.ts"
 import type { Connection } from "../state/session.ts"
 
-/** Connections that are spoken to in one turn of the event loop. */
+/** Connections that are handled in one turn of the event loop. */
 export const batchSize = 250
 
 /**
- * Does something with many connections, a wave at a time: nobody else waits for all of them, and if they are closed, those
- * who come back do not come all at once. Whoever has gone meanwhile is left out.
- * @param pauseMs milliseconds between two waves
+ * Does something with many connections, batch by batch, so that other work need not wait for all of
+ * them. Clients whose connections were closed then do not reconnect all at once. Connections that
+ * close meanwhile are left out.
+ * @param pause milliseconds between two batches
  */
 export async function forEachInBatches(
   connections: readonly Connection[],
@@ -22,13 +23,16 @@ export async function forEachInBatches(
 }
 
 export interface DrainTopology {
-  /** Sessions that the other workers are sent in a second. */
+  /** Sessions per second that are sent to the other workers. */
   readonly drainRate: number
-  /** The drain of any number is over after so many milliseconds. */
+  /** A drain is over after so many milliseconds, however many sessions there are. */
   readonly drainWithinMs: number
 }
 
-/** Milliseconds between two waves of a drain: what others can resume in the meantime, as far as there is time. */
+/**
+ * Milliseconds between two batches of a drain: time for the other workers to resume the sessions,
+ * as far as the drain has time.
+ */
 export function drainPauseMs(count: number, { drainRate, drainWithinMs }: DrainTopology): number {
   const waves = Math.ceil(count / batchSize)
   if (waves <= 1) return 0

@@ -10,14 +10,20 @@ import { ServerView } from "../state/server-view.ts"
 import { append } from "../../std/multi-map.ts"
 
 export interface HomeSubscriptionsOptions {
-  /** Makes this worker's log take the events of homes of one shard. @returns the row from which it holds them */
+  /**
+   * Makes this worker's log take the events of homes of one shard.
+   * @returns the row from which it holds them
+   */
   readonly register: (shard: number, homes: readonly Snowflake[]) => Promise<number>
   readonly release: (shard: number, homes: readonly Snowflake[]) => void
-  /** The same of users, until it is known to have been heard: others see them as long as a worker takes their events. */
+  /**
+   * Releases users, and resolves once their shard's owner is known to have done it. Others see a
+   * user online as long as a worker takes the user's events.
+   */
   readonly releaseUsers: (shard: number, users: readonly Snowflake[]) => Promise<void>
   readonly loadOutlines: (servers: readonly Snowflake[]) => Promise<ServerOutline[]>
   readonly loadsAtOnce: number
-  /** The oldest position that the worker's log can still be read after. */
+  /** The worker's log can be read after this position, and not after an earlier one. */
   readonly oldest: () => number
   /** How long a home without sessions is kept. */
   readonly keep: number
@@ -25,43 +31,50 @@ export interface HomeSubscriptionsOptions {
   readonly log: Log
 }
 
-/** Milliseconds for which a user is kept after his last session: long enough for one that comes back at once. */
+/**
+ * A user is kept for so long after their last session: long enough for one that comes back at once.
+ */
 const usersKept = 500
 
 interface Held {
   readonly isUser: boolean
   sessions: number
   unusedSince: number
-  /** Of a user: for so long at least. */
+  /** A user is kept until this moment at least. */
   keptUntil: number
-  /** While it is on its way. */
+  /** The registration that is under way. */
   registering: Promise<number> | undefined
-  /** The row from which the log holds the home; until it is registered nobody relies on it. */
+  /**
+   * The row from which the log holds the home. Nothing relies on the home until it is registered.
+   */
   from: number | undefined
 }
 
 /**
- * The homes whose events this worker's log takes, and what it knows of the servers among them: registered once and loaded
- * once, however many sessions wait.
+ * The homes whose events this worker's log takes, and the views of the servers among them. A home
+ * is registered once and loaded once, however many sessions wait for it.
  */
 export class HomeSubscriptions {
   readonly #options: HomeSubscriptionsOptions
   readonly #held = new Map<Snowflake, Held>()
   readonly #views = new Map<Snowflake, Promise<ServerView | undefined>>()
   readonly #ready = new Map<Snowflake, ServerView>()
-  /** Changes that came while a view was being loaded: they may not be in it. */
+  /** Changes that came while a view was being loaded: the loaded view may lack them. */
   readonly #early = new Map<Snowflake, (readonly [change: RulesChange, row: number, at: number])[]>()
-  /** Per shard: the way to ask its owner. */
+  /** Per shard: how to ask its owner. */
   readonly #registering = new Map<number, (home: Snowflake) => Promise<number>>()
-  /** How many registrations of a home are under way: what is released meanwhile would come back. */
+  /**
+   * How many registrations of a home are under way. A release in the meantime would be undone by
+   * them.
+   */
   readonly #asking = new Map<Snowflake, number>()
-  /** Users without sessions, and those whose release did not arrive. */
+  /** Users without sessions, and users whose release did not arrive. */
   readonly #unused = new Set<Snowflake>()
-  /** Releases under way: whoever comes back registers after them. */
+  /** Releases under way: a session of the same user registers after them. */
   readonly #leaving = new Map<Snowflake, Promise<unknown>>()
-  /** Loads asked for in this turn of the loop. */
+  /** Servers to load that were asked for in this turn of the event loop. */
   #toLoad: { ids: Set<Snowflake>; done: Promise<Map<Snowflake, ServerOutline>> } | undefined
-  /** Servers that were asked for and do not exist any more; ids are never used twice. */
+  /** Servers that were asked for and do not exist any more. Ids are never used twice. */
   readonly #gone = new Set<Snowflake>()
   #loading = 0
   readonly #queue: (() => void)[] = []
@@ -70,12 +83,15 @@ export class HomeSubscriptions {
     this.#options = options
   }
 
-  /** A server's view if it is there already. */
+  /** A server's view, if it is loaded. */
   view(server: Snowflake): ServerView | undefined {
     return this.#ready.get(server)
   }
 
-  /** A change of a server's rules has come in the log. @returns the view, if there are sessions to be moved */
+  /**
+   * Applies a change of a server's rules that came in the log.
+   * @returns the view, if there are sessions to be moved
+   */
   change(change: RulesChange, row: number, at: number): ServerView | undefined {
     this.#early.get(change.server)?.push([change, row, at])
     const view = this.#ready.get(change.server)
@@ -87,12 +103,15 @@ export class HomeSubscriptions {
     return this.#gone.has(server)
   }
 
-  /** Counts a session in and registers the home unless it is; resolves with the row from which the log holds it. */
+  /**
+   * Counts a session of the home, and registers the home if it is not registered. Resolves with the
+   * row from which the log holds it.
+   */
   hold(home: Snowflake): Promise<number> {
     return this.#hold(home, false)
   }
 
-  /** The same of the user whose session it is. */
+  /** Does the same for the user whose session it is. */
   holdUser(user: Snowflake): Promise<number> {
     return this.#hold(user, true)
   }
@@ -108,7 +127,10 @@ export class HomeSubscriptions {
     return (held.registering ??= this.#settle(home, held))
   }
 
-  /** Whoever comes after a failure tries again; who waits now is told. Every hold is released once, failed or not. */
+  /**
+   * After a failure the sessions that wait are told, and the next one tries again. Every hold is
+   * released once, failed or not.
+   */
   async #settle(home: Snowflake, held: Held): Promise<number> {
     try {
       held.from = await this.#register(home)
@@ -118,14 +140,17 @@ export class HomeSubscriptions {
     }
   }
 
-  /** What an owner of shards that does not know it needs to be told. */
+  /** What a new owner of these shards needs to be told. */
   of(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
     return [...this.#held].flatMap(([home, { from }]): [Snowflake, number][] =>
       from !== undefined && shards.has(shardOf(home)) ? [[home, from]] : [],
     )
   }
 
-  /** @param isMoved the session goes on elsewhere: until it has, what it misses meanwhile is read from this worker's log */
+  /**
+   * @param isMoved the session goes on at another worker: until it does, what it misses is read
+   * from this worker's log
+   */
   release(home: Snowflake, isMoved = false): void {
     const held = this.#held.get(home)
     if (!held) return
@@ -141,7 +166,7 @@ export class HomeSubscriptions {
     return this.#register(home)
   }
 
-  /** The view of a server that is held; undefined when there is no such server any more. */
+  /** The view of a server that is held; undefined when the server does not exist any more. */
   async need(server: Snowflake): Promise<ServerView | undefined> {
     let view = this.#views.get(server)
     if (!view) {
@@ -152,20 +177,20 @@ export class HomeSubscriptions {
     return view
   }
 
-  /** The server is gone. */
+  /** Removes a server that was deleted. */
   forgetServer(server: Snowflake): void {
     this.#gone.add(server)
     this.#forgetView(server)
   }
 
-  /** Rows of a shard are missing in the log: what is known of its servers may be wrong. */
+  /** Rows of a shard are missing in the log, so views of its servers may be wrong. */
   forgetShard(shard: number): void {
     for (const [server, view] of this.#ready) {
       if (shardOf(server) !== shard) continue
       view.isOver = true
       this.#forgetView(server)
     }
-    // What is being loaded is loaded once more.
+    // Views that are being loaded are loaded again.
     for (const server of this.#early.keys()) if (shardOf(server) === shard) this.#early.delete(server)
   }
 
@@ -174,7 +199,7 @@ export class HomeSubscriptions {
     this.#ready.delete(server)
   }
 
-  /** Users go as soon as their last session has. */
+  /** Releases users soon after their last session has ended. */
   sweepUsers(): void {
     const now = this.#options.clock.monotonic()
     const byShard = new Map<number, Snowflake[]>()
@@ -201,7 +226,10 @@ export class HomeSubscriptions {
     }
   }
 
-  /** Homes without sessions go after a while, so that friends who come and go cost nothing. */
+  /**
+   * Releases homes that have had no session for a while, so that a user who comes and goes costs
+   * nothing.
+   */
   sweep(): void {
     const before = this.#options.clock.monotonic() - this.#options.keep
     if (this.#gone.size > 10_000) this.#gone.clear()
@@ -228,7 +256,7 @@ export class HomeSubscriptions {
     }
   }
 
-  /** One request a shard at a time, for all that is asked meanwhile. */
+  /** Sends one request at a time to a shard, for all homes that were asked for meanwhile. */
   #ask(home: Snowflake): Promise<number> {
     const { register, clock } = this.#options
     const shard = shardOf(home)

@@ -13,30 +13,34 @@ export interface PresenceFeedOptions {
   readonly stream: Pick<Stream, "behind" | "lookAtBuffers">
   readonly view: (server: Snowflake) => ServerView | undefined
   readonly timing: {
-    /** Milliseconds for which changes are gathered. */
+    /** Changes are gathered for so many milliseconds. */
     readonly gatherForMs: number
     /** Users whose changes may wait. */
     readonly gathered: number
   }
-  /** Bytes after which socket buffers are looked at. */
+  /** Socket buffers are checked after so many bytes. */
   readonly slice: number
   readonly clock: Clock
   readonly metrics: Metrics
 }
 
-/** Which change of a user is the newest is remembered for so many milliseconds at least, and of so many users at most. */
+/**
+ * The version of a user's newest change is remembered for so many milliseconds at least, and for so
+ * many users at most.
+ */
 const remembered = 30_000
 const mostRemembered = 100_000
 
 /**
- * Changes of presence on their way to this worker's sessions. They come from the owners of all the homes that they concern:
- * what is about one user is put together, and each session is sent it once. They are the first to go when there is too much.
+ * Sends changes of presence to this worker's sessions. The owners of all homes that a change
+ * concerns report it: changes of one user are merged, and each session is sent the change once.
+ * Under load presence is dropped first.
  */
 export class PresenceFeed {
   readonly #options: PresenceFeedOptions
-  /** By user; what is for one home apart by both. */
+  /** By user; a change for one home only is kept by user and home. */
   readonly #waiting = new Map<string, PresenceChange>()
-  /** What is being sent, from server to server. */
+  /** The changes that are being sent, server by server. */
   #spreading: Iterator<void> | undefined
   #newest = new Map<Snowflake, PresenceChange["version"]>()
   #newestBefore = new Map<Snowflake, PresenceChange["version"]>()
@@ -72,7 +76,9 @@ export class PresenceFeed {
     this.#timer?.stop()
   }
 
-  /** Owners do not wait for one another: what one says may be behind what another has said. */
+  /**
+   * Owners do not wait for one another: one may report an older state than another has reported.
+   */
   #isOld({ user, version }: PresenceChange): boolean {
     const newest = this.#newest.get(user) ?? this.#newestBefore.get(user)
     if (newest && isNewer(newest, version)) return true
@@ -94,10 +100,11 @@ export class PresenceFeed {
     })
   }
 
-  /** Between two pieces of the log, once it is read to the end: what is stored goes first. */
+  /** Sends between two log items, once the log is read to its end: stored events go first. */
   #send(): void {
     const { subscriptions, stream, timing, slice } = this.#options
-    // A session that is being moved stands ahead of the others: what bears their position would step back.
+    // A session that is being moved is ahead of the others, so a frame with their position would go
+    // back.
     if (subscriptions.isMoving || stream.behind > 0) return this.#schedule(timing.gatherForMs)
     while ((this.#spreading ??= this.#next())) {
       if (subscriptions.unlookedBytes >= slice) {

@@ -14,23 +14,29 @@ export interface PresenceWatchesOptions {
   readonly storage: Pick<Storage, "guildMembers" | "servers">
   readonly subscriptions: Subscriptions
   readonly timing: {
-    /** Servers with more members tell nothing by themselves. */
+    /** In servers with more members presence is told only to sessions that ask for it. */
     readonly members: number
-    /** How often members who were asked for are looked at. */
+    /** How often the presence of watched members is looked up. */
     readonly watchEveryMs: number
   }
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Members whom a session of one server may watch; the one asked for longest ago is forgotten first. */
+/**
+ * Members whom a session may watch in one server. When there are more, the one asked for longest
+ * ago is removed.
+ */
 export const maxWatchedPerServer = 200
-/** Of all sessions together. What is beyond is not watched: presence is the first to go when there is too much. */
+/**
+ * Members that all sessions of this worker may watch together. More are not watched: under load
+ * presence is dropped first.
+ */
 const maxWatched = 200_000
-/** Users who are looked up at once. */
+/** Users whose presence is looked up at once. */
 const lookUpBatchSize = 2_000
 
-/** By user: as the session was told last. */
+/** By user: the state that the session was told last. */
 type Watched = Map<Snowflake, Seen>
 
 interface Change {
@@ -39,9 +45,10 @@ interface Change {
 }
 
 /**
- * Presence in servers so large that nobody is told of everybody: a session hears of those members whom it asked for. They
- * are looked up now and then, all that this worker's sessions watch together, and a change is told to whoever watches.
- *   WATCH1  Only who is a member, and not blocked, is told of, to a session that is in the server.
+ * Presence in servers that are too large to tell every member of every other: a session is told of
+ * the members whom it asked for. Now and then one lookup covers all members that sessions of this
+ * worker watch, and a change is told to the sessions that watch the member.
+ * WATCH1  Only who is a member, and not blocked, is told of, to a session that is in the server.
  */
 export class PresenceWatches {
   readonly #options: PresenceWatchesOptions
@@ -118,7 +125,7 @@ export class PresenceWatches {
       }
   }
 
-  /** WATCH1. A session that is still being sent older events is told at a later look. */
+  /** WATCH1. A session that is still being sent older events is told at a later lookup. */
   async #tell(session: Session, server: Snowflake, changes: readonly Change[]): Promise<void> {
     const { storage, subscriptions } = this.#options
     const users = changes.map(({ user }) => user)
@@ -135,7 +142,8 @@ export class PresenceWatches {
       const shown = isOver ? offline : seen
       if (isOver && watched.delete(user)) this.#count--
       else watched.set(user, shown)
-      // Who left is told of as a member who left; who blocks looks like somebody who went offline.
+      // A user who left is reported by the event of a member who left; a user who blocks looks
+      // offline.
       if (!members.has(user) || looksSame(shown, told)) continue
       const { status, custom_status, custom_emoji } = shown
       const d = JSON.stringify({ user_id: user, status, custom_status, custom_emoji })
@@ -143,7 +151,7 @@ export class PresenceWatches {
     }
   }
 
-  /** What a session watches goes with it, and with the server. */
+  /** Removes what ended sessions watched, and what was watched in servers that are gone. */
   #forgetEnded(): void {
     for (const [session, servers] of this.#watched) {
       const isOver = this.#options.subscriptions.byId.get(session.id) !== session

@@ -23,17 +23,21 @@ export interface ServiceNoticesOptions {
   readonly log: Log
 }
 
-/** Milliseconds between two waves: tens of thousands are told, and closed, within two seconds. */
+/**
+ * Milliseconds between two batches: tens of thousands of clients are told, and closed, within two
+ * seconds.
+ */
 const batchPauseMs = 10
 
 /**
- * What connected clients notice of the service as a whole: announcements of its state, the end of their connections in
- * maintenance, at the end of service, when everybody is logged out, and when their address is blocked.
+ * Tells connected clients about the service as a whole: announcements of its state, and the end of
+ * their connections in maintenance, at the end of service, when everybody is logged out, and when
+ * their address is blocked.
  */
 export class ServiceNotices {
   readonly #options: ServiceNoticesOptions
   #announced = 0
-  /** What was announced last, if connections end with it. */
+  /** The latest announcement, if connections end with it. */
   #ending: { readonly status: ServerStatus; readonly at: number } | undefined
 
   constructor(options: ServiceNoticesOptions) {
@@ -55,7 +59,10 @@ export class ServiceNotices {
     return refusedIn(this.#options.service.facts)
   }
 
-  /** Whoever comes to his session while connections are about to end is told as the others were. */
+  /**
+   * A client that identifies or resumes while connections are about to end is told as the others
+   * were.
+   */
   greet(connection: Connection): void {
     const { subscriptions, clock } = this.#options
     if (!this.#ending) return
@@ -80,13 +87,14 @@ export class ServiceNotices {
     if (!close) return told
     this.#ending = { status, at: clock.monotonic() + closingSeconds * 1000 }
     const closed = this.#later(everybody, connection => {
-      // Another word of the operator meanwhile: the earlier one counts no longer.
+      // The operator has announced something else meanwhile: the earlier announcement does not
+      // apply any more.
       if (turn === this.#announced) subscriptions.close(connection, close)
     })
     await Promise.all([told, closed])
   }
 
-  /** Everybody is logged out. Whoever has logged in since stays. */
+  /** Everybody is logged out, except users who have logged in since. */
   async #reset(): Promise<void> {
     const { connections, subscriptions, service } = this.#options
     const everybody = [...connections]
@@ -95,7 +103,8 @@ export class ServiceNotices {
     const told = this.#tell(everybody, status, connection => {
       const { session } = connection
       if (!session || !isMeant(connection)) return false
-      // What it reads of another worker's log stands before its own place: nothing can be said there.
+      // What the session reads from another worker's log comes before its own position: no notice
+      // can be placed there.
       if (session.peerSlices) return true
       const s = subscriptions.placeOf(session)
       const d = { user_id: session.user, message: "Security logout" }
@@ -115,7 +124,7 @@ export class ServiceNotices {
     })
   }
 
-  /** Op 12 to whoever has a session, and for whom `first` says so. */
+  /** Sends op 12 to connections that have a session, and to those for which `first` says so. */
   #tell(everybody: readonly Connection[], status: ServerStatus, first?: (connection: Connection) => boolean) {
     const { subscriptions, clock } = this.#options
     const made = new Map<Encoding, Payload>()
@@ -132,7 +141,7 @@ export class ServiceNotices {
     })
   }
 
-  /** In the same waves, so that each of them has as much time. */
+  /** In the same batches, so that each connection has the same time. */
   async #later(everybody: readonly Connection[], act: (connection: Connection) => void): Promise<void> {
     const { clock } = this.#options
     await clock.sleep(closingSeconds * 1000)

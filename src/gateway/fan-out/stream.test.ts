@@ -14,7 +14,10 @@ import { HomeSubscriptions } from "./home-subscriptions.ts"
 import { Guilds, type Connection, type Session } from "../state/session.ts"
 import { Stream } from "./stream.ts"
 
-/** A clock that stands still but for what each look at it costs; turns of the loop are taken one by one. */
+/**
+ * A clock that stands still but for what each look at it costs; turns of the loop are taken one by
+ * one.
+ */
 function stillClock(costMs: number) {
   let now = 0
   const turns: (() => void)[] = []

@@ -9,7 +9,7 @@ import type { Subscriptions } from "./subscriptions.ts"
 import type { HomeSubscriptions } from "./home-subscriptions.ts"
 import type { Session } from "../state/session.ts"
 
-/** Sessions that read the log at their own pace, each from its own cursor. */
+/** Sends the log to sessions that read it at their own pace, each from its own cursor. */
 export interface CursorReader {
   readonly size: number
   /** The head of the log has moved. */
@@ -24,39 +24,48 @@ export interface StreamOptions {
   readonly subscriptions: Subscriptions
   readonly reader: CursorReader
   readonly homes: HomeSubscriptions
-  /** The session can never be resumed: what it missed is nowhere. */
+  /** The session can never be resumed: what it missed is not stored anywhere. */
   readonly giveUp: (session: Session) => void
-  /** Bytes published per turn of the event loop before socket buffers are looked at. */
+  /** Bytes that are published per turn of the event loop before socket buffers are checked. */
   readonly slice: number
-  /** Unsent bytes above which a live session falls back to reading. */
+  /** A live session with more unsent bytes than this goes back to reading. */
   readonly budget: number
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
 }
 
-/** Milliseconds after which other work has its turn. */
+/** After so many milliseconds other work has its turn. */
 const moveSlice = 4
 
-/** Milliseconds of a system call that writes to one socket, whatever it carries. */
+/** Milliseconds of a system call that writes to one socket, whatever its size. */
 const writing = 0.0036
-/** A worker spends at most one part in so many on such calls: what comes meanwhile goes with the next. */
+/**
+ * A worker spends at most one part in so many of its time on such calls: log items that come
+ * meanwhile are sent together.
+ */
 const writingShare = 4
 /** Milliseconds that a frame may wait for others. */
 const longestPauseMs = 20
 
 /**
- * The worker's log as it grows: each piece acts on, or is published to, the live sessions, in order. Control entries act
- * before what follows them.
+ * Sends this worker's log to the live sessions, in order. Control entries take effect before the
+ * items that follow them.
  */
 export class Stream {
   readonly #options: StreamOptions
   #waiting: LogItem[] = []
   #next = 0
   #scheduled = false
-  /** Monotonic: before this nothing is published, because a large audience has just been written to. */
+  /**
+   * Monotonic: nothing is published before this moment, because a large audience has just been
+   * written to.
+   */
   #notBefore = 0
-  /** Live sessions that have still to pass the change of rules that the log stands at, or the end of their server. */
+  /**
+   * Live sessions that have not yet passed the rules change, or the end of their server, at which
+   * the log stands.
+   */
   #moving: { sessions: Iterator<Session>; control: Control; s: number } | undefined
 
   constructor(options: StreamOptions) {
@@ -91,7 +100,7 @@ export class Stream {
     const startedAt = clock.monotonic()
     subscriptions.reached = 0
     while (this.#next < this.#waiting.length && subscriptions.unlookedBytes < slice) {
-      // Before anything else is sent: after a hole nothing may follow.
+      // Checked before anything else is sent: after a lost frame nothing may follow.
       if (subscriptions.holed.size > 0) this.closeHoled()
       const item = this.#waiting[this.#next]!
       if (!this.#moving) this.#act(item)
@@ -102,7 +111,8 @@ export class Stream {
     this.lookAtBuffers()
     metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
     this.#notBefore = clock.monotonic() + Math.min(longestPauseMs, (writingShare - 1) * writing * subscriptions.reached)
-    // What was done is let go, in large pieces: cutting the front moves the rest.
+    // Items that were handled are removed in large batches: cutting the front of the array moves
+    // the rest.
     if (this.#next === this.#waiting.length || this.#next > 10_000) {
       this.#waiting.splice(0, this.#next)
       this.#next = 0
@@ -134,7 +144,7 @@ export class Stream {
       if (view) this.#moving = { sessions: subscriptions.sessionsOf(view).values(), control, s }
       return
     }
-    // An ended access acts at once on whoever has it, wherever he reads.
+    // When an access session ends, all its gateway sessions end at once, wherever they read.
     for (const session of subscriptions.ofUser(control.user))
       if (session.state === "live" || control.type === "sessionEnded") reader.control(session, control, s)
     if (control.type === "sessionEnded")
@@ -143,8 +153,9 @@ export class Stream {
   }
 
   /**
-   * Moves live sessions past a change that concerns very many, a slice a turn of the loop. Until all of them are there the log stands still:
-   * nobody receives what follows under what was so before.
+   * Moves live sessions past a rules change that concerns very many of them, a slice per turn of
+   * the event loop. Until all have passed it the log waits, so that nobody receives later events
+   * under the earlier rules.
    */
   #hasMoved(): boolean {
     if (!this.#moving) return true
@@ -157,7 +168,8 @@ export class Stream {
       if (done) break
       if (session.state !== "live") continue
       reader.control(session, control, s)
-      // After each: what one with other roles than all before sees takes as long as a hundred of those.
+      // Checked after each session: one whose combination of roles is new takes as long as a
+      // hundred others.
       if (clock.monotonic() >= until) return false
     }
     this.#moving = undefined
@@ -165,7 +177,7 @@ export class Stream {
     return true
   }
 
-  /** Never silent: whoever listens to the shard is closed and starts anew. */
+  /** A gap is never silent: sessions that take events of the shard are closed and begin anew. */
   #gap(shard: number): void {
     const { subscriptions, homes, log, metrics, giveUp } = this.#options
     metrics.gateway.gaps.inc()
@@ -181,14 +193,17 @@ export class Stream {
     log.warn({ shard, sessions: closed }, "gap in the delivery log")
   }
 
-  /** After something was sent: nothing follows a hole, and who does not keep up is noticed. */
+  /**
+   * Called after something was sent, to close sessions that lost a frame and to find sockets that
+   * are slow.
+   */
   lookAtBuffers(): void {
     const { subscriptions, slice } = this.#options
     if (subscriptions.holed.size > 0) this.closeHoled()
     if (subscriptions.unlookedBytes >= slice) this.#lookAtBuffers()
   }
 
-  /** Sockets that do not keep up read from the log from now on, at their own pace. */
+  /** Sessions with slow sockets read from the log from now on, at their own pace. */
   #lookAtBuffers(): void {
     const { subscriptions, reader, budget, metrics } = this.#options
     subscriptions.unlookedBytes = 0
@@ -204,7 +219,7 @@ export class Stream {
     }
   }
 
-  /** A socket that was refused a frame has a hole in its stream: nothing more may go there. */
+  /** A frame for this socket was refused and is lost: nothing more may be sent there. */
   closeHoled(): void {
     const { subscriptions } = this.#options
     for (const connection of subscriptions.holed) {

@@ -15,11 +15,11 @@ import type { Guild, ServerView } from "../state/server-view.ts"
 
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
 
-/** Which bit of the intents an event needs among members of a server; 0: none. */
+/** The bit of the intents that an event needs among members of a server; 0: none. */
 const serverBits = new Map<string, number>(
   Object.values(events).map(event => [event.name, intentBit(event, "members")]),
 )
-/** Which it needs where it is for a user alone. */
+/** The bit that it needs when it is for a user alone. */
 const userBits = new Map<string, number>(Object.values(events).map(event => [event.name, intentBit(event, "user")]))
 
 /** Sessions that receive the same bytes of an audience: one topic, one publish. */
@@ -38,7 +38,7 @@ interface Members {
   readonly sessions: Set<Session>
   /** Classes of live sessions, by audience key and class key. */
   readonly classes: Map<string, Map<string, SubscriberClass>>
-  /** Live sessions beyond the bound of classes: each is sent to individually. */
+  /** Live sessions above the bound of classes: each is sent to individually. */
   readonly individual: Set<Session>
 }
 
@@ -51,7 +51,8 @@ export interface SubscriptionsOptions {
 }
 
 /**
- * All sessions of this worker, and how an event reaches the live ones: one publish a class, however many they are. It keeps:
+ * All sessions of this worker, and how an event reaches the live ones: one publish per class,
+ * however many sessions it has. It keeps:
  *   SUB1  A live session is subscribed to exactly what it may receive.
  *   SUB2  Nothing is sent on a closed socket.
  */
@@ -62,16 +63,22 @@ export class Subscriptions {
   readonly #byUser = new Map<Snowflake, Session[]>()
   /** The position at which every live session stands. */
   position = 0
-  /** Live sessions are being moved past a change of the rules: nobody goes live until all of them are. */
+  /**
+   * Live sessions are being moved past a change of the rules: no session goes live until all of
+   * them have passed it.
+   */
   isMoving = false
-  /** The most that any one socket was handed since the buffers were last looked at. */
+  /** The most bytes that any one socket was given since the buffers were last checked. */
   unlookedBytes = 0
   /** The most sessions that one frame was published to since this was last set to 0. */
   reached = 0
-  /** What pieces of the log are as dispatches, for those who read them; kept while the pieces are. */
+  /** Log items as dispatches, for sessions that read them; kept as long as the items are. */
   readonly #read = new WeakMap<LogItem, Frame>()
   #positionFrame: Frame | undefined
-  /** Live sessions that uWS refused to buffer for: a hole; they are closed before anything else is sent. */
+  /**
+   * Live sessions for which uWS refused to buffer a frame. The frame is lost, so they are closed
+   * before anything else is sent.
+   */
   readonly holed = new Set<Connection>()
 
   constructor(options: SubscriptionsOptions) {
@@ -123,7 +130,7 @@ export class Subscriptions {
     session.cursor = place
   }
 
-  /** A server comes into or goes out of a session's sight. */
+  /** A session begins or ceases to see a server. */
   addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: VisibilityRules): Guild {
     const guild = view.seen(roles, rules)
     session.guilds.put(guild)
@@ -132,7 +139,7 @@ export class Subscriptions {
     return guild
   }
 
-  /** What decides what a session sees of a server has changed. */
+  /** The rules or roles that decide what a session sees of a server have changed. */
   regroup(session: Session, guild: Guild, rules: VisibilityRules, roles: readonly Snowflake[]): void {
     const before = keysOf(session, guild)
     const isMoved = session.state === "live" && !isSame(before, rules.subscribedKeys({ user_id: session.user, roles }))
@@ -166,9 +173,10 @@ export class Subscriptions {
   }
 
   /**
-   * One event for the members of some servers and for some users, sent to each live session once. The members of the first
-   * server are reached by its topics, the others one by one: the first should be the largest. Between servers it may be left
-   * to wait; the frame is asked for anew, because by then sessions may stand elsewhere.
+   * Sends one event, for the members of some servers and for some users, to each live session once.
+   * Members of the first server are reached by its topics, all others one by one, so the first
+   * should be the largest. The caller may pause between servers. The frame is asked for anew,
+   * because sessions may stand at another position by then.
    */
   *spread(
     frame: () => Frame,
@@ -223,12 +231,12 @@ export class Subscriptions {
     return guild !== undefined && guild.rules.includes(audience, { user_id: session.user, roles: guild.roles })
   }
 
-  /** Whether the session's intents let through what it is told of a server by its own worker. */
+  /** Whether the session's intents include an event that its own worker makes about a server. */
   hearsOf(session: Session, name: string): boolean {
     return passes(session, serverBits, name)
   }
 
-  /** When something that carries a position last went to a session. */
+  /** When a frame with a position was last sent to a session. */
   lastSentAt(session: Session): number {
     let last = session.sentAt
     if (session.state === "live")
@@ -238,7 +246,10 @@ export class Subscriptions {
     return last
   }
 
-  /** The first dispatch on a session's socket: it and all that follow are in the session's encoding. */
+  /**
+   * The first dispatch on a session's socket: from here on all frames are in the session's
+   * encoding.
+   */
   open(session: Session, frame: Frame): void {
     const { connection, encoding } = session
     if (!connection) return
@@ -249,8 +260,8 @@ export class Subscriptions {
   }
 
   /**
-   * One piece of a log to one session that reads. As JSON it is made by joining texts; what costs more is made once for all who read
-   * it at that position.
+   * Sends one log item to one session that reads. JSON is made by joining texts. Other encodings
+   * cost more, so they are made once for all sessions that read the item at that position.
    */
   sendItem(session: Session, item: LogItem, name: string, s: number): void {
     if (session.encoding === "json") return this.send(session, new Frame(name, s, item.data))
@@ -259,19 +270,22 @@ export class Subscriptions {
     this.send(session, frame)
   }
 
-  /** The position of what a session was sent last. A live one may have been moved past a change of the rules already. */
+  /**
+   * The position of what a session was sent last. A live session may have been moved past a rules
+   * change already.
+   */
   placeOf(session: Session): number {
     return session.state === "live" ? Math.max(this.position, session.cursor) : session.cursor
   }
 
-  /** Tells a live session where it stands. */
+  /** Tells a live session its position. */
   sendPosition(session: Session): void {
     const s = this.placeOf(session)
     if (this.#positionFrame?.s !== s) this.#positionFrame = new Frame(sessionPosition.name, s, "{}")
     this.send(session, this.#positionFrame)
   }
 
-  /** One dispatch to one session. */
+  /** Sends one dispatch to one session. */
   send(session: Session, frame: Frame): void {
     session.sentAt = this.#options.clock.monotonic()
     if (session.connection) this.sendPayload(session.connection, frame.in(session.encoding))
@@ -284,7 +298,7 @@ export class Subscriptions {
     this.#count(payload, 1)
   }
 
-  /** Closes a connection for a reason of the table. */
+  /** Closes a connection with a close code of the contract. */
   close(connection: Connection, name: CloseName): void {
     if (connection.closed) return
     const { code, reason } = closeCodes[name]
@@ -309,7 +323,10 @@ export class Subscriptions {
     }
   }
 
-  /** Takes users' sessions off a topic; what is returned puts them back, in the same tick. */
+  /**
+   * Unsubscribes users' sessions from a topic. What is returned subscribes them again, in the same
+   * tick.
+   */
   #leaveOut(users: readonly string[], view: ServerView, key: string): (() => void) | undefined {
     const left: { session: Session; topic: string }[] = []
     const { individual } = this.#membersOf(view)
@@ -378,7 +395,7 @@ export class Subscriptions {
   }
 
   #count(payload: Payload, receivers: number): void {
-    // A string's length counts UTF-16 units, of up to three bytes each.
+    // The length of a string counts UTF-16 units, each up to three bytes in UTF-8.
     this.unlookedBytes += typeof payload === "string" ? 3 * payload.length : payload.length
     if (receivers > this.reached) this.reached = receivers
     const bytes = payload.length * receivers

@@ -3,7 +3,7 @@ export interface Sent {
   /** Monotonic: when the minute began. */
   since: number
   frames: number
-  /** Voice signals, counted apart. */
+  /** Voice signals are counted apart. */
   signals: number
   /** Bytes that compressed frames held, or are counted as. */
   inflatedBytes: number
@@ -18,10 +18,16 @@ export interface FrameLimitsOptions {
 }
 
 const minute = 60_000
-/** A compressed frame costs the time in which so many bytes are read, however few it holds. */
+/**
+ * A compressed frame takes as long as reading so many bytes, however few it holds, so it counts for
+ * at least that.
+ */
 const leastInflated = 1024
 
-/** What one connection may send in a minute. Each look counts, and says whether it is too much by now. */
+/**
+ * What one connection may send in a minute. Each method counts, and tells whether the count is
+ * above its limit by now.
+ */
 export class FrameLimits {
   readonly #options: FrameLimitsOptions
 
@@ -40,8 +46,8 @@ export class FrameLimits {
   }
 
   /**
-   * A few bytes can hold very many: what compressed frames hold is bounded whatever their opcodes, by what the frames of a minute may
-   * hold when they are not compressed.
+   * A small compressed frame can hold very much. So the content of all compressed frames of a
+   * minute is bounded, whatever their opcodes, by what that many uncompressed frames may hold.
    */
   inflated(sent: Sent, bytes: number, now: number): boolean {
     const { framesPerMinute, maxFrameBytes } = this.#options
@@ -55,18 +61,21 @@ function begin(sent: Sent, now: number): void {
   if (now - sent.since >= minute) Object.assign(sent, nothingSent(now))
 }
 
-/** IDENTIFY per token in so many milliseconds. */
+/** How often a token may identify in so many milliseconds. */
 const identifies = { most: 5, withinMs: 5_000 }
 /** Tokens that are counted at once. */
 const mostTokens = 50_000
 
-/** How often one token identifies, in any slice of that length. */
+/** Limits how often one token identifies in any window of that length. */
 export class IdentifyLimit {
-  /** When each token was let identify lately. */
+  /** When each token last identified. */
   readonly #times = new Map<string, number[]>()
   #sweptAt = -Infinity
 
-  /** One more; whether it is too many by now. `token` is a digest: what strangers send may be long. */
+  /**
+   * Counts one more, and tells whether it is too many by now. `token` is a digest, because an
+   * unknown client may send a long one.
+   */
   isTooMuch(token: string, now: number): boolean {
     const isOver = (time: number) => now - time >= identifies.withinMs
     if (isOver(this.#sweptAt)) {
@@ -74,7 +83,8 @@ export class IdentifyLimit {
       for (const [old, times] of this.#times) if (isOver(times.at(-1)!)) this.#times.delete(old)
     }
     const before = this.#times.get(token)
-    // A flood of tokens that nobody has must not take memory; those count against their address.
+    // A flood of invalid tokens must not take memory; the limit of failed tokens per address counts
+    // them.
     if (!before && this.#times.size >= mostTokens) return false
     const times = (before ?? []).filter(time => !isOver(time))
     if (times.length >= identifies.most) return true

@@ -3,19 +3,21 @@ import { closeCodes, opcodes, type ClientOp, type CloseName, type ServerOp } fro
 import { deflated, inflated, isDeflated } from "./compression.ts"
 import { readMessagePack } from "./message-pack.ts"
 
-/** What the URL asks for. */
+/** The encoding that the URL asks for. */
 export type PlainEncoding = "json" | "msgpack"
-/** With `-zlib` each frame is a piece of one zlib stream. */
+/** With `-zlib` each frame is a part of one zlib stream. */
 export type Encoding = PlainEncoding | `${PlainEncoding}-zlib`
 
 const isMessagePack = (encoding: Encoding): boolean => encoding.startsWith("msgpack")
 export const isCompressed = (encoding: Encoding): boolean => encoding.endsWith("-zlib")
 export const compressed = (encoding: PlainEncoding): Encoding => `${encoding}-zlib`
 
-/** What a socket is sent: text for JSON, bytes for everything else. */
+/** What a socket is sent: text for JSON, bytes for all other encodings. */
 export type Payload = string | Uint8Array
 
-/** A dispatch in each encoding that somebody listens in; made once, whoever receives it. */
+/**
+ * A dispatch in each encoding that a session uses. Each encoding is made once for all receivers.
+ */
 export class Frame {
   readonly name: string
   readonly s: number
@@ -47,7 +49,7 @@ export class Frame {
   }
 }
 
-/** A frame that is no dispatch. */
+/** A frame that is not a dispatch. */
 export const plainFrame = (encoding: Encoding, name: ServerOp, d: unknown): Payload =>
   encoded(encoding, { op: opcodes[name].op, d })
 
@@ -57,7 +59,7 @@ function encoded(encoding: Encoding, frame: object): Payload {
 }
 
 const ack = { op: opcodes.HEARTBEAT_ACK.op }
-/** HEARTBEAT_ACK has no `d`: it is the same for everybody. */
+/** HEARTBEAT_ACK has no `d`, so it is the same for everybody. */
 export const heartbeatAck: { readonly [E in Encoding]: Payload } = {
   json: encoded("json", ack),
   msgpack: encoded("msgpack", ack),
@@ -65,7 +67,9 @@ export const heartbeatAck: { readonly [E in Encoding]: Payload } = {
   "msgpack-zlib": encoded("msgpack-zlib", ack),
 }
 
-/** A client's frame that the gateway does not understand, or must not accept: the connection closes. */
+/**
+ * The gateway does not understand a client's frame, or must not accept it: the connection closes.
+ */
 export class FrameRefused extends Error {
   readonly close: CloseName
   constructor(close: CloseName) {
@@ -87,13 +91,13 @@ const clientOps = new Map<unknown, ClientOp>(
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 export interface FrameBounds {
-  /** Of a frame as it comes. */
+  /** Bytes of a frame as it is received. */
   readonly maxFrameBytes: number
-  /** Of what a compressed frame holds. */
+  /** Bytes that a compressed frame may hold. */
   readonly maxInflatedBytes: number
 }
 
-/** What a client's message holds, inflated where it is compressed. */
+/** The content of a client's message, inflated if it is compressed. */
 export function messageOf(message: ArrayBuffer, isBinary: boolean, bounds: FrameBounds) {
   if (message.byteLength > bounds.maxFrameBytes) throw new FrameRefused("decode_error")
   const bytes = new Uint8Array(message)
@@ -105,8 +109,9 @@ export function messageOf(message: ArrayBuffer, isBinary: boolean, bounds: Frame
 }
 
 /**
- * Reads a client's frame. Text is JSON; binary is MessagePack on such a connection, else JSON in UTF-8.
- * @returns undefined for what is to be ignored
+ * Reads a client's frame. Text is JSON. Binary is MessagePack on a connection with that encoding,
+ * else JSON in UTF-8.
+ * @returns undefined for a frame that is ignored
  */
 export function readFrame(bytes: Uint8Array, isBinary: boolean, encoding: PlainEncoding): ClientFrame | undefined {
   const value = understood(() =>

@@ -1,13 +1,14 @@
 import { isUtf8 } from "node:buffer"
 import { decode } from "@msgpack/msgpack"
 
-/** Deeper than anything that a client has to say. */
+/** Deeper than any frame that a client has a reason to send. */
 const deepest = 32
 
 /**
- * Reads one MessagePack value that JSON could say as well. The bytes are walked through first: the decoder makes room for as
- * many elements as a header promises, and few bytes can promise billions, at every depth anew. Refused are lengths that the
- * bytes do not hold, depth, extensions, binary, keys that are no strings, text that is not UTF-8, and what follows the value.
+ * Reads one MessagePack value that JSON could express as well. The bytes are checked first: the
+ * decoder allocates as many elements as a header promises, and few bytes can promise billions,
+ * again at every depth. It refuses lengths that exceed the bytes, too much depth, extensions,
+ * binary, keys that are not strings, text that is not UTF-8, and bytes after the value.
  */
 export function readMessagePack(bytes: Uint8Array): unknown {
   check(bytes)
@@ -16,7 +17,7 @@ export function readMessagePack(bytes: Uint8Array): unknown {
 
 const malformed = () => new Error("MessagePack that is not understood")
 
-/** A map or array that is open, and how many keys and values, or elements, it still takes. */
+/** An open map or array, and how many keys and values, or elements, are still to come. */
 interface Open {
   readonly isMap: boolean
   left: number
@@ -56,7 +57,7 @@ function check(bytes: Uint8Array): void {
       within.left--
     }
     if (type <= 0x7f || type >= 0xe0) {
-      // A small integer is its own type.
+      // A small integer has no further bytes.
     } else if (type <= 0x8f) begin(true, type & 0x0f)
     else if (type <= 0x9f) begin(false, type & 0x0f)
     else if (type <= 0xbf) text(type & 0x1f)
@@ -106,7 +107,7 @@ function check(bytes: Uint8Array): void {
           begin(true, length(4))
           break
         default:
-          // Binary, extensions, and the one byte that means nothing.
+          // Binary, extensions, and the one unused type byte.
           throw malformed()
       }
     while (open.at(-1)?.left === 0) open.pop()

@@ -23,7 +23,7 @@ export interface CatchUpReaderOptions {
   readonly streams: () => Pick<WorkerStreams, "recentAfter" | "oldest" | "at">
   readonly logs: Pick<DeliveryLogs, "read" | "at">
   readonly self: string
-  /** Unsent bytes of a socket above which no more is given to it. */
+  /** A socket with more unsent bytes than this is given no more. */
   readonly budget: number
   readonly stuckAfterMs: number
   /** The user's membership changed in a way that the log did not tell this session in full. */
@@ -36,8 +36,9 @@ export interface CatchUpReaderOptions {
 }
 
 /**
- * Sessions with a cursor on the log: those that have just come, those that come back, those whose sockets are slow. Each is
- * given what its socket takes; at the head of the log it goes live in the tick of its last frame. It keeps:
+ * Sends the log to sessions that read it from their own cursor: new sessions, resumed ones, and
+ * those with slow sockets. Each is given as much as its socket takes. At the head of the log a
+ * session goes live in the same tick as its last frame. It keeps:
  *   CATCH1  A session receives every piece of the log that is meant for it, in order, in either
  *       mode of reading.
  *   CATCH2  A slow reader does not delay the others.
@@ -65,12 +66,12 @@ export class CatchUpReader {
     return this.#reading.size
   }
 
-  /** The head of the log has moved: whoever waits for it goes on. */
+  /** The head of the log has moved: sessions that wait for it go on. */
   wake(): void {
     for (const session of this.#reading) if (!session.waiting) this.pump(session)
   }
 
-  /** Closes whoever has not taken a byte for too long. */
+  /** Closes sessions whose sockets have not taken a byte for too long. */
   sweep(): void {
     const { clock, stuckAfterMs, subscriptions } = this.#options
     const before = clock.monotonic() - stuckAfterMs
@@ -82,13 +83,13 @@ export class CatchUpReader {
     }
   }
 
-  /** The socket has taken something. */
+  /** The socket has taken some of its bytes. */
   drained(session: Session): void {
     session.progressAt = this.#options.clock.monotonic()
     if (session.state === "reading" && !session.waiting) this.pump(session)
   }
 
-  /** Gives the socket what it takes; goes live at the head. */
+  /** Gives the socket as much as it takes; the session goes live at the head of the log. */
   pump(session: Session): void {
     const { connection } = session
     if (session.state !== "reading" || session.waiting || !connection || connection.closed) return
@@ -123,14 +124,14 @@ export class CatchUpReader {
     }
   }
 
-  /** The own log after the cursor, up to where the live sessions stand. */
+  /** Sends this worker's log after the cursor, up to where the live sessions stand. */
   #sendOwn(session: Session, items: readonly LogItem[]): "all" | "some" {
     const { subscriptions, budget } = this.#options
     const connection = session.connection!
     for (const item of items) {
       if (item.s > subscriptions.position) return "all"
       this.#take(session, item, item.s)
-      // A view is being loaded: the piece comes again.
+      // A view is being loaded: the same item is read again afterwards.
       if (session.waiting || connection.closed) return "some"
       session.cursor = item.s
       if (connection.ws.getBufferedAmount() > budget) return "some"
@@ -138,20 +139,22 @@ export class CatchUpReader {
     return "all"
   }
 
-  /** Memory does not reach back to the cursor: Redis does. */
+  /** Memory does not reach back to the cursor, so the log is read from Redis. */
   #readBack(session: Session): void {
     const { logs, self, streams, clock, log, subscriptions } = this.#options
     if (session.cursor < streams().oldest) return subscriptions.close(session.connection!, "rate_limited")
     session.waiting = true
     const { connection } = session
     const { at } = streams()
-    // After a fail-over of Redis the log is another's or nobody's until it was made anew.
+    // After a fail-over the log in Redis may be an older one, or none, until the worker has made a
+    // new one.
     const isSettled = () => logs.at(self) === at && streams().at === at
     const read = isSettled() ? logs.read(self, session.cursor, 100) : Promise.reject(new Error("log is made anew"))
     read
       .then(items => {
         if (!isSettled()) throw new Error("log was made anew")
-        // Resumed meanwhile, from another position: what was read is not what comes next.
+        // The session was resumed meanwhile from another position: what was read is not what comes
+        // next.
         if (session.connection !== connection) return
         session.waiting = false
         if (session.state !== "reading" || !connection || connection.closed) return
@@ -186,7 +189,10 @@ export class CatchUpReader {
     session.peerSlices!.shift()
   }
 
-  /** From here on the own log; the rules are those of the place where it takes over. */
+  /**
+   * From here on the session reads this worker's log, under the rules of the position where it
+   * takes over.
+   */
   #endPeerLogs(session: Session): void {
     session.peerSlices = undefined
     const { ownRules } = session
@@ -197,14 +203,14 @@ export class CatchUpReader {
     }
   }
 
-  /** At the head of the log a session knows what all live ones know. */
+  /** At the head of the log a session has the same state as all live ones. */
   #catchUp(session: Session): void {
     for (const guild of session.guilds.values())
       if (guild.rules !== guild.view.now)
         this.#moveTo(session, guild, guild.view.now, guild.roles, this.#options.subscriptions.position)
   }
 
-  /** One piece of a log, for one session. Ephemeral events are for those who are live. */
+  /** Sends one log item to one session. Ephemeral events are only for live sessions. */
   #take(session: Session, item: LogItem, s: number): void {
     const { header } = item
     if (header[0] === "e") {
@@ -218,8 +224,8 @@ export class CatchUpReader {
   }
 
   /**
-   * A control entry, for one session at its place in the stream. While a server's view is being loaded the session waits;
-   * the entry comes again afterwards.
+   * Applies a control entry to one session at its position. While a server's view is being loaded
+   * the session waits; the entry is read again afterwards.
    */
   control(session: Session, control: Control, s: number): void {
     const { subscriptions } = this.#options
@@ -253,7 +259,7 @@ export class CatchUpReader {
     }
   }
 
-  /** Past every change of a server's rules up to a position. */
+  /** Moves the session past every rules change of a server up to a position. */
   #advance(session: Session, server: Snowflake, s: number): void {
     const guild = session.guilds.get(server)
     if (!guild) return
@@ -270,7 +276,9 @@ export class CatchUpReader {
     this.#moveTo(session, guild, guild.rules, after, s, before)
   }
 
-  /** Tells a session which channels came into and went out of its sight, and what it is sent from now on. */
+  /**
+   * Tells a session which channels it can or cannot view any more, and what it is sent from now on.
+   */
   #moveTo(
     session: Session,
     guild: Guild,
@@ -307,7 +315,8 @@ export class CatchUpReader {
     }
     const awaited = session.hidden?.delete(control.server) ?? false
     if (guild && awaited) subscriptions.regroup(session, guild, guild.rules, control.roles)
-    // From elsewhere: what he may see is known already, as of now, and his client has been told.
+    // The session is read from another worker's log: what it may see now is known already, and its
+    // client has been told.
     if (session.peerSlices) return
     if (known && !awaited && s > session.repeatedUntil) return
     if (!known) {
@@ -335,13 +344,13 @@ export class CatchUpReader {
       this.tell(session, guildDelete.name, JSON.stringify({ id: server, server_id: server, guild_id: server }), s)
   }
 
-  /** An event that the worker makes itself, for one session. */
+  /** Sends an event that the worker makes itself to one session. */
   tell(session: Session, name: string, d: string, s: number): void {
     const { subscriptions } = this.#options
     if (subscriptions.hearsOf(session, name)) subscriptions.send(session, new Frame(name, s, d))
   }
 
-  /** The session reads, and stands still until the server's view is there. */
+  /** The session reads, and waits until the server's view is loaded. */
   #await(session: Session, server: Snowflake): void {
     const { subscriptions, homes, clock, log, metrics } = this.#options
     if (session.state === "live") {
@@ -373,7 +382,7 @@ const isCut = (session: Session, home: Snowflake, number: number): boolean => {
   return cut !== undefined && number <= cut
 }
 
-/** Whether the session lost a server at this place, when it read it before. */
+/** Whether the session lost a server at this position when it read it before. */
 const wasTold = ({ changes, repeatedUntil }: Session, server: Snowflake, at: number): boolean =>
   at <= repeatedUntil && changes.some(change => change.server === server && change.s === at && !change.isMember)
 
@@ -381,7 +390,9 @@ export function noteChange(session: Session, change: GuildChange): void {
   session.changes = [...session.changes.slice(1 - changesKept), change]
 }
 
-/** What a session's user sees of a server that he comes into, where the session has read to. */
+/**
+ * What a session's user sees of a server that they join, at the position that the session has read.
+ */
 export function shownTo(session: Session, shown: ShownGuild): ShownGuild {
   const guild = session.guilds.get(shown.id)
   if (!guild) return shown

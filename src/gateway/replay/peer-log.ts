@@ -8,7 +8,7 @@ import { controlOf } from "../fan-out/controls.ts"
 import { belongs, type PeerLogSlice, type ReplaySegment, type Span } from "../state/log-spans.ts"
 import { firstNotBelow } from "../../std/sorted-search.ts"
 
-/** The index of the next piece that may be for the session; undefined when all were passed. */
+/** The index of the next item that may be for the session; undefined when all were passed. */
 export function nextPiece({ homes, end }: PeerLogSlice): number | undefined {
   let first = end
   for (const { at, next } of homes) if (next < at.length && at[next]! < first) first = at[next]!
@@ -19,12 +19,15 @@ export function passPiece({ homes }: PeerLogSlice, index: number): void {
   for (const home of homes) if (home.at[home.next] === index) home.next++
 }
 
-/** The log does not reach back, has a gap, or is too long to hold: the session cannot be resumed. */
+/**
+ * The log does not reach back far enough, has a gap, or is too long to hold: the session cannot be
+ * resumed.
+ */
 export class LogTruncated extends Error {}
 
 export interface PeerLogsOptions {
   readonly logs: DeliveryLogs
-  /** Whether what stands in a worker's log can be relied on. */
+  /** Whether the content of a worker's log can be relied on. */
   readonly isReal: (worker: string) => Promise<boolean>
   readonly self: string
   readonly maxBytes: number
@@ -33,7 +36,10 @@ export interface PeerLogsOptions {
   readonly metrics: Metrics
 }
 
-/** `lo` is the position here for `since` there; the pieces after it have those that follow, up to `hi`. */
+/**
+ * `lo` is the position here for `since` there. The items after it have the positions that follow,
+ * up to `hi`.
+ */
 export interface Join {
   readonly log: string
   readonly since: number
@@ -43,16 +49,19 @@ export interface Join {
 }
 
 interface Held {
-  /** Which Redis it was read from: in another one the same pieces may stand elsewhere. */
+  /** The Redis that it was read from: in another one the same items may have other positions. */
   readonly at: string
   /** Nothing before this position is held. */
   readonly from: number
   readonly items: LogItem[]
-  /** Where each home's rows are among the pieces, where the gaps are, and who joined which server where. */
+  /**
+   * Where each home's rows are among the items, where the gaps are, and who joined which server
+   * where.
+   */
   readonly homes: Map<Snowflake, number[]>
   readonly gaps: number[]
   readonly joins: Map<Snowflake, { at: number; server: Snowflake }[]>
-  /** Where, per home, it changes who sees what. */
+  /** Per home, the items that change who sees what. */
   readonly changes: Map<Snowflake, number[]>
   bytes: number
   readTo: number
@@ -65,27 +74,34 @@ interface Ends {
   readonly last: number
 }
 
-/** How many pieces a log may still grow by after it was joined. A dead worker's log takes what owners append for a while. */
+/**
+ * How many items a log may still grow by after it was joined. Owners go on appending to a dead
+ * worker's log for a while.
+ */
 const slack = { living: 20_000, dead: 1_000_000 }
-/** How long one join marker serves all who come from a log that still grows. */
+/** While a log still grows, one join marker serves all who come from it in so many milliseconds. */
 const livingJoinLastsMs = 5_000
 
 /**
- * Other workers' logs, read for sessions that move here: each log is read once, however many sessions come from it, and one
- * join marker reserves the positions that its events are mapped to.
+ * Reads other workers' logs for sessions that move here. Each log is read once, however many
+ * sessions come from it. One join marker in this worker's log reserves the positions that its
+ * events are mapped to.
  */
 export class PeerLogs {
   readonly #options: PeerLogsOptions
   readonly #held = new Map<string, Held>()
   readonly #joins = new Map<string, Promise<Join>>()
-  /** Questions of this turn of the loop: where a log begins and ends. */
+  /** Requests of this turn of the event loop: where a log begins and ends. */
   readonly #looks = new Map<string, Promise<Ends>>()
 
   constructor(options: PeerLogsOptions) {
     this.#options = options
   }
 
-  /** Reserves positions of this worker's log, above everything that the client has seen, for what lies after `start`. */
+  /**
+   * Reserves positions of this worker's log for what lies after `start`. They are above everything
+   * that the client has seen.
+   */
   async join(
     log: string,
     { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
@@ -111,7 +127,8 @@ export class PeerLogs {
   ): Promise<Join> {
     const { logs, self, clock, metrics } = this.#options
     const { oldest, last } = await this.ends(log)
-    // A dead worker's whole log is joined once, for all its sessions; a living one's from where this session stopped.
+    // A dead worker's log is joined once as a whole, for all its sessions; a living worker's from
+    // where this session stopped.
     const since = isLiving ? start : oldest - 1
     const held = await this.#upToEnd(log, since)
     const length = 1 + held.items.length - firstAfter(held.items, since) + (isLiving ? slack.living : slack.dead)
@@ -121,7 +138,10 @@ export class PeerLogs {
     return { log, since, lo, hi: lo + length - 1, madeAt: clock.monotonic() }
   }
 
-  /** What a segment's log holds after its start, up to its present end, with the positions that were reserved for it. */
+  /**
+   * Reads a segment of a log from its start up to the present end, mapped to the positions that
+   * were reserved for it.
+   */
   async read(segment: ReplaySegment, join: Pick<Join, "since" | "lo" | "hi">, user?: Snowflake): Promise<PeerLogSlice> {
     const { items, homes, gaps, joins, changes } = await this.#upToEnd(segment.log, join.since)
     const base = join.lo + 1 - firstAfter(items, join.since)
@@ -150,7 +170,10 @@ export class PeerLogs {
     }
   }
 
-  /** Where a client stood in a log when it had seen everything up to `seq` of a slice. */
+  /**
+   * The position in a log that a client had reached when it had seen everything up to `seq` of a
+   * slice.
+   */
   async positionAt(span: Span, seq: number): Promise<number> {
     if (!span.counted) return Math.max(seq, span.since)
     if (seq === span.lo) return span.since
@@ -160,7 +183,10 @@ export class PeerLogs {
     return piece.s
   }
 
-  /** Where a log begins and ends; who asks in one turn of the loop shares the look, and it begins after all have asked. */
+  /**
+   * Finds where a log begins and ends. Requests of one turn of the event loop share the read, which
+   * begins after all of them.
+   */
   ends(log: string): Promise<Ends> {
     let look = this.#looks.get(log)
     if (!look) {
@@ -180,12 +206,12 @@ export class PeerLogs {
     return { oldest, last }
   }
 
-  /** A log as far as it reaches now, from a position on or from an earlier one. */
+  /** Holds a log up to its present end, from a position or an earlier one. */
   async #upToEnd(log: string, position: number): Promise<Held> {
     const { logs, clock, maxBytes, isReal } = this.#options
     const [{ oldest, last }, real] = await Promise.all([this.ends(log), isReal(log)])
     if (!real) throw new LogTruncated("the log was made by a worker that was dead")
-    // What was sent just before the first position that is still there is known to be whole.
+    // If the position just before the oldest item was sent, nothing is missing.
     if (position < oldest - 1) throw new LogTruncated("the log does not reach back")
     const at = logs.at(log)
     let held = this.#held.get(log)
@@ -236,7 +262,7 @@ export class PeerLogs {
     held.readTo = items.at(-1)!.s
   }
 
-  /** Logs that nobody came for lately go out of memory. */
+  /** Removes logs from memory that no session has needed lately. */
   sweep(): void {
     const before = this.#options.clock.monotonic() - this.#options.keep
     for (const [log, held] of this.#held)
@@ -247,7 +273,7 @@ export class PeerLogs {
   }
 }
 
-/** Another piece of a log that is held. */
+/** Adds an item to a log that is held. */
 function note(held: Held, item: LogItem): void {
   const at = held.items.push(item) - 1
   held.bytes += item.bytes
@@ -269,7 +295,7 @@ function note(held: Held, item: LogItem): void {
   held.joins.set(user, [...(held.joins.get(user) ?? []), { at, server }])
 }
 
-/** Whether a piece is of a row that belongs to a segment. */
+/** Whether an item's row belongs to a segment. */
 export const belongsTo = (segment: ReplaySegment, { header }: LogItem): boolean =>
   (header[0] === "e" || header[0] === "c") && belongs(segment, header[3], header[2])
 
@@ -278,7 +304,7 @@ function firstFrom(indices: readonly number[], least: number): number {
   return firstNotBelow(indices.length, i => indices[i]! < least)
 }
 
-/** The index of the first piece after a position. */
+/** The index of the first item after a position. */
 export function firstAfter(items: readonly LogItem[], position: number): number {
   return firstNotBelow(items.length, i => items[i]!.s <= position)
 }

@@ -6,11 +6,12 @@ import type { VisibilityRules } from "../state/visibility-rules.ts"
 import type { Session } from "../state/session.ts"
 
 /**
- * A session that resumes is taken back to what was so where its client stopped: who sees what then changes again where it
- * changed, between the same events, and the client is told the same.
+ * A session that resumes gets back the state that it had where its client stopped. Then it reads
+ * the log again, and every change of who sees what happens again between the same events, so that
+ * the client is told the same.
  */
 
-/** Back to a position of the worker's own log. */
+/** Goes back to a position of this worker's own log. */
 export function rewind(session: Session, seq: number): void {
   for (const { server, s, before } of session.roleChanges.toReversed()) {
     const guild = session.guilds.get(server)
@@ -18,7 +19,7 @@ export function rewind(session: Session, seq: number): void {
   }
   session.roleChanges = session.roleChanges.filter(({ s }) => s <= seq)
   session.ownRules = undefined
-  // What it was sent of another log was read under later rules.
+  // What the session was sent from another log was read under later rules.
   for (const { view, roles } of session.guilds.values())
     session.guilds.put(view.seen(roles, view.at(seq, session.cuts?.get(view.id) ?? 0)))
 }
@@ -28,7 +29,10 @@ interface Past {
   readonly control: Control
 }
 
-/** Back through all that the session has to be sent of other logs, to where the first of it begins. */
+/**
+ * Goes back through all that the session is to be sent from other logs, to where the first of it
+ * begins.
+ */
 export function takeBack(session: Session): void {
   const pasts = new Map<Snowflake, Past[]>()
   for (const { segment, items, base, changes } of session.peerSlices!)
@@ -51,10 +55,10 @@ export function takeBack(session: Session): void {
   }
 }
 
-/** Thousands may come from one log: the way back is made once. */
+/** Thousands of sessions may come from one log: earlier rules are computed once for all of them. */
 const ways = new WeakMap<VisibilityRules, Map<string, VisibilityRules>>()
 
-/** The rules before all of these changes, with the steps that lead from there. */
+/** The rules before all of these changes, with the transitions that lead from there to now. */
 function before(rules: VisibilityRules, past: readonly Past[]): VisibilityRules {
   const changes = past.flatMap(({ at, control }) => (isRulesChange(control) ? [{ at, change: control }] : []))
   const name = changes.map(({ at }) => at).join()

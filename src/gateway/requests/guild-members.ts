@@ -27,25 +27,25 @@ export interface GuildMembersOptions {
 type Asked = ReturnType<typeof RequestGuildMembers.parse>
 
 const chunkSize = 1_000
-/** Those who joined since the list was cut into chunks may stand among the others. */
+/** Members who joined since the list was cut into chunks may be among the others. */
 const mostInChunk = 2 * chunkSize
-/** Beside the one that is answered; more are ignored. */
+/** Requests that may wait beside the one that is being answered; more are ignored. */
 const waitingPerConnection = 3
-/** Of this worker, whoever asks: other queries have their turn. */
+/** Reads of this worker at a time for all askers, so that other queries have their turn. */
 const readsAtOnce = 2
-/** Unsent bytes of a socket above which the next chunk waits. */
+/** The next chunk waits while a socket has more unsent bytes than this. */
 const unsentBytes = 64 * 1024
-/** A read that fails for the moment is tried for so many milliseconds. */
+/** A read that fails with a transient error is tried again for so many milliseconds. */
 const readTimeoutMs = 5_000
-/** Between looks at a session that does not stand in this worker's log yet. */
+/** Milliseconds between two checks of a session that does not stand in this worker's log yet. */
 const lookAgain = 50
 
-/** The connection has ended, or the asker is no member any more. */
+/** The connection has ended, or the asker is not a member any more. */
 class RequestCancelled extends Error {}
 
 /**
- * Op 8: lists of members, chunk by chunk. Each chunk is a page by key, read when the socket has taken the one before; between
- * two of them everybody else has his turn. It keeps:
+ * Op 8 lists members, chunk by chunk. Each chunk is a page by key, read when the socket has taken
+ * the one before. Between two chunks all other requests have their turn. It keeps:
  *   LIST1  A connection has one running list and few that wait. A worker has few running reads,
  *       however many are requested.
  *   LIST2  Only current members receive a chunk, checked when it is read.
@@ -57,7 +57,7 @@ export class GuildMembers {
   readonly #tails = new WeakMap<Connection, Promise<void>>()
   #reads = 0
   readonly #waiting: (() => void)[] = []
-  /** Pages that are being read: whoever asks for the same meanwhile gets the same. */
+  /** Pages that are being read: requests for the same page share one read. */
   readonly #pages = new Map<string, Promise<ListedMember[]>>()
 
   constructor(options: GuildMembersOptions) {
@@ -117,7 +117,7 @@ export class GuildMembers {
     }
   }
 
-  /** One statement and the look whether the asker is a member; LIST1, LIST2. */
+  /** Reads a page, and checks that the asker is a member; LIST1, LIST2. */
   async #read<T>(asker: Asker, read: () => Promise<T>): Promise<T> {
     const { storage, clock } = this.#options
     const { session, server } = asker
@@ -187,7 +187,10 @@ export class GuildMembers {
       await retryTransient(clock, readTimeoutMs, () => watches.watch(session, server, statuses))
   }
 
-  /** As the asker sees them. What cannot be known now looks like nobody being there; changes are told as they come. */
+  /**
+   * The presence of members as the asker sees it. A presence that cannot be known now is shown as
+   * offline; changes are told as they come.
+   */
   async #statuses(asker: Snowflake, rows: readonly ListedMember[]) {
     const { presences, storage, clock } = this.#options
     const users = rows.map(({ user_id }) => user_id)
@@ -201,8 +204,9 @@ export class GuildMembers {
   }
 
   /**
-   * Until the socket has taken what it was given, and the session stands in this worker's log: while it is sent what another log
-   * holds, its position is ahead of what it has.
+   * Waits until the socket has taken what it was given, and until the session stands in this
+   * worker's log. While the session is sent another worker's log, its position is ahead of what it
+   * has received.
    */
   async #untilReady(asker: Asker): Promise<void> {
     const { connection, session } = asker

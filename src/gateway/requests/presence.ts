@@ -3,7 +3,7 @@ import { userActor } from "../../actors/user.ts"
 import { Activity, PresenceUpdate } from "../../contract/social/presence.ts"
 import type { SessionHandlers } from "./handlers.ts"
 
-/** Op 3: what the user shows of himself from now on. What does not fit is ignored. */
+/** Op 3: the presence that users show from now on. What is invalid in it is ignored. */
 export const presenceRequests = ({ ask }: { readonly ask: Ask }): Pick<SessionHandlers, "PRESENCE_UPDATE"> => ({
   async PRESENCE_UPDATE(session, d) {
     if (typeof d !== "object" || d === null || Object.keys(d).length === 0) return
@@ -19,7 +19,7 @@ export const presenceRequests = ({ ask }: { readonly ask: Ask }): Pick<SessionHa
   },
 })
 
-/** An activity that makes no sense is none. */
+/** An invalid activity counts as none. */
 function first([activity]: readonly unknown[]): Activity[] {
   const read = Activity.safeParse(activity)
   return read.success ? [read.data] : []

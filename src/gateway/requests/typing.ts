@@ -10,31 +10,34 @@ import { setNewest } from "../../std/bounded-map.ts"
 
 export interface TypingOptions {
   readonly ask: Ask
-  /** What is known of an access session now: what its user is called may have changed since it identified. */
+  /**
+   * What is known of an access session now: the user's name may have changed since the session
+   * identified.
+   */
   readonly known: (session: Snowflake) => Promise<AccessSession | undefined>
   readonly bus: Pick<Bus, "notify" | "onNotice">
   readonly self: string
   /** Workers that hold gateway sessions of a user. */
   readonly workersOf: (user: Snowflake) => Promise<readonly string[]>
-  /** Milliseconds after which somebody who has not typed again has stopped. */
+  /** Users who have not typed again within so many milliseconds have stopped. */
   readonly timeoutMs: number
   readonly clock: Clock
-  /** A request that nobody waits for has failed. */
+  /** Called when a request fails that has no reply. */
   readonly trouble: (error: unknown) => void
 }
 
-/** Channels in which one user types at once, as far as it is remembered. */
+/** Channels in which one user types at once, as far as this worker remembers them. */
 const mostChannels = 32
 
 /**
- * Ops 40 and 41: somebody types, or has stopped. Where a user types is remembered while it lasts, so that it can be taken
- * back when his last socket ends.
+ * Ops 40 and 41: a user types, or has stopped. The channels in which a user types are remembered
+ * meanwhile, so that typing ends with the user's last socket.
  */
 export class TypingRequests {
   readonly #options: TypingOptions
-  /** By user: where he types, with when he last said so. */
+  /** By user: the channels in which they type, and when they last said so. */
   readonly #typing = new Map<Snowflake, Map<Snowflake, number>>()
-  /** By user: the latest of what is being asked for him. */
+  /** By user: the latest request that is under way for them. */
   readonly #asking = new Map<Snowflake, Promise<unknown>>()
   readonly handlers: Pick<SessionHandlers, "TYPING_START" | "TYPING_STOP">
 
@@ -70,7 +73,10 @@ export class TypingRequests {
     })
   }
 
-  /** He has said over REST that he types: whichever worker serves his last socket takes it back. */
+  /**
+   * A user has said over REST that they are typing: the worker that serves their last socket ends
+   * it.
+   */
   async said(user: Snowflake, channel: Snowflake): Promise<void> {
     const { bus, self, workersOf, trouble } = this.#options
     const workers = await workersOf(user).catch((error: unknown) => {
@@ -82,14 +88,14 @@ export class TypingRequests {
       else bus.notify(worker, "typing", { user, channels: [channel] })
   }
 
-  /** One of a user's sockets has ended; his others are on these workers. */
+  /** One of a user's sockets has ended; `others` are the workers that hold their other sockets. */
   ended(user: Snowflake, others: readonly string[]): void {
     const { ask, bus, self, timeoutMs, trouble } = this.#options
     if (others.includes(self)) return
     const channels = this.#fresh(user)
     this.#typing.delete(user)
     if (channels.length === 0) return
-    // Whoever serves his last socket takes it back.
+    // The worker that serves the user's last socket ends their typing.
     if (others.length > 0) return bus.notify(others[0]!, "typing", { user, channels })
     for (const channel of channels)
       this.#inTurn(user, () => ask(channelActor, channel, { type: "stopTyping", user, timeout: timeoutMs })).catch(
@@ -101,7 +107,7 @@ export class TypingRequests {
     for (const user of this.#typing.keys()) if (this.#fresh(user).length === 0) this.#typing.delete(user)
   }
 
-  /** What a user says is asked in the order in which he says it. */
+  /** Sends what users say in the order in which they say it. */
   #inTurn<T>(user: Snowflake, work: () => Promise<T>): Promise<T> {
     const before = this.#asking.get(user) ?? Promise.resolve()
     const mine = before.then(work, work)

@@ -32,29 +32,34 @@ export interface VoiceCallsOptions {
   readonly subscriptions: Subscriptions
   readonly reader: Pick<CatchUpReader, "tell">
   readonly logs: Pick<DeliveryLogs, "lastPosition">
-  /** What others need to know of the session has changed. */
+  /** Writes the session's record, because it has changed. */
   readonly save: (session: Session) => void
   readonly endings: Pick<VoiceEndings, "end">
-  /** What clients are told of the way that media take. */
+  /** What clients are told about how media are sent. */
   readonly media: { readonly policy: VoicePolicy; readonly iceServers: IceServersFor }
   readonly clock: Clock
 }
 
-/** Where a call is held. */
+/** The session and worker that hold a call. */
 interface Holder {
   readonly worker: string
   readonly gateway_session_id: string
 }
 
-/** Milliseconds that a session may take to come to the head of its log before it is told of its call. */
+/**
+ * A session has so many milliseconds to reach the head of its log before it is told of its call.
+ */
 const tellWithinMs = 10_000
-/** Milliseconds that another worker has to say whether a session has a socket. */
+/** Another worker has so many milliseconds to say whether a session has a socket. */
 const answerWithinMs = 2_000
 
-/** Joining and leaving. The server's home decides; the session is told what it needs, or that nothing has changed. */
+/**
+ * Joining and leaving calls. The owner of the server decides. The session is told what it needs, or
+ * that nothing has changed.
+ */
 export class VoiceCalls {
   readonly #options: VoiceCallsOptions
-  /** Bits per second that a session's line takes, as far as its client said. */
+  /** Bits per second of a session's connection, as far as its client said. */
   readonly #hints = new WeakMap<Session, number>()
   #stopped = false
 
@@ -85,7 +90,7 @@ export class VoiceCalls {
         const asked = { user, voice_session_id, worker, gateway_session_id, flags }
         joined = await ask(channelActor, channel, { type: "joinVoice", ...asked })
       } catch (error) {
-        // It may have been done; nobody waits for it any longer.
+        // The request may have been carried out, but nobody waits for it any longer: the call ends.
         if (isTransient(error)) endings.end(user, hold)
         if (isTransient(error) || !(error instanceof Failure) || error.code === "internal") throw error
       }
@@ -107,7 +112,10 @@ export class VoiceCalls {
     }))
   }
 
-  /** Flags of the call that there is; whoever is in none joins, and takes over what nobody holds any longer. */
+  /**
+   * Sets the flags of the present call. A session without a call joins, and takes over a call that
+   * no session holds any longer.
+   */
   async update(session: Session, channel: Snowflake, flags: SelfFlags): Promise<void> {
     const { ask } = this.#options
     try {
@@ -119,7 +127,7 @@ export class VoiceCalls {
     await this.join(session, channel, flags)
   }
 
-  /** Whichever of the user's sessions holds the call. */
+  /** Leaves the call, whichever of the user's sessions holds it. */
   async leave(session: Session): Promise<void> {
     const { ask, save } = this.#options
     const { user, voice } = session
@@ -143,7 +151,10 @@ export class VoiceCalls {
     }
   }
 
-  /** Whether the call is the session's own, or that of another one that has a socket. A page that was loaded anew finds the one before it without. */
+  /**
+   * Whether the session itself holds the call, or another session that has a socket. After a page
+   * was reloaded, the session of the page before has no socket.
+   */
   async #isHeld(session: Session, { worker, gateway_session_id }: Holder): Promise<boolean> {
     const { bus, self, webWorkers } = this.#options
     if (gateway_session_id === session.id) return session.voice !== undefined
@@ -152,7 +163,7 @@ export class VoiceCalls {
     try {
       return await bus.request<boolean>(worker, "voiceHolder", gateway_session_id, answerWithinMs)
     } catch (error) {
-      // Dead or silent: whoever asks is there.
+      // The worker is dead or silent, but the asking session is connected.
       if (error instanceof WorkerGone || isTransient(error)) return false
       throw error
     }
@@ -170,7 +181,7 @@ export class VoiceCalls {
     await this.#tell(session, voiceStateUpdate.name, () => state ?? absentObject(user, null))
   }
 
-  /** To this session alone, after everything that its log holds by now. */
+  /** Tells this session alone, after everything that its log holds by now. */
   async #tell(session: Session, name: string, d: () => object): Promise<void> {
     const { logs, self, subscriptions, clock, reader } = this.#options
     const end = (await logs.lastPosition(self)) ?? 0

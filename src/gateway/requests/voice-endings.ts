@@ -19,19 +19,19 @@ export interface VoiceEndingsOptions {
   readonly storage: Pick<Storage, "voice">
   readonly subscriptions: Pick<Subscriptions, "byId">
   readonly resumeWindowMs: number
-  /** Calls that a sweep looks at together. */
+  /** Calls that a sweep reads in one page. */
   readonly page: number
   readonly clock: Clock
   readonly log: Log
 }
 
-/** And every call in it. */
+/** With a channel every call in it is gone. */
 const isChannelGone = (error: unknown) => error instanceof Failure && error.code === "channel_not_found"
 
 /** Calls that a sweep ends at a time. */
 const sweptAtOnce = 16
 
-/** Calls go with the sessions that hold them: to another worker, and to their end. See CALL3. */
+/** A call follows its session: to another worker, and to its end. See CALL3. */
 export class VoiceEndings {
   readonly #options: VoiceEndingsOptions
   readonly #sweeper: Timer
@@ -76,13 +76,16 @@ export class VoiceEndings {
     )
   }
 
-  /** Sessions of a dead worker that nobody resumes end with the resume window. */
+  /** Sessions of a dead worker that are not resumed end with the resume window. */
   noteDeath(): void {
     const { clock, resumeWindowMs } = this.#options
     clock.after(resumeWindowMs + 1_000, () => void this.sweep())
   }
 
-  /** PostgreSQL knows every call: what nobody ends by itself is found there. One sweep at a time. */
+  /**
+   * PostgreSQL knows every call, so a sweep finds calls that nothing else ended. One sweep runs at
+   * a time.
+   */
   sweep(): Promise<void> {
     if (this.#stopped) return Promise.resolve()
     return (this.#sweeping ??= this.#sweepAll().finally(() => {
@@ -93,15 +96,15 @@ export class VoiceEndings {
   async #sweepAll(): Promise<void> {
     const { webWorkers, self, log } = this.#options
     const sweeps = [this.#sweepOwn()]
-    // One worker looks after the dead; another does no harm.
+    // One worker looks after calls of dead workers; a second one would do no harm.
     if (webWorkers().toSorted()[0] === self) sweeps.push(this.#sweepDead())
     for (const swept of await Promise.allSettled(sweeps))
-      // The next sweep finds them again.
+      // The next sweep finds these calls again.
       if (swept.status === "rejected" && !this.#stopped && !isTransient(swept.reason))
         log.warn({ err: swept.reason }, "ended calls not removed")
   }
 
-  /** Calls that a dead worker held and nobody resumed. */
+  /** Ends calls that a dead worker held and whose sessions were not resumed. */
   async #sweepDead(): Promise<void> {
     const { storage, resumeWindowMs, page } = this.#options
     await this.#sweepPages(
@@ -111,8 +114,9 @@ export class VoiceEndings {
   }
 
   /**
-   * Calls of sessions that are not here: another worker claimed one and never had it, or a join was done though it was not
-   * answered in time. It takes two resume windows until nobody can come back.
+   * Ends calls of sessions that are not here: another worker claimed a session and never had it, or
+   * a join succeeded though its answer came too late. Only after two resume windows can none of
+   * these sessions come back.
    */
   async #sweepOwn(): Promise<void> {
     const { storage, self, subscriptions, clock, resumeWindowMs, page } = this.#options
@@ -134,7 +138,7 @@ export class VoiceEndings {
     }
   }
 
-  /** Page after page. A call that cannot be ended stands in the way of none. */
+  /** Goes page by page. A call that cannot be ended does not stop the others from ending. */
   async #sweepPages(
     read: (after: HeldCall | undefined) => Promise<HeldCall[]>,
     overOf: (calls: readonly HeldCall[]) => readonly HeldCall[],
@@ -159,7 +163,9 @@ export class VoiceEndings {
     if (failure) throw failure
   }
 
-  /** Tries until it is answered, whatever the answer, or nobody wants it any longer. */
+  /**
+   * Tries until there is an answer, whatever it says, or until the action is not wanted any longer.
+   */
   #untilDone(what: string, isWanted: () => boolean, action: () => Promise<void>): void {
     const { clock, log } = this.#options
     const go = async () => {

@@ -16,7 +16,7 @@ export interface VoiceSignalsOptions {
   readonly bus: Pick<Bus, "notify" | "onNotice">
   readonly self: string
   readonly subscriptions: Subscriptions
-  /** Unsent bytes of a socket. Above half of them it is relayed nothing. */
+  /** Unsent bytes of a socket. With more than half of them it is relayed nothing. */
   readonly budget: number
   readonly limited: boolean
   readonly clock: Clock
@@ -30,31 +30,34 @@ interface Relay {
   readonly d: unknown
 }
 
-/** What a session says of its speaking in a channel. */
+/** Whether a session says that it speaks in a channel. */
 interface Speech {
   channel: Snowflake
-  /** When the second began that is counted, and how often it was said in it. */
+  /** When the second began that is counted, and how many frames came in it. */
   since: number
   count: number
-  /** What was said last. */
+  /** What the session said last. */
   latest: boolean
-  /** What was told last, when, and how many; undefined: nobody knows. */
+  /** What the others were told last, when, and how many they were; undefined: not known. */
   told: boolean | undefined
   toldAt: number
   subscriptions: number
-  /** The latest is told when the pause is over. */
+  /** The latest state is told when the pause is over. */
   isWaiting: boolean
 }
 
-/** The others in the channel, all of them. */
+/** All others in the channel. */
 const everybody = Symbol("everybody")
-/** Frames about speaking of one session in a second. */
+/** Frames about speaking that one session may send in a second. */
 const mostSpoken = 10
-/** Subscriptions up to which each of those frames is sent on. More are told of changes only, with a pause of so many milliseconds. */
+/**
+ * With up to so many receivers each of those frames is sent on. More receivers are told of changes
+ * only, with a pause of so many milliseconds.
+ */
 const smallCircle = 100
 const speakingPauseMs = 1_000
 
-/** Sends signals on to the workers that hold the others' sessions; see CALL2. */
+/** Sends signals to the workers that hold the others' sessions; see CALL2. */
 export class VoiceSignals {
   readonly #options: VoiceSignalsOptions
   readonly #speeches = new WeakMap<Session, Speech>()
@@ -64,7 +67,7 @@ export class VoiceSignals {
     options.bus.onNotice<Relay>("voiceRelay", relay => this.#deliver(relay))
   }
 
-  /** To one other in the channel. */
+  /** Sends a signal to one other user in the channel. */
   async relay(
     session: Session,
     op: ServerOp,
@@ -75,7 +78,7 @@ export class VoiceSignals {
     await this.#send(session, op, channel, target, frame)
   }
 
-  /** To all others in the channel. */
+  /** Tells all others in the channel. */
   async speak(session: Session, channel: Snowflake, speaking: boolean): Promise<void> {
     const speech = this.#speechOf(session, channel)
     if (speech.channel !== channel) {
@@ -150,7 +153,7 @@ export class VoiceSignals {
     const made = new Map<Encoding, Payload>()
     for (const id of sessions) {
       const connection = subscriptions.byId.get(id)?.connection
-      // Who does not read what he is sent is sent no signals.
+      // A session that does not read what it is sent is sent no signals.
       if (!connection || connection.closed || connection.ws.getBufferedAmount() > budget / 2) continue
       const { encoding } = connection
       let payload = made.get(encoding)

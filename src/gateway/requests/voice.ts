@@ -33,26 +33,28 @@ export interface VoiceOptions {
   readonly endings: Omit<VoiceEndingsOptions, "page">
 }
 
-/** What a session has asked for is done one after another. */
+/** The requests of a session, handled one after another. */
 interface Line {
   last: Promise<void>
   length: number
 }
 
-/** Frames of one session that wait; what is more is ignored. Signals leave room for leaving. */
+/**
+ * Frames of one session that may wait; more are ignored. Signals have a lower bound, so that
+ * leaving is never ignored because of them.
+ */
 const mostWaiting = 256
 const mostSignalsWaiting = 64
-/** Calls that a sweep looks at together. */
+/** Calls that a sweep reads in one page. */
 const sweepPage = 10_000
 
 /**
- * Voice on the gateway: ops 4 and 20 to 26. Who is where is decided by the server's home; this reads what clients ask for, and
- * has it done in order. It keeps:
+ * Voice on the gateway: ops 4 and 20 to 26. The owner of the server decides who is in which call.
+ * This reads what clients ask for, and has it done in order. It keeps:
  *   CALL1  Requests of one session are handled in order.
  *   CALL2  A signal reaches only users who are, at that moment, in the channel of its sender's
  *       session.
- *   CALL3  A call ends with the session that holds it, on whichever worker that session was
- *       last.
+ *   CALL3  A call ends with the session that holds it, on whichever worker that session was last.
  */
 export class Voice {
   readonly #lines = new WeakMap<Session, Line>()
@@ -145,7 +147,7 @@ export class Voice {
     this.#endings.moved(session)
   }
 
-  /** The session is over for good. CALL3 */
+  /** The session has ended for good. CALL3 */
   ended(session: Session): void {
     if (session.voice) this.#endings.end(session.user, session.voice)
   }
@@ -155,7 +157,7 @@ export class Voice {
     this.#endings.noteDeath()
   }
 
-  /** To nobody but the one it is for, if it is for one. */
+  /** Relays a signal to all others in the channel, or to the one user that it names. */
   #relay(
     session: Session,
     op: "VOICE_SDP_OFFER" | "VOICE_SDP_ANSWER" | "VOICE_ICE_CANDIDATE",
@@ -201,7 +203,7 @@ interface Targets {
   readonly peer_user_id?: Snowflake | null | undefined
 }
 
-/** In both spellings, because clients read either. */
+/** Both spellings, because clients read either. */
 function candidateOf(asked: VoiceCandidate) {
   const inner = typeof asked.candidate === "object" && asked.candidate !== null ? asked.candidate : undefined
   const text = inner ? inner.candidate : (asked.candidate as string | null)

@@ -1,7 +1,10 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 
-/** The homes that are held for a session while it is made. What does not become the session's own is let go. */
+/**
+ * The homes that are held for a session while it is made. Those that the session does not keep are
+ * released.
+ */
 export class HeldHomes {
   readonly #homes: HomeSubscriptions
   readonly #held = new Set<Snowflake>()
@@ -29,12 +32,12 @@ export class HeldHomes {
     return this.#homes.holdUser(user)
   }
 
-  /** The home is the session's own from now on: the session lets go of it when it ends. */
+  /** The home is the session's own from now on: the session releases it when it ends. */
   keep(home: Snowflake): void {
     this.#held.delete(home)
   }
 
-  /** Lets go of all that was not kept. */
+  /** Releases all homes that were not kept. */
   release(): void {
     for (const home of this.#held) this.#homes.release(home)
     this.#held.clear()

@@ -31,11 +31,11 @@ export interface IdentifyOptions {
   readonly records: GatewaySessions
   readonly storage: Pick<Storage, "sessions">
   readonly tokens: TokenCheck
-  /** Where a user is a member. */
+  /** The servers where a user is a member. */
   readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
   readonly gatewayUrl: string
   readonly minClientVersion: string
-  /** How many are served at once, and how many may wait. */
+  /** How many requests are handled at once, and how many may wait. */
   readonly queue: { readonly maxConcurrent: number; readonly maxWaiting: number }
   readonly clock: Clock
   readonly metrics: Metrics
@@ -43,20 +43,23 @@ export interface IdentifyOptions {
 
 type IdentifyRequest = z.output<typeof Identify>
 
-/** While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come again. */
+/**
+ * While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come
+ * again.
+ */
 const identifyTimeoutMs = 5_000
-/** What is left for its second half, however long the first took. */
+/** The second part of IDENTIFY has at least so many milliseconds, however long the first took. */
 const minTimeoutMs = 1_000
 
 /**
- * How sessions begin: IDENTIFY makes one, which begins reading and goes live at the head of the log. It keeps:
+ * How sessions begin: IDENTIFY makes one, which reads the log and goes live at its head. It keeps:
  *   IDENT1  READY has the state at a position, and everything after that position follows.
  */
 export class IdentifyHandler {
   readonly #options: IdentifyOptions
   #identifying = 0
   readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
-  /** What a session is: one query at a time, for all who come meanwhile. */
+  /** Looks up access sessions: one query at a time, for all who come meanwhile. */
   readonly #sessionOf: (session: Snowflake) => Promise<AccessSession | undefined>
 
   constructor(options: IdentifyOptions) {
@@ -84,13 +87,13 @@ export class IdentifyHandler {
 
     const startedAt = clock.monotonic()
     const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.accessOf(connection, asked.data))
-    // Whoever waits in the queue waits for others; what is left of his patience is for PostgreSQL and Redis.
-    const patience = Math.max(minTimeoutMs, identifyTimeoutMs - (clock.monotonic() - startedAt))
+    // An IDENTIFY in the queue waits for others. The rest of its time is for PostgreSQL and Redis.
+    const remainingMs = Math.max(minTimeoutMs, identifyTimeoutMs - (clock.monotonic() - startedAt))
     if (!access) throw new FrameRefused("authentication_failed")
     metrics.gateway.identifies.inc()
     await this.#turn()
     try {
-      await retryTransient(clock, patience, isLate => this.#begin(connection, access, asked.data, isLate))
+      await retryTransient(clock, remainingMs, isLate => this.#begin(connection, access, asked.data, isLate))
     } catch (error) {
       if (isTransient(error)) this.#refuseWaiting(error)
       throw error
@@ -100,7 +103,7 @@ export class IdentifyHandler {
     }
   }
 
-  /** IDENT1: registered first, then the position, then what is so. */
+  /** IDENT1: register first, then take the position, then read the state. */
   async #begin(
     connection: Connection,
     access: AccessSession,
@@ -119,7 +122,8 @@ export class IdentifyHandler {
       await held.holdUser(access.user_id)
       for (;;) {
         position = subscriptions.position
-        // After the position the log says when the access ends. What stands before it was committed before this is asked.
+        // After the position the log tells when the access session ends. An end before the position
+        // was committed before this query.
         ;[memberships, known] = await Promise.all([
           this.#options.membershipsOf(access.user_id),
           this.#sessionOf(access.session_id),
@@ -131,7 +135,7 @@ export class IdentifyHandler {
         for (const { server_id } of missing) held.hold(server_id).catch(() => {})
         if (loaded) break
         await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
-        // Of servers whose events were not taken yet: who is a member is asked again, now that they are.
+        // Events of these servers were not taken yet: membership is read again now that they are.
       }
       for (const { server_id, roles } of memberships) {
         const view = homes.view(server_id)
@@ -172,7 +176,7 @@ export class IdentifyHandler {
     sessions.attach(connection, begun, new Frame(ready.name, position, JSON.stringify(this.#ready(begun, known))))
   }
 
-  /** What READY says of a session that begins. */
+  /** What READY tells a session that begins. */
   #ready(session: Session, user: AccessSession) {
     return {
       v: 10,
@@ -202,7 +206,10 @@ export class IdentifyHandler {
     this.#identifying++
   }
 
-  /** What failed one after all its patience would fail those behind it too, who have waited as long. */
+  /**
+   * After a request has failed for as long as it may take, those behind it, which have waited as
+   * long, would fail too.
+   */
   #refuseWaiting(error: unknown): void {
     const before = this.#options.clock.monotonic() - identifyTimeoutMs
     while (this.#queue[0] && this.#queue[0].since <= before) this.#queue.shift()!.refuse(error)

@@ -34,7 +34,7 @@ export interface RestoreOptions {
   readonly claims: SessionClaims
   readonly storage: Pick<Storage, "servers">
   readonly tokens: TokenCheck
-  /** Where a user is a member. */
+  /** The servers where a user is a member. */
   readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
   readonly isLiving: (worker: string) => boolean
   readonly clock: Clock
@@ -51,7 +51,7 @@ interface JoinedLogs {
   readonly floor: number
 }
 
-/** What holds for the user as of one place in the logs. */
+/** The homes' state for the user, as of one position in the logs. */
 interface HeldState {
   readonly memberships: readonly Membership[]
   /** Per home, the last row that is read from other logs. */
@@ -65,7 +65,10 @@ interface Plan {
   readonly access: AccessSession
 }
 
-/** Restores sessions that lived on another worker, or here before a part of their log that is not this worker's own. */
+/**
+ * Restores sessions that were on another worker, or that were here before a part of their log that
+ * belongs to another worker.
+ */
 export class Restore {
   readonly #options: RestoreOptions
 
@@ -73,7 +76,7 @@ export class Restore {
     this.#options = options
   }
 
-  /** @param plan its record is claimed */
+  /** @param plan the session whose record is claimed */
   async restore(connection: Connection, plan: Plan): Promise<Session> {
     const { homes, sessions, claims } = this.#options
     const { record, request, access } = plan
@@ -107,8 +110,9 @@ export class Restore {
     const from = locate(spans, seq)!
     const position = await peerLogs.positionAt(from, seq)
     const walk = segmentsFrom(spans, from, position, new Map())
-    // An old `seq` may name less than the session has been given: no position of any of its logs is given twice. A dead
-    // worker gives nothing more: a join that was made after its death is above all that it gave.
+    // An old `seq` may be below positions that the session was given: no position of any of its
+    // logs is given twice. A dead worker gives no more positions, and a join that was made after
+    // its death is above all that it gave.
     const given = await Promise.all(walk.filter(({ log }) => isLiving(log)).map(({ log }) => peerLogs.ends(log)))
     const joined: (Span & { hi: number })[] = []
     let floor = Math.max(seq, ...given.map(({ last }) => last))
@@ -121,7 +125,10 @@ export class Restore {
     return { from, position, joined, floor }
   }
 
-  /** From here on this worker's log takes what happens in the user's home and in the servers where they are a member. */
+  /**
+   * From here on this worker's log takes the events of the user's home and of the servers where
+   * they are a member.
+   */
   async #holdHomes(held: HeldHomes, user: Snowflake): Promise<HeldState> {
     const { homes, membershipsOf } = this.#options
     await held.holdUser(user)
@@ -129,7 +136,8 @@ export class Restore {
     for (;;) {
       const memberships = await membershipsOf(user)
       const missing = memberships.flatMap(({ server_id }) => (held.has(server_id) ? [] : [server_id]))
-      // Read after the cuts: what changed before them is read from the other logs, what comes later from this one.
+      // Read after the cuts: earlier changes are read from the other logs, later ones from this
+      // one.
       if (cuts && missing.length === 0) return { memberships, cuts }
       await Promise.all(missing.map(server => held.hold(server)))
       await Promise.all(missing.map(server => homes.need(server)))
@@ -137,7 +145,7 @@ export class Restore {
     }
   }
 
-  /** The session with all that it has to be sent from other logs; it sees no server yet. */
+  /** Makes the session, with all that it is to be sent from other logs. It sees no server yet. */
   async #build(
     connection: Connection,
     { record, request, access }: Plan,
@@ -194,7 +202,10 @@ export class Restore {
     }
   }
 
-  /** Once more, just before the client is told: the session is still this worker's, and the token still good. */
+  /**
+   * Just before the client is told, checks again that the session is still this worker's and that
+   * the token is still valid.
+   */
   async #confirm(connection: Connection, { record, request }: Plan, session: Session): Promise<Frame[]> {
     const { subscriptions, sessions, claims, tokens } = this.#options
     const known = knownAt(request.seq, record.guilds, record.changes as readonly GuildChange[])
@@ -202,14 +213,18 @@ export class Restore {
       this.#differences(session, known, request.seq),
       tokens.accessOf(connection, request),
     ])
-    // A worker that has claimed the session since has it. From here on others ask this worker for it.
+    // If another worker has claimed the session since, the session is there. From here on other
+    // workers ask this one for it.
     if (!(await claims.confirm(session))) throw new FrameRefused("try_again_later")
     await sessions.count(session)
     if (connection.closed || !still || subscriptions.byId.get(session.id) !== session) throw new ClientDisconnected()
     return differences
   }
 
-  /** What the client is told of servers at once: those that went, those that came, those that it left and joined again. */
+  /**
+   * What the client is told of servers at once: those that went, those that came, those that the
+   * user left and joined again.
+   */
   async #differences(session: Session, known: ReadonlySet<Snowflake>, seq: number): Promise<Frame[]> {
     const { storage, subscriptions } = this.#options
     const s = session.peerSlices![0]!.first - 1
@@ -219,7 +234,8 @@ export class Restore {
       noteChange(session, { server, s, isMember, isEarly: true })
       if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
     }
-    // Left and joined again since, unless an earlier resume has told so already.
+    // The user has left and joined again since, unless an earlier resume has told the client
+    // already.
     const said = new Set(session.changes.flatMap(change => (change.isEarly && change.s <= seq ? [change.server] : [])))
     const isBack = (server: Snowflake) => session.hidden?.has(server) === true && !said.has(server)
     for (const server of known)

@@ -25,17 +25,18 @@ export interface ResumeOptions {
   readonly tokens: TokenCheck
   readonly streams: () => Pick<WorkerStreams, "oldest">
   readonly events: SessionEvents
-  /** How many may wait to come from elsewhere. */
+  /** How many sessions may wait to be restored. */
   readonly maxWaiting: number
   readonly log: Log
   readonly metrics: Metrics
 }
 
-/** In a storm of resumes so many come from elsewhere at once; the others wait. */
+/** So many sessions are restored at once; in a storm of resumes the others wait. */
 const maxRestoring = 256
 
 /**
- * RESUME: a session goes on. Where its client stopped in this worker's own log, it goes on there. Else it is restored:
+ * RESUME: a session goes on. Where its client stopped in this worker's own log, it goes on there.
+ * Else it is restored:
  *   1  claim         its record becomes this worker's, and the worker that held it lets go
  *   2  join logs     positions of this worker's log are reserved for what the client missed in others
  *   3  hold homes    this worker's log takes the events of its homes; a cut says where it takes over
@@ -76,7 +77,7 @@ export class ResumeHandler {
     }
   }
 
-  /** One RESUME of a session at a time; the last one keeps it. */
+  /** One RESUME of a session at a time; the last one keeps the session. */
   async #inTurn(id: string, resume: () => Promise<void>): Promise<void> {
     const before = this.#resuming.get(id)
     const mine = (before ?? Promise.resolve()).catch(() => {}).then(resume)
@@ -99,7 +100,9 @@ export class ResumeHandler {
     metrics.gateway.resumes.same_worker.inc()
   }
 
-  /** So many at once that what they ask goes together, and so few that each is answered in time. */
+  /**
+   * So many at once that their queries share statements, and so few that each is answered in time.
+   */
   async #whenFree(act: () => Promise<void>): Promise<void> {
     if (this.#restoring >= maxRestoring) {
       if (this.#waiting.length >= this.#options.maxWaiting) throw new FrameRefused("try_again_later")
@@ -122,7 +125,7 @@ export class ResumeHandler {
     metrics.gateway.resumes[origin].inc()
   }
 
-  /** The session lives here: its log goes on where the client stopped. */
+  /** The session is on this worker: its log goes on where the client stopped. */
   async #resumeHere(
     connection: Connection,
     session: Session,
@@ -148,7 +151,9 @@ export class ResumeHandler {
     sessions.save(session)
   }
 
-  /** Counts the new connection; meanwhile the session may have ended, moved, or lost its old socket. */
+  /**
+   * Counts the new connection. Meanwhile the session may have ended, moved, or lost its old socket.
+   */
   async #countIn(connection: Connection, session: Session, seq: number): Promise<void> {
     const { sessions, subscriptions } = this.#options
     const before = session.connection
@@ -161,23 +166,23 @@ export class ResumeHandler {
       if (!session.connection) await sessions.uncount(session)
       throw error
     }
-    // The end of the old socket meanwhile has counted the session out.
+    // The end of the old socket meanwhile has removed the session from the count.
     if (session.connection !== before) sessions.countAgain(session)
   }
 
-  /** What the session's own log holds after a position can be read again. */
+  /** Refuses unless the session's own log after this position can be read again. */
   #requireOwn(session: Session, seq: number): void {
     const { subscriptions, streams } = this.#options
     if (locate(session.spans, seq) !== session.spans.at(-1)) throw new FrameRefused("try_again_later")
-    // What an earlier socket was sent counts too, from wherever a later RESUME began anew.
+    // Positions that an earlier socket was sent are valid, too, wherever a later RESUME began.
     if (seq < streams().oldest || seq > Math.max(subscriptions.position, session.cursor))
       throw new NotResumable("out of reach")
   }
 
   /**
-   * Takes back what the session learned of servers after `seq`, because its client was not told. What the log said is read
-   * again.
-   * @returns servers that the log did not tell it of
+   * Undoes what the session learned of servers after `seq`, because its client was not told. The
+   * log is read again from there.
+   * @returns servers of which the log did not tell it
    */
   #goBack(session: Session, seq: number): Snowflake[] {
     const { subscriptions, homes } = this.#options
@@ -188,7 +193,8 @@ export class ResumeHandler {
       subscriptions.removeGuild(session, server)
       homes.release(server)
     }
-    // The changes stay: until they are read again they say what the client still knows, wherever it resumes next.
+    // The changes are kept: until they are read again they say what the client still knows,
+    // wherever it resumes next.
     return unsure
   }
 }

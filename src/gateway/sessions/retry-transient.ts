@@ -5,8 +5,8 @@ import type { Clock } from "../../std/clock.ts"
 const pauseMs = 100
 
 /**
- * Tries for so long as only something that passes stands in the way. An attempt that is out when the time is over is not
- * waited for: it finds out by `isLate`.
+ * Tries again while an attempt fails with a transient error. When the time is over it does not wait
+ * for the running attempt, which learns from `isLate` that it is late.
  */
 export function retryTransient<T>(
   clock: Clock,

@@ -21,13 +21,13 @@ export interface SessionClaimsOptions {
   readonly clock: Clock
 }
 
-/** The session cannot go on here; the client is told so and may identify. */
+/** The session cannot go on here. The client is told so and may identify. */
 export class NotResumable extends Error {}
 
-/** What a session's client knows of servers, and the call that the session holds. */
+/** The servers that a session's client knows, and the call that the session holds. */
 type Known = Pick<SessionRecord, "guilds" | "changes" | "voice">
 
-/** Where a claimed session was. */
+/** The worker where a claimed session was. */
 export type Origin = "same_worker" | "other_worker_alive" | "dead_worker"
 
 export interface Claim {
@@ -35,14 +35,20 @@ export interface Claim {
   readonly origin: Origin
 }
 
-/** Workers have so long to write their sessions' records to a Redis that has failed over. */
+/**
+ * After a fail-over of Redis workers write their sessions' records again within so many
+ * milliseconds.
+ */
 const recordsRewrittenWithinMs = 2_000
 const claimAttempts = 3
-/** The worker that holds a session is asked for so long to hand it over. */
+/** The worker that holds a session has so long to hand it over. */
 const handOverTimeoutMs = 2_000
 const retryPauseMs = 50
 
-/** Which worker has a session. A worker that wants one claims its record and asks the holder for what it knows. */
+/**
+ * Decides which worker has a session. A worker that wants one claims its record, and asks the
+ * holder for what it knows.
+ */
 export class SessionClaims {
   readonly #options: SessionClaimsOptions
   /** Monotonic: when records were lost that their workers write again. */
@@ -56,24 +62,31 @@ export class SessionClaims {
   }
 
   /**
-   * Makes the session this worker's. It is claimed only for a position that was given out: a wrong position costs the
-   * session nothing, and does not push it out of this worker's own hands.
+   * Makes the session this worker's. The claim fails for a position that was never given out: a
+   * wrong position costs the session nothing, and does not take it away from the worker that holds
+   * it.
    */
   async claim(id: string, access: AccessSession, seq: number): Promise<Claim> {
     const { self, isLiving } = this.#options
     const record = await this.#claimRecord(id, access, seq)
-    // The record may be a moment behind. The holder is not.
+    // The record may be slightly out of date; the worker that holds the session is not.
     if (record.worker === self) return { record: { ...record, ...(await this.#handOver(id)) }, origin: "same_worker" }
     if (!isLiving(record.worker)) return { record, origin: "dead_worker" }
     return { record: { ...record, ...(await this.#askHolder(record)) }, origin: "other_worker_alive" }
   }
 
-  /** Writes that the session lives here. @returns false when another worker has claimed it since */
+  /**
+   * Writes that the session lives here.
+   * @returns false when another worker has claimed it since
+   */
   confirm(session: Session): Promise<boolean> {
     return this.#options.records.save(this.#options.sessions.recordOf(session))
   }
 
-  /** The resume has failed and nothing was sent: the next begins where this one did, unless what it missed is lost. */
+  /**
+   * The resume has failed and nothing was sent: the next one begins where this one did, unless what
+   * the client missed is lost.
+   */
   async giveBack(record: SessionRecord, error: unknown): Promise<void> {
     const { records, self } = this.#options
     await (error instanceof LogTruncated ? records.forget(record.id, self) : records.save({ ...record, worker: self }))
@@ -109,7 +122,7 @@ export class SessionClaims {
     if (position < oldest - 1 || position > last) throw new NotResumable("out of reach")
   }
 
-  /** The holder closes the session's socket and lets go of it. */
+  /** Asks the holder, which closes the session's socket and releases the session. */
   async #askHolder({ id: session, worker }: SessionRecord): Promise<Known | null> {
     const { bus, clock, isLiving } = this.#options
     const id = bus.newId()
@@ -119,15 +132,19 @@ export class SessionClaims {
         return await bus.request<Known | null>(worker, "claimSession", { session }, deadlineMs - clock.monotonic(), id)
       } catch (error) {
         if (!(error instanceof WorkerGone) && !(error instanceof Failure)) throw error
-        // Dead or silent: the session is ours by its record, and what the holder still sends reaches nobody.
+        // The holder is dead or silent: by its record the session is ours, and what the holder
+        // still sends reaches nobody.
         if (error instanceof Failure || !isLiving(worker)) return null
-        // The holder may only be moving its inbox.
+        // The holder may just be moving its inbox to another Redis.
         await clock.sleep(retryPauseMs)
         if (clock.monotonic() >= deadlineMs) return null
       }
   }
 
-  /** Lets go of a session that was claimed. @returns what its client knows; null: it is not here */
+  /**
+   * Releases a session that was claimed.
+   * @returns what its client knows; null: the session is not here
+   */
   async #handOver(id: string): Promise<Known | null> {
     const { subscriptions, sessions } = this.#options
     const session = subscriptions.byId.get(id)
@@ -136,7 +153,8 @@ export class SessionClaims {
     const known = { guilds: [...session.guilds.keys()], changes: session.changes, voice: session.voice ?? null }
     sessions.leaveSocket(session)
     sessions.drop(session, true)
-    // The end of the socket does not count it out any more, and the claimer may fail before it counts its own in.
+    // The end of the socket does not remove the session from the count any more, and the claiming
+    // worker may fail before it counts its own.
     if (connection) await sessions.uncount(session)
     return known
   }

@@ -12,7 +12,7 @@ import { noteChange, shownTo, type CatchUpReader } from "../replay/catch-up-read
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Connection, Session } from "../state/session.ts"
 
-/** What other parts of the gateway do when something becomes of a session. */
+/** Events of sessions for other parts of the gateway. */
 export interface SessionEvents {
   /** The connection has a session from here on. */
   opened(connection: Connection): void
@@ -20,7 +20,7 @@ export interface SessionEvents {
   named(session: Session, position: number): void
   /** The session came here from another worker and goes on. */
   moved(session: Session): void
-  /** The session is over for good. */
+  /** The session has ended for good. */
   ended(session: Session): void
 }
 
@@ -43,10 +43,13 @@ export interface SessionsOptions {
   readonly metrics: Metrics
 }
 
-/** The client has gone while it was served; nothing is said against its session. */
+/** The client disconnected while its request was handled. Its session stays as it is. */
 export class ClientDisconnected extends Error {}
 
-/** What becomes of this worker's sessions between their beginning and their end, and what others need to know of them. */
+/**
+ * The life of this worker's sessions from beginning to end, and the records that other workers
+ * read.
+ */
 export class Sessions {
   readonly #options: SessionsOptions
 
@@ -61,7 +64,10 @@ export class Sessions {
     metrics.gateway.sessions.detached.inc()
   }
 
-  /** The session gets a socket: its first frame, those that follow at once, then the log from its cursor on. */
+  /**
+   * The session gets a socket: its first frame, the frames that follow at once, then the log from
+   * its cursor on.
+   */
   attach(connection: Connection, session: Session, first: Frame, others: readonly Frame[] = []): void {
     const { subscriptions, reader, metrics, events } = this.#options
     session.connection = connection
@@ -78,7 +84,7 @@ export class Sessions {
     })
   }
 
-  /** The old socket ends, and none of the effects of a disconnect happen. */
+  /** The old socket ends without the effects of a disconnect. */
   leaveSocket(session: Session): void {
     const { connection } = session
     this.detach(session)
@@ -101,7 +107,7 @@ export class Sessions {
     session.progressAt = clock.monotonic()
   }
 
-  /** The session leaves this worker: ended, or gone to another. */
+  /** The session leaves this worker: it has ended, or moved to another. */
   drop(session: Session, isMoved = false): void {
     const { subscriptions, homes, metrics } = this.#options
     if (subscriptions.byId.get(session.id) !== session) return
@@ -115,7 +121,7 @@ export class Sessions {
     subscriptions.remove(session)
   }
 
-  /** The session is over for good. */
+  /** The session has ended for good. */
   end(session: Session): void {
     const { records, self, log } = this.#options
     this.drop(session)
@@ -125,14 +131,16 @@ export class Sessions {
     )
   }
 
-  /** What others need to know of the session has changed. */
+  /** Writes the session's record, because it has changed. */
   save(session: Session): void {
     this.#options.records
       .save(this.recordOf(session))
       .catch((error: unknown) => this.#options.log.warn({ err: error }, "session record not written"))
   }
 
-  /** The log did not tell the session in full where its user is a member: PostgreSQL does. */
+  /**
+   * The log did not tell the session in full where its user is a member, so PostgreSQL is asked.
+   */
   reconcile(session: Session, server: Snowflake): void {
     this.#reconcile(session, server).catch((error: unknown) =>
       this.#options.log.warn({ err: error, server }, "membership not reconciled"),
@@ -157,7 +165,7 @@ export class Sessions {
         noteChange(session, { server, s, isMember: true, isLookedUp: true })
         reader.tell(session, guildCreate.name, JSON.stringify(shownTo(session, guildObject(state, member))), s)
         this.save(session)
-        // Whoever left between the look and now was not known to the stream as a member.
+        // Members who left between the read and now were not known to the stream as members.
         const still = (await storage.servers.members(server, [session.user])).has(session.user)
         if (!still && session.guilds.has(server))
           reader.control(session, { type: "left", server, user: session.user }, subscriptions.placeOf(session))
@@ -186,7 +194,7 @@ export class Sessions {
     }
   }
 
-  /** At most so many live connections of one user, over all workers. */
+  /** Limits the live connections of one user over all workers. */
   async count(session: Session): Promise<void> {
     const { records, policy, self, isLiving } = this.#options
     const { connectionsPerUser } = policy
@@ -196,7 +204,7 @@ export class Sessions {
     throw new FrameRefused("rate_limited")
   }
 
-  /** What is known of a user's connections may be lost, or lapse. */
+  /** The count of a user's connections may have been lost, or may expire. */
   countAgain(session: Session): void {
     const { records, self, log } = this.#options
     records

@@ -8,9 +8,12 @@ import type { Connection } from "../state/session.ts"
 
 export interface TokenCheckOptions {
   readonly verify: (token: string) => Promise<AccessSession | string>
-  /** Whether a token is good only where it signed in. */
+  /** Whether a token is valid only where it signed in. */
   readonly binding: boolean
-  /** Counts one more failed token of an address, with those of the REST door; true: there were too many already. */
+  /**
+   * Counts one more failed token of an address, in the same count as HTTP; true: there were too
+   * many already.
+   */
   readonly isFailedTooOften: (address: string) => Promise<boolean>
   readonly clock: Pick<Clock, "now">
 }
@@ -21,10 +24,10 @@ interface Shown {
   readonly properties?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Without what clients may write in front of it. */
+/** The token without the scheme that clients may write in front of it. */
 export const bareToken = (token: string): string => token.replace(/^(Bearer|Bot) /, "")
 
-/** Whose token it is that a connection shows. */
+/** Finds the access session whose token a connection shows. */
 export class TokenCheck {
   readonly #options: TokenCheckOptions
 
@@ -33,8 +36,8 @@ export class TokenCheck {
   }
 
   /**
-   * @returns undefined for a token that is nobody's; too many of those from one address refuse the frame, as does an account
-   * that is kept out
+   * @returns undefined for an invalid token. With too many of those from one address the frame is
+   * refused, as for an account that may not connect
    */
   async accessOf({ address, userAgent }: Connection, { token, properties }: Shown): Promise<AccessSession | undefined> {
     const { verify, binding, isFailedTooOften } = this.#options
@@ -52,10 +55,13 @@ export class TokenCheck {
     return undefined
   }
 
-  /** Refuses the frame where an operator has locked the account, or it is to be deleted; or the owner's, of a bot. */
+  /**
+   * Refuses the frame if an operator has locked the account, or if the account is to be deleted.
+   * For a bot the same holds for its owner's account.
+   */
   requireLetIn(access: AccessSession): void {
     const bar = barTo(access, secondsAt(this.#options.clock.now()))
-    // Another name can be chosen while one is connected.
+    // Users can choose another name while they are connected.
     if (bar && bar.code !== "username_change_required") throw new FrameRefused("authentication_failed")
   }
 }

@@ -18,12 +18,18 @@ const counted = (log: string, lo: number, hi: number, since: number, cuts?: Reco
   ...(cuts && { cuts }),
 })
 
-/** Lived on a from 100, moved to b (where 2000 stands for a's 100 and up to 900 pieces follow it), then to c. */
+/**
+ * Lived on a from 100, moved to b (where 2000 stands for a's 100 and up to 900 pieces follow it),
+ * then to c.
+ */
 const onB = [lived("a", 100, 100), counted("a", 2000, 2900, 100), lived("b", 2901, 2900, { home: 7 })]
 const onC = [...onB, counted("b", 5000, 5500, 2900, { home: 7 }), lived("c", 5501, 5500, { home: 9 })]
 const cuts = new Map([["home", 11]])
 const start = (spans: readonly Span[], seq: number) => locate(spans, seq)!
-/** Where a session lived, `seq` is the position in the log; where it moved to, only the log can tell. */
+/**
+ * Where a session lived, `seq` is the position in the log; where it moved to, only the log can
+ * tell.
+ */
 const segments = (spans: readonly Span[], seq: number, position = seq) =>
   segmentsFrom(spans, start(spans, seq), position, cuts)
 const names = (spans: readonly Span[], seq: number, position?: number) =>
@@ -82,7 +88,8 @@ test("from the middle of a replay of two logs the second is walked, too", () => 
     ["b", 3000],
     ["c", 6400],
   ])
-  // What was read for a later move is of no use to who stopped before it: those logs are walked as where it lived.
+  // What was read for a later move is of no use to who stopped before it: those logs are walked as
+  // where it lived.
   expect(names(both, 150)).toEqual([
     ["a", 150],
     ["b", 2900],
@@ -108,7 +115,8 @@ test("every row of a home belongs to exactly one segment of the walk", () => {
   const walk = segments(onC, 150)
   for (let row = 1; row <= 11; row++)
     expect([row, walk.filter(segment => belongs(segment, "home", row)).length]).toEqual([row, 1])
-  // What is above the last cut comes from the log that the session goes on in; a home that is not held any more from none.
+  // What is above the last cut comes from the log that the session goes on in; a home that is not
+  // held any more from none.
   expect(walk.some(segment => belongs(segment, "home", 12))).toBe(false)
   expect(walk.some(segment => belongs(segment, "other", 1))).toBe(false)
 })

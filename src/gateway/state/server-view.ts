@@ -3,29 +3,38 @@ import type { RulesChange } from "../../domain/core/control.ts"
 import type { ServerOutline } from "../../storage/communities/servers.ts"
 import { memberKinds, VisibilityRules } from "./visibility-rules.ts"
 
-/** A server as a session sees it. It never changes. Sessions that see it alike share it, and most do. */
+/**
+ * A server as a session sees it. It is immutable. Sessions that see the server alike share one, and
+ * most do.
+ */
 export interface Guild {
   readonly view: ServerView
   readonly roles: readonly Snowflake[]
-  /** Who sees what, at the position up to which the session has read. */
+  /** The rules for who sees what, at the position up to which the session has read. */
   readonly rules: VisibilityRules
 }
 
-/** Rules, and since when they hold: the position in the worker's log, and the row of the server's shard. */
+/**
+ * Rules, and since when they hold: the position in the worker's log, and the row of the server's
+ * shard.
+ */
 interface Version {
   readonly at: number
   readonly row: number
   readonly rules: VisibilityRules
 }
 
-/** What the worker knows of a server whose members' sessions it holds; its own log keeps it current. */
+/**
+ * What the worker knows of a server whose members' sessions it holds. Its own log keeps this
+ * current.
+ */
 export class ServerView {
   readonly id: Snowflake
-  /** Whoever comes is told the newest; a change follows in his stream, too. */
+  /** New sessions are told the newest name. A change of it follows in their stream, too. */
   name: string
-  /** The log has a gap: what is known here may be wrong, and nobody may come to it any more. */
+  /** The log has a gap, so this view may be wrong. No session may begin to use it. */
   isOver = false
-  /** What sessions share, by the roles of their users. */
+  /** The views that sessions share, by the roles of their users. */
   readonly #seen = new WeakMap<VisibilityRules, Map<string, Guild>>()
   /** Oldest first, as far back as the log can be read. */
   readonly #versions: Version[]
@@ -38,7 +47,7 @@ export class ServerView {
     this.#versions = [{ at: 0, row: outline.row, rules: new VisibilityRules(outline) }]
   }
 
-  /** Where live sessions stand. */
+  /** The rules where live sessions stand. */
   get now(): VisibilityRules {
     return this.#versions.at(-1)!.rules
   }
@@ -57,8 +66,9 @@ export class ServerView {
   }
 
   /**
-   * A change of the rules, from the worker's own log. What was so before the view was loaded is in it. By then all live
-   * sessions have left the version before the last: what is remembered for them there is more than the version itself.
+   * Applies a change of the rules from the worker's own log. Changes from before the view was
+   * loaded are in it already. All live sessions have left the version before the last by now: its
+   * caches there take more memory than the version itself, so they are dropped.
    */
   apply(change: RulesChange, row: number, at: number, oldest: number): void {
     if (row <= this.#loadedRow) return
@@ -78,7 +88,10 @@ export class ServerView {
     while (this.#versions.length > 1 && this.#versions[1]!.at < oldest) this.#versions.shift()
   }
 
-  /** The rules of a session that has read its worker's log to a position, and everything up to a row from elsewhere. */
+  /**
+   * The rules for a session that has read its worker's log to a position, and other logs up to a
+   * row.
+   */
   at(position: number, row = 0): VisibilityRules {
     return (this.#versions.findLast(version => version.at <= position || version.row <= row) ?? this.#versions[0]!)
       .rules

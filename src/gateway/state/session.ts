@@ -8,18 +8,21 @@ import type { Guild } from "./server-view.ts"
 
 /** One socket, from upgrade to close. It is the socket's user data. */
 export interface Connection {
-  /** As its URL says; what its client sends is in it. */
+  /** The encoding that the URL asks for; the client's frames use it. */
   readonly plainEncoding: PlainEncoding
-  /** What it is sent; compressed from its session's first frame on, where that was asked for. */
+  /**
+   * The encoding of frames to the client; compressed from its session's first frame on, if the
+   * client asked for that.
+   */
   encoding: Encoding
   readonly address: string
-  /** Empty where nobody looks at it. */
+  /** Empty if nothing needs it. */
   readonly userAgent: string
   ws: WebSocket<Connection>
   session: Session | undefined
   /** IDENTIFY or RESUME is under way. */
   busy: boolean
-  /** Who waits for the socket to take something; called when it is closed, too. */
+  /** Called when the socket has taken some of its bytes, and when it is closed. */
   onDrain: (() => void) | undefined
   /** After this nothing may be called on `ws`. */
   closed: boolean
@@ -28,7 +31,10 @@ export interface Connection {
   readonly sent: Sent
 }
 
-/** A session's servers. They are few: a list is searched as fast as a map, and takes a quarter of its memory. */
+/**
+ * A session's servers. They are few: a list is searched as fast as a map, and takes a quarter of
+ * its memory.
+ */
 export class Guilds {
   #list: readonly Guild[] = []
 
@@ -45,7 +51,7 @@ export class Guilds {
     return this.get(server) !== undefined
   }
 
-  /** In the place of what stood there for the same server. */
+  /** Replaces the entry of the same server. */
   put(guild: Guild): void {
     this.#list = this.has(guild.view.id)
       ? this.#list.map(other => (other.view.id === guild.view.id ? guild : other))
@@ -56,7 +62,7 @@ export class Guilds {
     this.#list = this.#list.filter(({ view }) => view.id !== server)
   }
 
-  /** As of now, whatever changes later. */
+  /** A copy: later changes do not alter it. */
   values(): readonly Guild[] {
     return this.#list
   }
@@ -72,7 +78,7 @@ export interface VoiceHold {
   readonly voiceSession: string
 }
 
-/** At `s` a member's roles became others than these. */
+/** At `s` a member's roles changed from these to others. */
 export interface RolesChange {
   readonly server: Snowflake
   readonly s: number
@@ -84,13 +90,13 @@ export interface GuildChange {
   readonly server: Snowflake
   readonly s: number
   readonly isMember: boolean
-  /** It was told ahead of its place in the log, at a resume. */
+  /** The client was told before this position of the log, at a resume. */
   readonly isEarly?: boolean
-  /** PostgreSQL said so; the log may hold nothing of it. */
+  /** This was read from PostgreSQL; the log may hold nothing of it. */
   readonly isLookedUp?: boolean
 }
 
-/** More changes than anybody makes within a resume window. */
+/** More changes than a user makes within a resume window. */
 export const changesKept = 64
 
 /** The servers that a client knew when it had seen everything up to `seq`. */
@@ -118,41 +124,59 @@ export interface Session {
   encoding: Encoding
   connection: Connection | undefined
   state: "detached" | "reading" | "live"
-  /** The last position that was sent or passed over, while reading. */
+  /** While reading: the last position that was sent or passed over. */
   cursor: number
-  /** Positions up to this one were sent before the socket ended: what is read again is said again. */
+  /**
+   * Positions up to this one were sent before the socket ended: what the client knew of them is
+   * told again.
+   */
   repeatedUntil: number
-  /** Its client stands in another worker's log, which will go: it is told a position of this one as soon as it is live. */
+  /**
+   * The client stands in another worker's log, which will be removed: it is told a position of this
+   * one as soon as it is live.
+   */
   isElsewhere: boolean
-  /** While reading: it must not go live before this position, because earlier rows may still be on their way. */
+  /**
+   * While reading: the session must not go live before this position, because earlier rows may
+   * still be on their way.
+   */
   notBefore: number
-  /** What another worker's log holds for it, to be sent before its own log. */
+  /** The parts of other workers' logs that are to be sent before this worker's own log. */
   peerSlices: PeerLogSlice[] | undefined
-  /** Rows up to these were sent from elsewhere. */
+  /** Rows up to these were sent from other logs. */
   cuts: ReadonlyMap<Snowflake, number> | undefined
-  /** A read or a load is under way; pumping goes on when it is done. */
+  /** A read or a load is under way; sending goes on when it is done. */
   waiting: boolean
   readonly guilds: Guilds
-  /** While it reads another worker's log: the rules of servers where its own goes on. */
+  /**
+   * While the session reads another worker's log: the rules of its servers where this worker's log
+   * takes over.
+   */
   ownRules: Map<Snowflake, VisibilityRules> | undefined
-  /** The latest comings and goings of servers, with the position at which the client was told. */
+  /** The latest servers that came or went, with the position at which the client was told. */
   changes: readonly GuildChange[]
-  /** The latest changes of its roles, read here. */
+  /** The latest changes of its roles that were read here. */
   roleChanges: readonly RolesChange[]
   /**
-   * Servers whose joining is still to be read from elsewhere, and how many times: what is read of them before the last is not for
-   * the session. Of stays that began and ended meanwhile its client is told nothing.
+   * Servers whose joins are still to be read from other logs, and how many joins there are. What is
+   * read of a server before its last join is not for the session: its client is told nothing of
+   * stays that began and ended meanwhile.
    */
   hidden: Map<Snowflake, number> | undefined
   spans: readonly Span[]
-  /** The highest position that its client has said to have received, and up to which of those its user's cursors are written; -1: none. */
+  /**
+   * The highest position that the client has said to have received, and the one up to which its
+   * user's cursors are written; -1: none.
+   */
   named: number
   settled: number
-  /** The call that it holds. */
+  /** The call that the session holds. */
   voice: VoiceHold | undefined
-  /** Monotonic: when a position was last sent to it alone. */
+  /** Monotonic: when a position was last sent to this session alone. */
   sentAt: number
-  /** Monotonic: when a frame last got through while reading; when the socket ended while detached. */
+  /**
+   * Monotonic: when a frame last got through while reading; when the socket ended while detached.
+   */
   progressAt: number
 }
 

@@ -14,7 +14,7 @@ interface RuledChannel {
   readonly overrides: readonly Override[]
 }
 
-/** A change of the rules at its place in the log that a session reads. */
+/** A change of the rules at its position in the log that a session reads. */
 export interface RulesTransition {
   readonly at: number
   readonly change: RulesChange
@@ -25,15 +25,16 @@ export interface RuleSet extends AccessRules {
   readonly channels: ReadonlyMap<Snowflake, RuledChannel>
 }
 
-/** The audience of everybody in a server. */
+/** The audience of all members of a server. */
 export const everybody = "*"
 const viewing = "channels.view"
-/** More kinds of members than a server has; a bound for what is only remembered. */
+/** More kinds of members than a server has. It bounds what is only cached. */
 export const memberKinds = 4_096
 
 /**
- * What decides who sees what in a server, as of one place in a log. It never changes: `next` leads to what is so after the
- * next change, so that every session stands where it has read to.
+ * The rules that decide who sees what in a server, as of one position in a log. They are immutable:
+ * `after` makes those after the next change, so that every session has the rules of the position
+ * that it has read.
  */
 export class VisibilityRules implements RuleSet {
   readonly id: Snowflake
@@ -42,7 +43,7 @@ export class VisibilityRules implements RuleSet {
   readonly channels: RuleSet["channels"]
   next: RulesTransition | undefined
   readonly #audienceOfViewers: string
-  /** Channels whose overrides say who may view them, with the key of their audience. */
+  /** Channels whose overrides decide who may view them, with the key of their audience. */
   readonly #special: ReadonlyMap<Snowflake, string>
   /** Members that such overrides name. */
   readonly #named: ReadonlySet<Snowflake>
@@ -73,7 +74,7 @@ export class VisibilityRules implements RuleSet {
     this.#named = named
   }
 
-  /** The rules after a change, or, taken back, before it. */
+  /** The rules after a change, or, if it is taken back, before it. */
   after(change: RulesChange, isTakenBack = false): VisibilityRules {
     switch (change.type) {
       case "role": {
@@ -110,7 +111,7 @@ export class VisibilityRules implements RuleSet {
     }
   }
 
-  /** Other rules, by which the same is said of who may view channels. */
+  /** Other rules in which channels have the same overrides. */
   #like(parts: RuleSet): VisibilityRules {
     return new VisibilityRules(parts, this)
   }
@@ -123,7 +124,7 @@ export class VisibilityRules implements RuleSet {
     return before === after ? this.#like(parts) : new VisibilityRules(parts)
   }
 
-  /** Of one role channels say this and nothing else. */
+  /** The channels whose overrides say this of one role, and nothing else. */
   #saying(
     parts: RuleSet,
     role: Snowflake,
@@ -156,7 +157,10 @@ export class VisibilityRules implements RuleSet {
     return everyoneHolds(this, audience.permission) ? everybody : audience.permission
   }
 
-  /** The audiences that a member takes by subscription; whatever else there is goes to him one by one, after a check. */
+  /**
+   * The audiences to which a member subscribes. Events of other audiences are sent to each member
+   * alone, after a check.
+   */
   subscribedKeys(member: Holder): readonly string[] {
     const kind = this.#kindOf(member)
     let keys = this.#keys.get(kind)
@@ -201,7 +205,7 @@ export class VisibilityRules implements RuleSet {
     return visible
   }
 
-  /** What is remembered goes; it is made again for whoever asks. */
+  /** Drops what is cached; it is computed again when needed. */
   forget(): void {
     this.#keys.clear()
     this.#visible.clear()
@@ -217,14 +221,17 @@ export class VisibilityRules implements RuleSet {
 /** Whether an audience is published to topics. */
 export const isSubscribed = (key: string): boolean => key === everybody || key.startsWith(viewing)
 
-/** What overrides say of who may view a channel. */
+/** What overrides say about who may view a channel. */
 interface Viewers {
-  /** Of their audience. */
+  /** The key of their audience. */
   readonly key: string
   readonly members: readonly Snowflake[]
 }
 
-/** Versions of the rules share the overrides that did not change. Null: they say nothing of it. */
+/**
+ * Versions of the rules share the overrides that did not change. Null: they do not decide who views
+ * the channel.
+ */
 const viewers = new WeakMap<readonly Override[], Viewers | null>()
 
 function viewersBy(overrides: readonly Override[]): Viewers | null {
@@ -263,7 +270,10 @@ interface ViewChanges {
   readonly lost: readonly Snowflake[]
 }
 
-/** What a member may view and may not where he stood before. A channel that came or went with the change has an event of its own. */
+/**
+ * The channels that a member may view, or may not view any more, compared with the rules before. A
+ * channel that was created or deleted by the change has an event of its own.
+ */
 export function viewChanges(from: VisibilityRules, before: Holder, to: VisibilityRules, after: Holder): ViewChanges {
   if (from === to && before.roles === after.roles) return nothing
   if (before === after && from.next?.to === to) {
@@ -279,7 +289,10 @@ export function viewChanges(from: VisibilityRules, before: Holder, to: Visibilit
 }
 const nothing = { gained: [], lost: [] } as const
 
-/** The same where nothing but the overrides of one channel changed: members' views of all others need not be made for that. */
+/**
+ * The same if only the overrides of one channel changed: there is no need to compute what members
+ * may view of the others.
+ */
 function viewChangesIn(channel: Snowflake, from: VisibilityRules, to: VisibilityRules, member: Holder): ViewChanges {
   const known = to.channels.get(channel)
   if (!known || !from.channels.has(channel)) return nothing
@@ -288,7 +301,9 @@ function viewChangesIn(channel: Snowflake, from: VisibilityRules, to: Visibility
   return mayView ? { gained: [known.channel], lost: [] } : { gained: [], lost: [channel] }
 }
 
-/** Whether a change can change what a member sees. A role that is new or gone may have overrides. */
+/**
+ * Whether a change can affect what a member sees. A role that is new or deleted may have overrides.
+ */
 function mayMatter(change: RulesChange, member: Holder): boolean {
   if (change.type === "server") return [change.before.owner_id, change.after.owner_id].includes(member.user_id)
   if (change.type !== "role") return change.type === "overrides"
