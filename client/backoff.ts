@@ -9,8 +9,9 @@ export interface Backoff {
 export const defaultBackoff: Backoff = { firstMs: 1_000, maxMs: 30_000, jitter: 1 }
 
 /**
- * The wait before attempt `attempt` (0 is the first retry). Full jitter, after Marc Brooker, "Exponential Backoff And
- * Jitter": clients that lost the same server must not come back in the same instant.
+ * The wait before attempt `attempt` (0 is the first retry). Full jitter, after Marc Brooker,
+ * "Exponential Backoff And Jitter": clients that lost the same server must not come back in the
+ * same instant.
  */
 export function waitMs(
   { firstMs, maxMs, jitter }: Backoff,

@@ -31,7 +31,10 @@ interface Script {
 
 const user = { id: "9", username: "ada", discriminator: "0", avatar: null, avatar_url: null, badges: [], bot: false }
 
-/** A gateway of the size of a test: HELLO, READY, RESUMED, heartbeat answers, and whatever the script adds. */
+/**
+ * A gateway of the size of a test: HELLO, READY, RESUMED, heartbeat answers, and whatever the
+ * script adds.
+ */
 async function fakeGateway(script: Script = {}) {
   const frames: Frame[] = []
   const peers: Peer[] = []

@@ -58,15 +58,18 @@ export interface GatewaySocket {
 export type GatewaySocketClass = new (url: string) => GatewaySocket
 
 export interface GatewayOptions {
-  /** The server's origin (`http`, `https`, `ws` or `wss`); `/gateway` is added where the path is empty. */
+  /**
+   * The server's origin (`http`, `https`, `ws` or `wss`); `/gateway` is added where the path is
+   * empty.
+   */
   url: string
   token: string
   /** Left out: the server's default. */
   intents?: number
   encoding?: "json" | "msgpack"
   /**
-   * Ask for compressed frames: a third of the bytes for some CPU. Default: false. Node only: a browser has nothing that inflates a
-   * frame at once.
+   * Ask for compressed frames: a third of the bytes for some CPU. Default: false. Node only: a
+   * browser has nothing that inflates a frame at once.
    */
   compress?: boolean
   /** Default: true. */
@@ -74,7 +77,10 @@ export interface GatewayOptions {
   backoff?: Partial<Backoff>
   /** From connecting to HELLO. Default: 15 s. */
   connectTimeoutMs?: number
-  /** Sees every frame as it came, before anything acts on it. The tests hold it against the contract. */
+  /**
+   * Sees every frame as it came, before anything acts on it. The tests hold it against the
+   * contract.
+   */
   onFrame?: (frame: ServerFrame) => void
   /** Keep events until `next`, `take` or `rest` asks for them, as tests do. Default: false. */
   keep?: boolean
@@ -172,7 +178,10 @@ export class GatewayClient {
     return this.#user
   }
 
-  /** Connects. Done when READY or RESUMED is in; fails when the server refuses for good, or, without `autoReconnect`, at the first failure. */
+  /**
+   * Connects. Done when READY or RESUMED is in; fails when the server refuses for good, or, without
+   * `autoReconnect`, at the first failure.
+   */
   connect(): Promise<void> {
     if (this.#state === "live") return Promise.resolve()
     const connected = this.#untilConnected()
@@ -180,7 +189,10 @@ export class GatewayClient {
     return connected
   }
 
-  /** Leaves the present connection without a goodbye and goes to `url` (default: the same) at once; resumes if there is a session. */
+  /**
+   * Leaves the present connection without a goodbye and goes to `url` (default: the same) at once;
+   * resumes if there is a session.
+   */
   reconnect(url?: string): Promise<void> {
     if (url !== undefined) this.#url = gatewayUrl(url, this.#options.encoding ?? "json")
     const connected = this.#untilConnected()
@@ -197,7 +209,10 @@ export class GatewayClient {
     socket?.close(code, reason)
   }
 
-  /** The network is gone: no close frame, neither side is told. Reconnects like after any loss, unless `autoReconnect` is off. In a browser it can only close. */
+  /**
+   * The network is gone: no close frame, neither side is told. Reconnects like after any loss,
+   * unless `autoReconnect` is off. In a browser it can only close.
+   */
   drop(): void {
     const socket = this.#leave()
     if (!socket) return
@@ -227,7 +242,10 @@ export class GatewayClient {
     })
   }
 
-  /** Any frame, valid or not; a string or bytes go out as they are. For tests of what the server refuses. */
+  /**
+   * Any frame, valid or not; a string or bytes go out as they are. For tests of what the server
+   * refuses.
+   */
   send(frame: object | string | Uint8Array<ArrayBuffer>): void {
     if (!this.#socket) throw new Error("not connected")
     if (typeof frame === "string" || frame instanceof Uint8Array) this.#socket.send(frame)
@@ -243,7 +261,10 @@ export class GatewayClient {
     }
   }
 
-  /** The next event of that name (for which `where` holds): with `keep` the oldest one that nobody took, else one still to come. */
+  /**
+   * The next event of that name (for which `where` holds): with `keep` the oldest one that nobody
+   * took, else one still to come.
+   */
   next<N extends EventName>(
     name: N,
     { timeoutMs = 5_000, where = () => true }: { timeoutMs?: number; where?: (data: EventData<N>) => boolean } = {},
@@ -346,7 +367,10 @@ export class GatewayClient {
     return socket
   }
 
-  /** Gives up a connection that the server may still think alive. Waiting for its goodbye would cost time. */
+  /**
+   * Gives up a connection that the server may still think alive. Waiting for its goodbye would cost
+   * time.
+   */
   #abandon(code: number, reason: string): void {
     const socket = this.#leave()
     if (socket?.terminate && code !== asked) socket.terminate()
@@ -539,7 +563,10 @@ function gatewayUrl(base: string, encoding: "json" | "msgpack"): string {
   return url.href
 }
 
-/** A page's bundler leaves `node-websocket.ts` and `node-inflate.ts` out (`external`): where there is a global WebSocket it is never asked for. */
+/**
+ * A page's bundler leaves `node-websocket.ts` and `node-inflate.ts` out (`external`): where there
+ * is a global WebSocket it is never asked for.
+ */
 async function socketClass(options: GatewayOptions): Promise<GatewaySocketClass> {
   if (options.WebSocket) return options.WebSocket
   const own = (globalThis as { WebSocket?: unknown }).WebSocket

@@ -5,9 +5,10 @@ import type { Socket } from "node:net"
 import { connect as connectTls, TLSSocket } from "node:tls"
 
 /**
- * A WebSocket client (RFC 6455) for Node 20, which has none without a flag. It has the browser's handlers, so that the
- * gateway client cannot tell the two apart. Frames are read straight out of the bytes that the kernel wrote: a frame that
- * arrived whole costs its decoded payload and nothing else. It can go when the floor is Node 22, whose own client is stable.
+ * A WebSocket client (RFC 6455) for Node 20, which has none without a flag. It has the browser's
+ * handlers, so that the gateway client cannot tell the two apart. Frames are read straight out of
+ * the bytes that the kernel wrote: a frame that arrived whole costs its decoded payload and nothing
+ * else. It can go when the floor is Node 22, whose own client is stable.
  */
 export interface NodeWebSocketOptions {
   headers?: Record<string, string>
@@ -15,9 +16,14 @@ export interface NodeWebSocketOptions {
   maxBytes?: number
   /** From connecting to the end of the handshake. */
   timeoutMs?: number
-  /** Hand over text as bytes too, unchecked: for a benchmark that only counts. The bytes hold only during the handler. */
+  /**
+   * Hand over text as bytes too, unchecked: for a benchmark that only counts. The bytes hold only
+   * during the handler.
+   */
   textAsBytes?: boolean
-  /** The address to connect from: one address has no more than some 28,000 ports towards one server. */
+  /**
+   * The address to connect from: one address has no more than some 28,000 ports towards one server.
+   */
   localAddress?: string
 }
 
@@ -38,12 +44,13 @@ const closeTimeoutMs = 3_000
 
 const opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-// One read buffer for every plain connection: libuv fills it and calls us in one go, so nobody else sees it in between. On
-// Windows a read is posted ahead and owns its buffer.
+// One read buffer for every plain connection: libuv fills it and calls us in one go, so nobody else
+// sees it in between. On Windows a read is posted ahead and owns its buffer.
 const readBytes = 256 * 1024
 const shared = process.platform === "win32" ? undefined : Buffer.allocUnsafeSlow(readBytes)
 
-// Masks need to be unforeseeable (RFC 6455 §10.3); drawing 4 bytes at a time would cost more than the frame.
+// Masks need to be unforeseeable (RFC 6455 §10.3); drawing 4 bytes at a time would cost more than
+// the frame.
 const masks = Buffer.allocUnsafeSlow(8 * 1024)
 let masksUsed = masks.length
 
@@ -169,7 +176,8 @@ export class NodeWebSocket {
     if (this.readyState === NodeWebSocket.CLOSED) return
     const wasOpen = this.readyState !== NodeWebSocket.CONNECTING
     this.readyState = NodeWebSocket.CLOSING
-    // A reset also throws away what is still on its way; a connecting or a TLS socket cannot send one.
+    // A reset also throws away what is still on its way; a connecting or a TLS socket cannot send
+    // one.
     if (wasOpen && !(this.#socket instanceof TLSSocket)) this.#socket.resetAndDestroy()
     else this.#socket.destroy()
   }
@@ -329,7 +337,8 @@ export class NodeWebSocket {
     this.#closeCode = size === 0 ? 1005 : bytes.readUInt16BE(start)
     this.#closeReason = size > 2 ? bytes.toString("utf8", start + 2, end) : ""
     this.#goodbye(size === 0 ? undefined : this.#closeCode, "")
-    // The server ends the connection (RFC 6455 §7.1.1); if it does not, the deadline of #goodbye does.
+    // The server ends the connection (RFC 6455 §7.1.1); if it does not, the deadline of #goodbye
+    // does.
     this.#socket.end()
   }
 

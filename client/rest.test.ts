@@ -135,7 +135,7 @@ test("with retry, a post without a nonce is sent once", async () => {
   expect(seen).toHaveLength(1)
 })
 
-test("with retry, what cannot change is not tried again, and patience ends", async () => {
+test("with retry, a lasting error is not tried again, and retries end", async () => {
   const denied = await server([403, {}])
   await expect(createClient({ baseUrl: denied.baseUrl, retry: patient }).call(getMe)).rejects.toMatchObject({
     status: 403,

@@ -48,11 +48,14 @@ export interface ClientOptions {
   fetch?: typeof fetch
   headers?: Record<string, string>
   /**
-   * Wait and try again after 429, 502, 503, 504 and a lost connection. Only where a repeat is harmless: GET, PUT, DELETE, and
-   * whatever carries a nonce or an idempotency key. Off unless asked for.
+   * Wait and try again after 429, 502, 503, 504 and a lost connection. Only where a repeat is
+   * harmless: GET, PUT, DELETE, and whatever carries a nonce or an idempotency key. Off unless
+   * asked for.
    */
   retry?: RetryPolicy | boolean
-  /** Sees every reply with its parsed body, refusals too. The tests hold it against the contract. */
+  /**
+   * Sees every reply with its parsed body, refusals too. The tests hold it against the contract.
+   */
   checkReplies?: (route: Route, status: number, body: unknown) => void
 }
 
@@ -73,7 +76,10 @@ export type Named<T extends RouteTable> = {
 
 export interface Caller {
   readonly token: string | undefined
-  /** Sends one request. Parameters, query and body stand side by side in `input`, as the contract names them. */
+  /**
+   * Sends one request. Parameters, query and body stand side by side in `input`, as the contract
+   * names them.
+   */
   call<R extends Route>(route: R, ...call: Arguments<R>): Promise<ReplyOf<R>>
 }
 
@@ -81,8 +87,9 @@ export interface Caller {
 export type Client<T extends RouteTable = {}> = Caller & { as(token: string | undefined): Client<T> } & Named<T>
 
 /**
- * A REST client. Hand it the contract's `routes` to have them as methods (`client.createMessage(…)`); a browser page that
- * passes single routes to `call` does not carry the others.
+ * A REST client. Hand it the contract's `routes` to have them as methods
+ * (`client.createMessage(…)`); a browser page that passes single routes to `call` does not carry
+ * the others.
  */
 export function createClient<T extends RouteTable = {}>(options: ClientOptions, routes?: T): Client<T> {
   const call = <R extends Route>(route: R, ...[input, callOptions]: Arguments<R>): Promise<ReplyOf<R>> =>
@@ -135,13 +142,15 @@ async function send(
       if (response.ok && reply !== notJson) return reply
       failure = new ApiError(`${route.method} ${path}`, response, reply === notJson ? undefined : reply)
     } catch (cause) {
-      // fetch throws a TypeError when the connection is lost; whatever else comes here is the caller's own.
+      // fetch throws a TypeError when the connection is lost; whatever else comes here is the
+      // caller's own.
       if (!(cause instanceof TypeError)) throw cause
       failure = cause
     }
     const final = failure instanceof ApiError && !passing.has(failure.status)
     if (!policy || attempt >= attempts || final) throw failure
-    // The server's own word is a floor; the jitter above it keeps the refused from coming back together.
+    // The server's own word is a floor; the jitter above it keeps the refused from coming back
+    // together.
     const floorMs = failure instanceof ApiError ? (failure.retryAfter ?? 0) * 1_000 : 0
     await sleep(floorMs + waitMs(policy, attempt - 1), call.signal)
   }
@@ -195,7 +204,10 @@ function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
 
 const asText = (value: unknown) => (typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined"))
 
-/** One flat input → path with query, and body. A key goes where the route's schemas name it; the rest is body where there is one, else query. */
+/**
+ * One flat input → path with query, and body. A key goes where the route's schemas name it; the
+ * rest is body where there is one, else query.
+ */
 export function split(
   route: Route,
   input: Record<string, unknown>,

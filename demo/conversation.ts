@@ -1,4 +1,7 @@
-/** Reading a recorded conversation, and naming its parts as a server takes them. Pure: no file, no clock, no network. */
+/**
+ * Reading a recorded conversation, and naming its parts as a server takes them. Pure: no file, no
+ * clock, no network.
+ */
 
 import { codePoints } from "../src/contract/core/fields.ts"
 import { limits } from "../src/contract/core/limits.ts"
@@ -25,7 +28,10 @@ export function parseLine(json: string): Line {
   return { at, server, channel, author, text } as Line
 }
 
-/** The arguments of `git` that write what `parseCommit` reads. `mark` is a word that no commit message holds. */
+/**
+ * The arguments of `git` that write what `parseCommit` reads. `mark` is a word that no commit
+ * message holds.
+ */
 export const gitLog = (mark: string) => [
   "log",
   "--reverse",
@@ -36,8 +42,9 @@ export const gitLog = (mark: string) => [
 ]
 
 /**
- * What stands between two marks: time, author, message, then the changed files, each ended by NUL. Git puts a line break
- * before the first file, and one after the message, which is not the author's.
+ * What stands between two marks: time, author, message, then the changed files, each ended by NUL.
+ * Git puts a line break before the first file, and one after the message, which is not the
+ * author's.
  */
 export function parseCommit(server: string, record: string): Line {
   const [at = "", author = "", body = "", ...files] = record.split("\0")
@@ -47,7 +54,10 @@ export function parseCommit(server: string, record: string): Line {
   return { at: Number(at), server, channel: topFolder(paths), author, text: body.replace(/\n$/, "") }
 }
 
-/** The top-level folder that most of the files are in, the first one where they are even; `root` for files in none. */
+/**
+ * The top-level folder that most of the files are in, the first one where they are even; `root` for
+ * files in none.
+ */
 export function topFolder(paths: readonly string[]): string {
   const counts = new Map<string, number>()
   for (const path of paths) {
@@ -70,7 +80,7 @@ export function unsendable(text: string): string | undefined {
 }
 
 export interface Author {
-  /** His place among all authors. */
+  /** The author's rank among all authors. */
   index: number
   name: string
   username: string
@@ -101,8 +111,9 @@ export interface Plan {
 }
 
 /**
- * Who says what where, in the order of the lines. One name in two servers is two people: names are not unique, and
- * nothing says that they are the same. `run` keeps the usernames of two runs on one server apart.
+ * Who says what where, in the order of the lines. One name in two servers is two people: names are
+ * not unique, and nothing says that they are the same. `run` keeps the usernames of two runs on one
+ * server apart.
  */
 export function plan(lines: Iterable<Line>, run = ""): Plan {
   const servers = new Map<
@@ -154,7 +165,9 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return made
 }
 
-/** A display name as a username: what is left of it in ASCII, and its number, which makes it unique. */
+/**
+ * A display name as a username: what is left of it in ASCII, and its number, which makes it unique.
+ */
 export function username(name: string, index: number, run = ""): string {
   const slug = name
     .normalize("NFKD")
@@ -172,7 +185,8 @@ export function fitName(name: string, { min, max }: { min: number; max: number }
 }
 
 /**
- * Who listens: the most talkative of every server, the servers in turn, so that each is heard by somebody.
+ * Who listens: the most talkative of every server, the servers in turn, so that each is heard by
+ * somebody.
  */
 export function chooseListeners(
   servers: readonly ServerPlan[],
@@ -205,7 +219,10 @@ export interface Verdict {
   foreign: number
 }
 
-/** Holds what a listener saw of a channel against what was sent to it, both as post indexes in their order. */
+/**
+ * Holds what a listener saw of a channel against what was sent to it, both as post indexes in their
+ * order.
+ */
 export function compare(sent: readonly number[], seen: readonly number[]): Verdict {
   const place = new Map(sent.map((index, at) => [index, at]))
   const met = new Set<number>()

@@ -1,6 +1,11 @@
-/** What an event says, in one line that is safe to print: a terminal acts on control characters, and people type them. */
+/**
+ * What an event says, in one line that is safe to print: a terminal acts on control characters, and
+ * people type them.
+ */
 
-/** Control and format characters as `\u{…}`, but for the one that joins emoji; `allowed` are kept. */
+/**
+ * Control and format characters as `\u{…}`, but for the one that joins emoji; `allowed` are kept.
+ */
 export const clean = (text: string, allowed = ""): string =>
   text.replace(/(?!\u200d)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, one =>
     allowed.includes(one) ? one : `\\u{${one.codePointAt(0)!.toString(16)}}`,
@@ -41,11 +46,11 @@ const fields = (d: Fields): string =>
 
 const graphemes = new Intl.Segmenter()
 
-/** @param room characters at most, as a reader counts them */
-export function gistOf(event: string, data: unknown, room = Infinity): string {
+/** @param maxLength characters at most, as a reader counts them */
+export function gistOf(event: string, data: unknown, maxLength = Infinity): string {
   const d = (data ?? {}) as Fields
   const line = clean((sentences[event] ?? fields)(d))
-  if (line.length <= room) return line
+  if (line.length <= maxLength) return line
   const characters = Array.from(graphemes.segment(line), one => one.segment)
-  return characters.length <= room ? line : `${characters.slice(0, room - 1).join("")}…`
+  return characters.length <= maxLength ? line : `${characters.slice(0, maxLength - 1).join("")}…`
 }

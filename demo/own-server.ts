@@ -11,7 +11,7 @@ export interface OwnServer {
   /** The primary's; the other processes are its children. */
   pid: number
   metricsUrl: string
-  /** The end of what it wrote, for whoever finds it gone. */
+  /** The end of its output, to tell why it has exited. */
   output(): string
   stop(): Promise<void>
 }

@@ -1,7 +1,9 @@
 const width = 32
 const lineEveryMs = 5_000
 
-/** How far a long step is, on standard error: a bar on a terminal, a line now and then elsewhere. */
+/**
+ * How far a long step is, on standard error: a bar on a terminal, a line now and then elsewhere.
+ */
 export class Progress {
   readonly #title: string
   readonly #total: number

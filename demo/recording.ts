@@ -7,7 +7,10 @@ import { createGunzip } from "node:zlib"
 import { gitLog, parseCommit, parseLine } from "./conversation.ts"
 import type { Line } from "./conversation.ts"
 
-/** Reads a git repository (a folder) or JSON lines (a file, gzipped or not), one line at a time, in its order. */
+/**
+ * Reads a git repository (a folder) or JSON lines (a file, gzipped or not), one line at a time, in
+ * its order.
+ */
 export async function* readRecording(path: string): AsyncGenerator<Line> {
   if ((await stat(path)).isDirectory()) yield* readGit(path)
   else yield* readJsonLines(path)

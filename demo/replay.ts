@@ -1,6 +1,7 @@
 /**
- * Replays a recorded conversation on a server while some of its authors listen, and holds what they saw against what was
- * acknowledged: every message of their channels, once, in order, letter by letter.
+ * Replays a recorded conversation on a server while some of its authors listen, and holds what they
+ * saw against what was acknowledged: every message of their channels, once, in order, letter by
+ * letter.
  */
 import { randomBytes } from "node:crypto"
 import { parseArgs } from "node:util"
@@ -298,7 +299,10 @@ class Hearing {
     if (message.content !== post.text || message.id !== id) this.#altered++
   }
 
-  /** Waits until everything that was acknowledged is in, or nothing more comes; answers the seconds that took. */
+  /**
+   * Waits until everything that was acknowledged is in, or nothing more comes; answers the seconds
+   * that took.
+   */
   async settle(sent: ReadonlyMap<ChannelPlan, Post[]>, channelIds: ReadonlyMap<ChannelPlan, string>): Promise<number> {
     const from = performance.now()
     const isMissing = () =>
@@ -343,7 +347,10 @@ class Hearing {
   }
 }
 
-/** `fetch` that stops the demo at the first sign of limits: a replay that waits for them shows nothing. */
+/**
+ * `fetch` that stops the demo at the first sign of limits: a replay that waits for them shows
+ * nothing.
+ */
 const unlimited: typeof fetch = async (input, init) => {
   const response = await fetch(input, init)
   const isLimited = response.headers.has("x-ratelimit-limit") && response.headers.get("x-ratelimit-scope") !== "bypass"

@@ -1,6 +1,6 @@
 /**
- * The gateway as a live stream for people: one line per event, with every state and resume of the connection. It shows what
- * a client goes through, and is built on the same client that others use.
+ * The gateway as a live stream for people: one line per event, with every state and resume of the
+ * connection. It shows what a client goes through, and is built on the same client that others use.
  */
 import { createInterface } from "node:readline/promises"
 import { Writable } from "node:stream"
@@ -125,14 +125,17 @@ interface Printer {
 
 const forPeople: Printer = {
   event({ name, s, data }) {
-    const room = process.stdout.isTTY ? Math.max(20, process.stdout.columns - 58) : Infinity
-    say(`${faint(hour())}  ${faint(String(s).padStart(16))}  ${cyan(name.padEnd(24))}  ${gistOf(name, data, room)}`)
+    const maxLength = process.stdout.isTTY ? Math.max(20, process.stdout.columns - 58) : Infinity
+    say(
+      `${faint(hour())}  ${faint(String(s).padStart(16))}  ${cyan(name.padEnd(24))}  ${gistOf(name, data, maxLength)}`,
+    )
   },
   state: (state, sentence) =>
     say(`${faint(hour())}  ${(state === "live" ? green : yellow)(`${state}: ${clean(sentence)}`)}`),
 }
 
-// What is beyond ASCII's control characters JSON leaves as it is; a terminal would act on some of it.
+// What is beyond ASCII's control characters JSON leaves as it is; a terminal would act on some of
+// it.
 const jsonLine = (value: object) =>
   say(JSON.stringify(value).replace(/[\u007f-\u009f]/g, one => `\\u00${one.charCodeAt(0).toString(16)}`))
 
@@ -183,7 +186,7 @@ function watch({ url, json, gateway }: Arguments, token: string): Promise<void> 
       resolve()
     }
     process.once("SIGINT", end).once("SIGTERM", end)
-    // Whoever reads has gone, as `head` does.
+    // The reader of the output has gone, as `head` does.
     process.stdout.on("error", end)
 
     out.state("connecting", url.href, { url: url.href })

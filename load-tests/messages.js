@@ -1,5 +1,6 @@
 /**
- * People register, one makes a server, the others join, and all of them post messages and read the history.
+ * People register, one makes a server, the others join, and all of them post messages and read the
+ * history.
  *
  * Needs k6 (https://k6.io) and a server without limits:
  *

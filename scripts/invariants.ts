@@ -1,10 +1,11 @@
 /**
- * The index of invariants. A source file that guards something lists it in a header comment, one invariant per line:
+ * The index of invariants. A source file that guards something lists it in a header comment, one
+ * invariant per line:
  *
  *     PIN1  A channel has at most `pinsPerChannel` pins, however many are pinned at once.
  *
- * The prefix belongs to one module. P1 to P18 are the promises of docs/internals/guarantees.md. A test names in its
- * title, before the colon, the invariants that it holds.
+ * The prefix belongs to one module. P1 to P18 are the promises of docs/internals/guarantees.md. A
+ * test names in its title, before the colon, the invariants that it holds.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -31,7 +32,9 @@ function typescriptIn(root: string, folders: readonly string[]): [file: string, 
   )
 }
 
-/** @returns every invariant under `root`, and what is wrong with them: a duplicate, one without a test, an unknown id. */
+/**
+ * @returns every invariant under `root`, and what is wrong with them: a duplicate, one without a test, an unknown id.
+ */
 export function readInvariants(root: string): { invariants: Invariant[]; faults: string[] } {
   const files = typescriptIn(root, ["client", "src", "tests"])
   const byId = new Map<string, Invariant>()

@@ -1,6 +1,7 @@
 /**
- * Refuses a metric that nobody writes. Each property that `src/observability/metrics.ts` declares is used somewhere else
- * in `src` as `area.name` or `metrics.name`; each local instrument is used in that file itself.
+ * Refuses a metric that nobody writes. Each property that `src/observability/metrics.ts` declares
+ * is used somewhere else in `src` as `area.name` or `metrics.name`; each local instrument is used
+ * in that file itself.
  */
 import { readFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"

@@ -1,6 +1,7 @@
 /**
- * Makes a fresh clone ready to run: modules, Redis, dist/. Each step looks first and does nothing when there is nothing
- * to do. It runs before anything is installed, so it imports nothing but Node. Two runs at once wait for one another.
+ * Makes a fresh clone ready to run: modules, Redis, dist/. Each step looks first and does nothing
+ * when there is nothing to do. It runs before anything is installed, so it imports nothing but
+ * Node. Two runs at once wait for one another.
  */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -25,7 +26,10 @@ const at = (...path) => join(root, ...path)
 /** What the user has to do; shown without a stack. */
 export class Unprepared extends Error {}
 
-/** `redis`: whether one of this machine is needed. `tools`: those of development, too, which a build needs in any case. */
+/**
+ * `redis`: whether one of this machine is needed. `tools`: those of development, too, which a build
+ * needs in any case.
+ */
 export async function prepare({ redis, tools = false }) {
   checkNode()
   const isReady = () => buildIsCurrent() && modulesAreCurrent(tools)
@@ -44,7 +48,10 @@ function checkNode() {
     throw new Unprepared(`Starling needs Node 20.19 or later; this is ${process.versions.node}.`)
 }
 
-/** By versions, not by dates: `npm install` writes the two files in either order, and `git` dates what it checks out. */
+/**
+ * By versions, not by dates: `npm install` writes the two files in either order, and `git` dates
+ * what it checks out.
+ */
 function modulesAreCurrent(withTools) {
   const installed = readJson(at("node_modules", ".package-lock.json"))
   if (!installed) return false
@@ -59,14 +66,15 @@ function modulesAreCurrent(withTools) {
 
 async function installModules() {
   say("installing modules; the first time takes a minute")
-  // The tests and the build need the development modules, whatever NODE_ENV says.
-  // No module needs its install script: binaries come prebuilt, and start-up repairs the links of PostgreSQL's.
+  // The tests and the build need the development modules, whatever NODE_ENV says. No module needs
+  // its install script: binaries come prebuilt, and start-up repairs the links of PostgreSQL's.
   const options = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"]
   if (existsSync(at("package-lock.json"))) {
     const ci = await runQuietly("npm", ["ci", ...options])
     if (ci.code === 0) return
-    // npm 11 wants an entry for every platform of an optional module; a registry that lacks one makes a lockfile without
-    // it, which npm 10 takes. `install` takes it, too, and keeps to the versions that are locked.
+    // npm 11 wants an entry for every platform of an optional module; a registry that lacks one
+    // makes a lockfile without it, which npm 10 takes. `install` takes it, too, and keeps to the
+    // versions that are locked.
     if (!/Missing: .* from lock file/.test(ci.words))
       throw new Unprepared(`${ci.words}\nnpm ci failed (code ${ci.code}).`)
     say("npm ci misses optional modules of other platforms in the lockfile; npm install does without")
@@ -130,7 +138,10 @@ async function build() {
   writeFileSync(built, now)
 }
 
-/** Names and contents of everything that dist/ is made from: a copy elsewhere is as current, and a file that has gone is a change, too. */
+/**
+ * Names and contents of everything that dist/ is made from: a copy elsewhere is as current, and a
+ * file that has gone is a change, too.
+ */
 function fingerprint() {
   const hash = createHash("sha256")
   const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", "scripts/bundle.mjs", ...filesBelow("src")]
@@ -150,7 +161,10 @@ function filesBelow(folder) {
   })
 }
 
-/** One preparation at a time. The holder dates its lock every second, so a lock that was left behind is seen by its age. */
+/**
+ * One preparation at a time. The holder dates its lock every second, so a lock that was left behind
+ * is seen by its age.
+ */
 async function alone(work) {
   const lock = at(".data", "prepare.lock")
   try {
@@ -194,7 +208,10 @@ function isLeftBehind(lock) {
   }
 }
 
-/** Runs to the end and resolves with the exit code. Not the synchronous kind, which would stop the lock's clock. */
+/**
+ * Runs to the end and resolves with the exit code. Not the synchronous kind, which would stop the
+ * lock's clock.
+ */
 function run(command, args, { onError, ...options } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"], ...options })

@@ -1,6 +1,7 @@
 /**
- * `node scripts/previous-version.mjs <commit>`: packs that commit, compiled, as the version before, which the tests run beside
- * this one (tests/process/two-versions.test.ts). To be run when a version is released, so that the next is tried against it.
+ * `node scripts/previous-version.mjs <commit>`: packs that commit, compiled, as the version before,
+ * which the tests run beside this one (tests/process/two-versions.test.ts). To be run when a
+ * version is released, so that the next is tried against it.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"

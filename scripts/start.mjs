@@ -1,4 +1,7 @@
-/** `npm start`: prepares what is missing, then is only the hand that passes signals in and the exit code out. */
+/**
+ * `npm start`: prepares what is missing, then is only the hand that passes signals in and the exit
+ * code out.
+ */
 import { spawn } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
@@ -11,7 +14,8 @@ await prepare({ redis: !process.env.REDIS_URL }).catch(error => {
 
 const main = spawn(process.execPath, [join(root, "dist", "src", "main.js"), ...process.argv.slice(2)], {
   stdio: ["ignore", "inherit", "inherit"],
-  // A group of its own: Ctrl-C comes through here once, instead of also to each process of the cluster.
+  // A group of its own: Ctrl-C comes through here once, instead of also to each process of the
+  // cluster.
   detached: true,
   env: {
     NODE_ENV: "production",
@@ -25,7 +29,8 @@ const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"]
 let forwarded = 0
 for (const signal of signals)
   process.on(signal, () => {
-    // One Ctrl-C may come twice, from the terminal and from npm; a second one of the user comes later.
+    // One Ctrl-C may come twice, from the terminal and from npm; a second one of the user comes
+    // later.
     if (Date.now() - forwarded < 300) return
     forwarded = Date.now()
     main.kill(signal)

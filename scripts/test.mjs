@@ -1,4 +1,7 @@
-/** `npm test [-- what vitest takes]`: prepares what is missing, runs vitest, ends with one line that counts. */
+/**
+ * `npm test [-- what vitest takes]`: prepares what is missing, runs vitest, ends with one line that
+ * counts.
+ */
 import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -153,7 +153,10 @@ function serversAt(publicUrl: string | undefined): Record<string, Server> {
   return { public: { host, protocol: protocol === "https:" ? "wss" : "ws", description: "The public address" }, here }
 }
 
-/** The AsyncAPI 3.0 description of the gateway. `version` is the wire version, `publicUrl` has no slash at its end. */
+/**
+ * The AsyncAPI 3.0 description of the gateway. `version` is the wire version, `publicUrl` has no
+ * slash at its end.
+ */
 export function asyncapiDocument(about: { title: string; publicUrl?: string; version: string }): AsyncApiDocument {
   const components = new Components()
   const messages: Record<string, AsyncApiMessage> = Object.fromEntries([

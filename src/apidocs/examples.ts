@@ -1,8 +1,9 @@
 import type { Json } from "./json-schema.ts"
 
 /**
- * Examples for the interface's documents: made from the schemas, so that a new field cannot be forgotten, with values that
- * a reader may take for real ones. A test parses every one of them with the schema it illustrates.
+ * Examples for the interface's documents: made from the schemas, so that a new field cannot be
+ * forgotten, with values that a reader may take for real ones. A test parses every one of them with
+ * the schema it illustrates.
  */
 
 interface Schema {
@@ -161,8 +162,8 @@ function valueFor(name: string, given: Schema, schemas: Record<string, Json>, de
 }
 
 /**
- * An example for the `d` of a message, by its key in the document (`client.IDENTIFY`); undefined where there is no `d`.
- * `schemas` are the named ones that `d` refers to.
+ * An example for the `d` of a message, by its key in the document (`client.IDENTIFY`); undefined
+ * where there is no `d`. `schemas` are the named ones that `d` refers to.
  */
 export const exampleOf = (key: string, d: Json, schemas: Record<string, Json>): unknown =>
   key in chosen ? chosen[key] : valueFor("", d, schemas, 0)

@@ -4,8 +4,8 @@ export type Json = Record<string, unknown>
 export type Ref = { $ref: string }
 
 /**
- * A zod schema as JSON Schema (draft 2020-12), as a client sends it (`input`) or receives it (`output`). Named schemas
- * become `#/$defs/…`.
+ * A zod schema as JSON Schema (draft 2020-12), as a client sends it (`input`) or receives it
+ * (`output`). Named schemas become `#/$defs/…`.
  */
 export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
   const named: Json = {}
@@ -14,12 +14,15 @@ export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
     unrepresentable: "any",
     override({ zodSchema, jsonSchema: json }) {
       const { def } = zodSchema._zod
-      // Replies may gain keys and unknown ones in requests are ignored, so nothing is closed unless its schema says so.
+      // Replies may gain keys and unknown ones in requests are ignored, so nothing is closed unless
+      // its schema says so.
       if (def.type === "object" && def.catchall === undefined) delete json.additionalProperties
-      // Every z.int() has the bounds of a safe integer; they would bury those that somebody chose.
+      // Every z.int() has the bounds of a safe integer; they would hide the bounds that were
+      // chosen.
       if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
       if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
-      // Text that is read as something else (a number in a query, a trimmed name): the bounds stand behind the reading.
+      // Text that is read as something else (a number in a query, a trimmed name): the bounds stand
+      // behind the reading.
       if (io === "input" && def.type === "pipe" && def.out._zod.def.type !== "transform" && json.$ref === undefined) {
         delete json.pattern
         const { $defs, ...out } = jsonSchema(def.out as z.ZodType, io)

@@ -388,7 +388,10 @@ function neededSentence(needed: Needed): string {
   return `For members of the server with ${needed.map(name => `\`${name}\``).join(" or ")}`
 }
 
-/** Where the server asks for API access tokens, one goes with every request of a gated route: a word to people, not a scheme of each. */
+/**
+ * Where the server asks for API access tokens, one goes with every request of a gated route: a word
+ * to people, not a scheme of each.
+ */
 function securityOf({ auth }: Route): Record<string, string[]>[] {
   if (auth === "public") return []
   if (auth === "person") return [{ bearer: [] }]
@@ -483,8 +486,9 @@ interface AboutServer {
 }
 
 /**
- * The OpenAPI 3.1 description of the REST interface. `version` is the wire version; `publicUrl`, without a slash at its
- * end, is listed as a second server beside the host that the document came from.
+ * The OpenAPI 3.1 description of the REST interface. `version` is the wire version; `publicUrl`,
+ * without a slash at its end, is listed as a second server beside the host that the document came
+ * from.
  */
 export function openapiDocument(about: AboutServer): OpenApiDocument {
   const steps = openapiInSteps(about)
@@ -494,7 +498,7 @@ export function openapiDocument(about: AboutServer): OpenApiDocument {
   }
 }
 
-/** The same with a pause after each route, for whoever has other things to do meanwhile. */
+/** The same with a pause after each route, so that other work has its turn. */
 export function* openapiInSteps(about: AboutServer): Generator<void, OpenApiDocument> {
   const { limits = defaultRateLimits } = about
   const components = new Components()

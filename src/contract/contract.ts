@@ -93,7 +93,9 @@ export const routes = {
 export type Routes = typeof routes
 export type AuditEntry = z.output<Routes["listAuditLog"]["reply"]>[number]
 
-/** Routes that are answered in maintenance, too: clients and machines learn from them that it is so. */
+/**
+ * Routes that are answered in maintenance, too: clients and machines learn from them that it is so.
+ */
 export const openInMaintenance: ReadonlySet<Route> = new Set<Route>(Object.values(system.routes))
 
 /** Every gateway event, by wire name. */

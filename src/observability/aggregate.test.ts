@@ -6,7 +6,9 @@ import { aggregateCluster, answerMetrics, type Channel } from "./aggregate.ts"
 import { declareIn } from "./instruments.ts"
 import type { ProcessRole } from "./log.ts"
 
-/** A cluster whose IPC is JSON between two emitters, so that processes can be held still and killed. */
+/**
+ * A cluster whose IPC is JSON between two emitters, so that processes can be held still and killed.
+ */
 function cluster(options?: { timeoutMs?: number }) {
   const primary = new EventEmitter()
   const own = declared()

@@ -5,8 +5,8 @@ import type { ProcessRole } from "./log.ts"
 import { within } from "../std/deadline.ts"
 
 /**
- * One /metrics for all processes of a host. A worker that asks to be counted sends its metrics once at the start (id 0),
- * again whenever the primary asks, and a last time before it ends. It keeps:
+ * One /metrics for all processes of a host. A worker that asks to be counted sends its metrics once
+ * at the start (id 0), again whenever the primary asks, and a last time before it ends. It keeps:
  *   AGG1  A counter or histogram is the sum over all processes, ended ones included, and never
  *       decreases.
  *   AGG2  A gauge is shown per living process, under the label `worker`: the name of its place, so restarts add no series.
@@ -53,7 +53,8 @@ class MetricsAggregate {
     if (!isAnswer(message)) return
     this.#sources.set(process, { answer: message, ask })
     const waiting = this.#waiting.get(process)
-    // An answer to an older question would do for the sums, but the next scrape should not get the one before it.
+    // An answer to an older question would do for the sums, but the next scrape should not get the
+    // one before it.
     if (waiting && message.id === waiting.asked) waiting.answered()
   }
 
@@ -66,7 +67,7 @@ class MetricsAggregate {
     this.#waiting.get(process)?.answered()
   }
 
-  /** The text of /metrics. Whoever asks while a scrape is under way shares it. */
+  /** The text of /metrics. Requests that come while a scrape is under way share it. */
   async render(): Promise<string> {
     this.#running ??= this.#render().finally(() => (this.#running = undefined))
     return this.#running
@@ -149,15 +150,17 @@ export interface AnsweringProcess {
 }
 
 /**
- * In a worker that is a process of its own: announces it to the primary and answers its questions. Workers that share a
- * process with a test must not call it: vitest forks its processes too, and would be sent what it did not ask for.
+ * In a worker that is a process of its own: announces it to the primary and answers its questions.
+ * Workers that share a process with a test must not call it: vitest forks its processes too, and
+ * would be sent what it did not ask for.
  */
 export function answerMetrics({ registry, worker, role }: AnsweringProcess, channel: Channel = process) {
   let newest = 0
   let answering: Promise<void> | undefined
 
   async function answer() {
-    // A process that stood still finds a question for every scrape it missed; one answer does for all of them.
+    // A process that stood still finds a question for every scrape it missed; one answer does for
+    // all of them.
     await new Promise(resolve => setImmediate(resolve))
     answering = undefined
     const id = newest
@@ -186,7 +189,10 @@ export function answerMetrics({ registry, worker, role }: AnsweringProcess, chan
   tell().catch(onFailure)
 
   return {
-    /** The last word of a worker that ends in good order, right before it exits: resolves when its totals are on their way. */
+    /**
+     * The last word of a worker that ends in good order, right before it exits: resolves when its
+     * totals are on their way.
+     */
     async finish() {
       channel.off("message", onMessage)
       await tell()

@@ -6,8 +6,9 @@ export interface Readiness {
 }
 
 /**
- * Asks every check at once; a check is well when it returns, ill when it throws or takes longer than `timeoutMs`.
- * Callers within `cacheMs` of an answer share it, so a probe costs the same however many send it.
+ * Asks every check at once; a check is well when it returns, ill when it throws or takes longer
+ * than `timeoutMs`. Callers within `cacheMs` of an answer share it, so a probe costs the same
+ * however many send it.
  */
 export function createHealth(
   checks: Record<string, () => Promise<void> | void>,

@@ -1,8 +1,9 @@
 import type { Metric, Registry } from "prom-client"
 
 /**
- * What metrics are made of. prom-client's own instruments hash a label object at every call, and its cached children
- * still do; these are plain numbers that turn into samples when somebody scrapes, and register with its Registry.
+ * What metrics are made of. prom-client's own instruments hash a label object at every call, and
+ * its cached children still do; these are plain numbers that turn into samples when somebody
+ * scrapes, and register with its Registry.
  */
 type Label = string | number
 
@@ -12,7 +13,10 @@ interface Sample {
   metricName?: string
 }
 
-/** One metric of one process, as `registry.getMetricsAsJSON()` gives it and as it crosses the IPC channel. */
+/**
+ * One metric of one process, as `registry.getMetricsAsJSON()` gives it and as it crosses the IPC
+ * channel.
+ */
 export interface MetricJson {
   name: string
   help: string
@@ -60,7 +64,10 @@ class Gauge implements Cell {
     this.#value -= n
   }
 
-  /** Takes the value from elsewhere at every scrape: `gauge.from(() => homes.size)` costs nothing in between. */
+  /**
+   * Takes the value from elsewhere at every scrape: `gauge.from(() => homes.size)` costs nothing in
+   * between.
+   */
   from(read: () => number) {
     this.#read = read
   }
@@ -110,11 +117,17 @@ interface Branch<Child> {
 interface Bounds {
   /** Children at most; whatever comes later is counted under "other". */
   most: number
-  /** The values the first label may take; any other is counted under "other". For values that a client chooses. */
+  /**
+   * The values the first label may take; any other is counted under "other". For values that a
+   * client chooses.
+   */
   only?: Iterable<Label>
 }
 
-/** One metric with labels whose values are not all known beforehand. A child appears in the output once it was asked for. */
+/**
+ * One metric with labels whose values are not all known beforehand. A child appears in the output
+ * once it was asked for.
+ */
 class Family<Labels extends readonly Label[], Child extends Cell> implements Cell {
   readonly #names: readonly string[]
   readonly #make: () => Child
@@ -163,7 +176,10 @@ class Family<Labels extends readonly Label[], Child extends Cell> implements Cel
   }
 }
 
-/** Everything a process counts, now. (prom-client types the kind of a metric as an enum that it never uses.) */
+/**
+ * Everything a process counts, now. (prom-client types the kind of a metric as an enum that it
+ * never uses.)
+ */
 export const snapshot = async (registry: Registry) => (await registry.getMetricsAsJSON()) as unknown as MetricJson[]
 
 /** The words in which metrics.ts declares what a process counts. */
@@ -175,12 +191,16 @@ export function declareIn(registry: Registry) {
       cell.write(name, {}, values)
       return { name, help, type, aggregator: "sum", values }
     }
-    // The registry asks nothing of a metric but its name and `get`; prom-client's AggregatorRegistry relies on the same.
+    // The registry asks nothing of a metric but its name and `get`; prom-client's
+    // AggregatorRegistry relies on the same.
     registry.registerMetric({ name, help, type, get } as unknown as Metric)
     return cell
   }
 
-  /** A label whose values are all known: one child each, present from the start, reached as a property. */
+  /**
+   * A label whose values are all known: one child each, present from the start, reached as a
+   * property.
+   */
   function fixed<V extends string, C extends Cell>(
     type: "counter" | "gauge",
     name: string,

@@ -1,7 +1,10 @@
 import { pino, type DestinationStream, type Logger } from "pino"
 import { inSource } from "./stack-traces.ts"
 
-/** `log.warn({ shard, held_by }, "lease lost")`: a constant phrase, facts as fields. `log.child({ request_id })` carries facts on. */
+/**
+ * `log.warn({ shard, held_by }, "lease lost")`: a constant phrase, facts as fields. `log.child({
+ * request_id })` carries facts on.
+ */
 export type Log = Logger
 
 export type ProcessRole = "primary" | "web" | "job"
@@ -13,7 +16,10 @@ export interface LogOptions {
   worker?: string
 }
 
-/** JSON lines with ISO time on stdout, or on `destination`. What `visible` hides never leaves the process. */
+/**
+ * JSON lines with ISO time on stdout, or on `destination`. What `visible` hides never leaves the
+ * process.
+ */
 export function createLog({ level, process: role, worker }: LogOptions, destination?: DestinationStream): Log {
   const options = {
     level,
@@ -25,7 +31,8 @@ export function createLog({ level, process: role, worker }: LogOptions, destinat
   }
   const log: Logger = destination ? pino(options, destination) : pino(options)
 
-  // pino shows a child's bindings to no formatter. Children inherit from their parent, so theirs come by here as well.
+  // pino shows a child's bindings to no formatter. Children inherit from their parent, so theirs
+  // come by here as well.
   const child = log.child
   log.child = function (this: Logger, bindings: Record<string, unknown>, options?: never) {
     return child.call(this, visible(bindings), options)
@@ -36,14 +43,20 @@ export function createLog({ level, process: role, worker }: LogOptions, destinat
 /** Says nothing; for tests and for parts that run without a process of their own. */
 export const silentLog: Log = pino({ level: "silent" }, { write() {} })
 
-/** Names that end so hold what no log may hold: `token`, `new_password`, `set-cookie`, `totpSecret`, … */
+/**
+ * Names that end so hold what no log may hold: `token`, `new_password`, `set-cookie`, `totpSecret`,
+ * …
+ */
 const secret = /(token|password|authorization|cookie|e?mail|content|secret)s?$/i
 const hidden = "[hidden]"
 const deepest = 8
 
 const visible = (fields: Record<string, unknown>) => show(fields, 0) as Record<string, unknown>
 
-/** A copy without secrets at any depth. Bytes become their length, errors the facts that name no row. */
+/**
+ * A copy without secrets at any depth. Bytes become their length, errors the facts that name no
+ * row.
+ */
 function show(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null || value instanceof Date) return value
   if (depth > deepest) return "[deep]"
@@ -59,8 +72,8 @@ function show(value: unknown, depth: number): unknown {
 }
 
 /**
- * An allowlist, because errors carry what they failed on: PostgreSQL's `detail` quotes the row (mail address, message
- * text), ioredis' `command.args` the token.
+ * An allowlist, because errors carry what they failed on: PostgreSQL's `detail` quotes the row
+ * (mail address, message text), ioredis' `command.args` the token.
  */
 const errorFacts = ["code", "severity", "constraint_name", "table_name", "routine", "syscall", "address", "port"]
 

@@ -12,7 +12,10 @@ export interface MetricsServerOptions {
   log: Log
 }
 
-/** `/metrics` and `/healthz` on a port of their own, for the operator's network only. Rejects, naming the port, when it cannot listen. */
+/**
+ * `/metrics` and `/healthz` on a port of their own, for the operator's network only. Rejects,
+ * naming the port, when it cannot listen.
+ */
 export async function startMetricsServer({ host, port, render, log }: MetricsServerOptions) {
   const server = createServer((request, response) => {
     const answer = (status: number, body: string, type = "text/plain; charset=utf-8") =>

@@ -47,7 +47,7 @@ test("MET1: a process stays below 2,000 series whatever labels it is given", asy
   ])
 })
 
-test("every error code of the contract has room for its own series", async () => {
+test("every error code of the contract fits a series of its own", async () => {
   const metrics = create()
   for (const code of Object.keys(errors) as ErrorCode[]) metrics.homes.refusals.of(code).inc()
   expect(await lines(metrics, 'starling_homes_refusals_total{code="other"}')).toEqual([])

@@ -70,9 +70,13 @@ function httpMetrics(declare: Declare) {
     { most: 90 },
   )
   return {
-    /** Once per route, when the routes are built. `template` as declared (`/channels/:channel_id`), never with ids in it. */
+    /**
+     * Once per route, when the routes are built. `template` as declared (`/channels/:channel_id`),
+     * never with ids in it.
+     */
     route(method: string, template: string): RouteMetrics {
-      // Children are made at the first request: of 260 routes most never see one, and MET1 has to hold for the rest.
+      // Children are made at the first request: of 260 routes most never see one, and MET1 has to
+      // hold for the rest.
       const byClass: Counter[] = []
       let duration: Histogram | undefined
       return {
@@ -362,7 +366,10 @@ function jobsMetrics(declare: Declare) {
   }
 }
 
-/** Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a shorter delay is seen only now and then. */
+/**
+ * Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a
+ * shorter delay is seen only now and then.
+ */
 const loopResolution = 50
 
 function watchEventLoop() {
@@ -372,7 +379,8 @@ function watchEventLoop() {
 }
 
 function processMetrics(declare: Declare, loop: ReturnType<typeof watchEventLoop>) {
-  // The monitor records the time between two looks, its own pause included, and NaN before the first.
+  // The monitor records the time between two looks, its own pause included, and NaN before the
+  // first.
   const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolution / 1e3) || 0
   const loopDelay = declare.gauges(
     "starling_event_loop_delay_seconds",

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url"
 const maps = new Map<string, SourceMap | undefined>()
 
 /**
- * A stack that names lines of the sources, not those of the files that were made of them. The map of such a file lies
- * beside it and is read when the first stack that leads through it is logged: Node's own `--enable-source-maps` reads
- * every map at the start of every process.
+ * A stack that names lines of the sources, not those of the files that were made of them. The map
+ * of such a file lies beside it and is read when the first stack that leads through it is logged:
+ * Node's own `--enable-source-maps` reads every map at the start of every process.
  */
 export const inSource = (stack: string | undefined): string | undefined =>
   stack?.replaceAll(

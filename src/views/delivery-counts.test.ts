@@ -95,7 +95,7 @@ test("channels with many members are looked up anew in one part of 25 of the tim
   }
 })
 
-test("what has no room is not looked up for each page", async () => {
+test("counts that do not fit the cache are not looked up for each page", async () => {
   const scene = new Scene(40 * 1_500)
   await scene.page("one")
   await scene.page("other")

@@ -22,10 +22,13 @@ interface Found {
 }
 
 interface Kept {
-  /** What was found last; absent: nothing yet, or it had no more room. */
+  /** What was found last; absent: nothing yet, or it did not fit the cache. */
   found: Found | undefined
   looking: Promise<void> | undefined
-  /** Monotonic: when it was found, up to when that is as good as new, and up to when it is given while it is looked up anew. */
+  /**
+   * Monotonic: when it was found, up to when that is as good as new, and up to when it is given
+   * while it is looked up anew.
+   */
   foundAt: number
   freshUntil: number
   staleUntil: number
@@ -44,10 +47,16 @@ interface Wanted {
   readonly start: () => Promise<void>
 }
 
-/** Milliseconds for which what was found is as good as new, and for which it is given to those who would wait long for better. */
+/**
+ * Milliseconds for which what was found is as good as new, and for which it is given to those who
+ * would wait long for better.
+ */
 const freshFor = 250
 const staleFor = 2_000
-/** Looking up receivers again takes at most one part in so many of a worker's time, of all channels with many together. */
+/**
+ * Looking up receivers again takes at most one part in so many of a worker's time, of all channels
+ * with many together.
+ */
 const share = 25
 /** Fewer than these are looked up whenever somebody asks, and that often. */
 const many = 1_000
@@ -56,12 +65,12 @@ const mostChannels = 1_000
 const atOnce = 100
 const nothing: Found = { receivers: undefined, counted: new WeakMap() }
 /** Nobody waits longer for a count: history is there without it. */
-const patience = 500
+const waitMs = 500
 
 /**
- * To how many people messages were delivered. Of each channel that is looked at the receivers are kept for a moment, as two
- * sorted arrays: a page costs two searches a message, and one statement now and then, however many messages and readers
- * there are.
+ * To how many people messages were delivered. Of each channel that is looked at the receivers are
+ * kept for a moment, as two sorted arrays: a page costs two searches a message, and one statement
+ * now and then, however many messages and readers there are.
  */
 export class DeliveryCounts {
   readonly #options: DeliveryCountsOptions
@@ -80,7 +89,8 @@ export class DeliveryCounts {
   }
 
   /**
-   * Messages of one channel, which is in one server or in none. It never fails: what cannot be had in time is what it was last.
+   * Messages of one channel, which is in one server or in none. It never fails: what cannot be had
+   * in time is what it was last.
    * @returns a count for each; 0 where none is known
    */
   async counts(channel: Snowflake, server: Snowflake | null, messages: Asked): Promise<readonly number[]> {
@@ -103,18 +113,18 @@ export class DeliveryCounts {
     if (this.#wanted.every(wanted => wanted.kept !== kept)) return true
     // Who comes when its turn is there has no more reason to wait.
     kept.staleUntil = now + staleFor
-    return !kept.found && this.#wanted.length === 1 && this.#restUntil - now < patience
+    return !kept.found && this.#wanted.length === 1 && this.#restUntil - now < waitMs
   }
 
   /** Until it is done, or for as long as a reader may wait. */
   #within(looked: Promise<void>): Promise<void> {
-    return Promise.race([looked, this.#options.clock.sleep(patience)])
+    return Promise.race([looked, this.#options.clock.sleep(waitMs)])
   }
 
-  /** Whoever comes meanwhile shares it. */
+  /** Requests that come meanwhile share it. */
   #renew(place: Place, kept: Kept): Promise<void> {
     const start = () => this.#look(place, kept)
-    // That it failed was counted where it did; whoever asks next tries again.
+    // The failure was counted where it happened; the next request tries again.
     const finish = () => {
       kept.looking = undefined
     }
@@ -201,7 +211,10 @@ export class DeliveryCounts {
     return kept
   }
 
-  /** What others hold is let go of, but not that there are many: who asks for them again waits for his turn. */
+  /**
+   * Releases what other requests hold, but keeps the note that there are many: the next request for
+   * them waits its turn.
+   */
   #makeRoom(used: Kept): void {
     const { maxBytes = 64 * 1024 * 1024 } = this.#options
     if (this.#bytes <= maxBytes) return
@@ -214,7 +227,10 @@ export class DeliveryCounts {
     }
   }
 
-  /** Who may view each channel now; undefined where nobody is counted. Hits of a search are in many channels: one statement asks for all. */
+  /**
+   * Who may view each channel now; undefined where nobody is counted. Hits of a search are in many
+   * channels: one statement asks for all.
+   */
   async #loadAll(asked: readonly Place[]): Promise<(Receivers | undefined)[]> {
     const { deliveries } = this.#options.storage
     const places = [...new Map(asked.map(place => [place.channel_id, place])).values()]
@@ -241,7 +257,8 @@ export class DeliveryCounts {
         const found = rules.get(place.channel_id)
         if (!found) return []
         const { server, overrides } = found
-        // What is said of a member alone, and that he is the owner, his roles do not tell.
+        // A member's roles do not tell the overrides that name the member, nor whether the member
+        // is the owner.
         const named = [server.owner_id, ...overrides.flatMap(each => (each.type === "member" ? [each.target_id] : []))]
         const byRoles = overrides.length > 0 || !everyoneHolds(server, "channels.view")
         return [{ ...place, byRoles, named }]

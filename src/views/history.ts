@@ -6,7 +6,10 @@ import { HotPages, type HotPage } from "./hot-pages.ts"
 import { pageSeenBy } from "./message-views.ts"
 import type { ViewSources } from "./sources.ts"
 
-/** Milliseconds for which a page is kept though nothing has changed: names of authors who are no members change elsewhere. */
+/**
+ * Milliseconds for which a page is kept though nothing has changed: names of authors who are no
+ * members change elsewhere.
+ */
 const maxAgeMs = 10_000
 
 interface Reading {
@@ -15,13 +18,17 @@ interface Reading {
 }
 
 /**
- * Pages of history as their readers see them, as JSON. The newest page of a channel is kept for as long as the channel's home says that it is
- * current (HIST1); all others are read from PostgreSQL. A home is asked for every page: it says who may read and who has read what.
+ * Pages of history as their readers see them, as JSON. The newest page of a channel is kept for as
+ * long as the channel's home says that it is current (HIST1); all others are read from PostgreSQL.
+ * A home is asked for every page: it says who may read and who has read what.
  */
 export class History {
   readonly #sources: ViewSources
   readonly #pages: HotPages
-  /** Newest pages that are being read, by channel and length: those who ask for the same version share one. */
+  /**
+   * Newest pages that are being read, by channel and length: those who ask for the same version
+   * share one.
+   */
   readonly #readings = new Map<string, Reading>()
 
   constructor(sources: ViewSources, pages = new HotPages()) {
@@ -62,7 +69,10 @@ export class History {
     return page
   }
 
-  /** Nothing is read for somebody who may not read it: how long that takes would tell them what is there. */
+  /**
+   * Nothing is read for somebody who may not read it: how long that takes would tell them what is
+   * there.
+   */
   async #other(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
     const { ask, storage } = this.#sources
     await ask(channelActor, channel, { type: "requireRead", user: reader })
@@ -70,7 +80,10 @@ export class History {
     return this.#seen(reader, channel, { messages, about: aboutOf(messages) })
   }
 
-  /** With who has read it; that is asked of the home, which looks once more whether the reader may read. */
+  /**
+   * With who has read it; that is asked of the home, which looks once more whether the reader may
+   * read.
+   */
   async #seen(
     reader: Snowflake,
     channel: Snowflake,

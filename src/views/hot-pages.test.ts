@@ -62,7 +62,7 @@ test("answers count, too, and of a page the latest few are kept", () => {
   const found = Array.from({ length: 6 }, (_, i) => page.bodyWith([`${i}`]) !== undefined)
   expect(found).toEqual([false, false, true, true, true, true])
 
-  // What is forgotten weighs nothing, whoever still has it.
+  // A page that was dropped weighs nothing, even if it is still in use.
   page.keepBody(["large"], "x".repeat(100_000))
   expect([pages.find("1", { limit: 50 }), pages.bytes]).toEqual([undefined, 0])
   page.keepBody(["late"], text)

@@ -11,7 +11,9 @@ interface KnownPage {
   readonly readAtMs?: number
 }
 
-/** Bytes that a page takes beside its messages, and a message beside what is counted of it, roughly. */
+/**
+ * Bytes that a page takes beside its messages, and a message beside what is counted of it, roughly.
+ */
 const beside = 2_000
 /** Answers that are kept of a page: most of its readers are shown the same one. */
 const mostBodies = 4
@@ -36,7 +38,9 @@ export class HotPage {
     this.#grow = grow
   }
 
-  /** An answer: what is the same for all readers of a message, with these endings, which are not. */
+  /**
+   * An answer: what is the same for all readers of a message, with these endings, which are not.
+   */
   bodyWith(ends: readonly string[]): Buffer | undefined {
     return this.#bodies.find(body => body.ends.every((end, i) => end === ends[i]))?.body
   }
@@ -51,8 +55,9 @@ export class HotPage {
 }
 
 /**
- * Newest pages as PostgreSQL has answered them, so that none is read again that has not changed. A home is asked for every page
- * anyway: it says who may read it, and whether what is known here is still so.
+ * Newest pages as PostgreSQL has answered them, so that none is read again that has not changed. A
+ * home is asked for every page anyway: it says who may read it, and whether what is known here is
+ * still so.
  */
 export class HotPages {
   readonly #maxBytes: number

@@ -10,7 +10,7 @@ import type { HotPage } from "./hot-pages.ts"
 import type { ViewSources } from "./sources.ts"
 import { addReceipt, isRead, receiptsIn, receiptsOf, type Receipt } from "./receipts.ts"
 
-/** Messages of one channel as a reader sees them: with what is his alone. */
+/** Messages of one channel as a reader sees them, with what only that reader sees. */
 export async function seenBy(
   sources: ViewSources,
   reader: Snowflake,
@@ -20,7 +20,10 @@ export async function seenBy(
   return messages.map((message, i) => view.whole(message, i))
 }
 
-/** A page of one channel, as JSON, as its reader sees it, whom its home has let in; `hot`: which newest page it is. */
+/**
+ * A page of one channel, as JSON, as its reader sees it, whom its home has let in; `hot`: which
+ * newest page it is.
+ */
 export async function pageSeenBy(
   sources: ViewSources,
   reader: Snowflake,
@@ -81,7 +84,10 @@ async function viewOf(
   }
 }
 
-/** By how often a message was delivered and read, and whether the reader has: on a page most are the same. */
+/**
+ * By how often a message was delivered and read, and whether the reader has: on a page most are the
+ * same.
+ */
 const ends = new Map<number, string>()
 const mostEnds = 1_000
 const mostReaders = 2 ** 20
@@ -117,7 +123,10 @@ async function deliveredOf(
   return first ? delivered.counts(first.channel_id, first.server_id, messages) : []
 }
 
-/** After its readers: whoever has read a message has received it, whichever of the two was looked up a moment later. */
+/**
+ * Counted with the readers: a user who has read a message has received it, even if one of the two
+ * was looked up a moment later.
+ */
 function addDelivered(message: ReadBy, count: number): void {
   message.delivery_count = Math.max(count, message.read_count)
   if (message.read_count === 0) message.status = message.delivery_count > 0 ? "delivered" : "sent"

@@ -67,14 +67,14 @@ export async function receiptsIn(
   return receipts
 }
 
-/** Whether whoever asked has read a message. */
+/** Whether the asking user has read a message. */
 export const isRead = (
   { id, author_id }: Pick<Asked, "id" | "author_id">,
   user: Snowflake,
   { upTo }: ReadMarks,
 ): boolean => author_id === user || compareIds(id, upTo) <= 0
 
-/** Whoever has read a message has got it, too. */
+/** A user who has read a message has received it, too. */
 export function addReceipt(
   message: Pick<Message, "status" | "delivery_count" | "read_count" | "read" | "read_by">,
   receipt: Receipt | undefined,

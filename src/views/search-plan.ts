@@ -74,7 +74,8 @@ export async function findMessages(search: Search): Promise<Found> {
   const { found, edge, own } = newest
   const isEnough = edge === null || found.length >= span.limit
   if (words.all.length === 0 || isEnough || own > looks / reach.strangers) return newest
-  // Most of what matches stands where the reader may not look: the index is asked for each place by itself.
+  // Most of what matches stands where the reader may not look: the index is asked for each place by
+  // itself.
   const older = await index.matching(words.all, facts, scope, {
     ...wanted,
     below: edge,
@@ -92,7 +93,9 @@ interface Words {
   readonly exact: string | null
 }
 
-/** @returns undefined where nothing can match: somebody who is not there wrote nothing and was never mentioned */
+/**
+ * @returns undefined where nothing can match: somebody who is not there wrote nothing and was never mentioned
+ */
 async function wordsOf({ index, languages, query, author }: Search): Promise<Words | undefined> {
   const people = [...query.from, ...query.mentions]
   const named = people.length === 0 ? new Map<string, Snowflake>() : await index.usersNamed(people)

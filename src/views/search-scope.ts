@@ -14,7 +14,9 @@ export interface Scope extends Places {
 }
 const nowhere: Scope = { homes: [], hidden: [], channels: [], participant: null }
 
-/** @param channels the only ones that are asked for, which the reader may read; null: all that they may */
+/**
+ * @param channels the only ones that are asked for, which the reader may read; null: all that they may
+ */
 export async function scopeOf(
   index: Index,
   user: Snowflake,

@@ -29,8 +29,8 @@ function scene() {
 
 test("one user has one search under way, few waiting, and the others none the less", async () => {
   const { ask, begun, end, settled } = scene()
-  const his = ["a", "b", "c", "d", "e"].map(name => ask("ada", name))
-  const refused = Promise.allSettled(his.slice(3))
+  const adas = ["a", "b", "c", "d", "e"].map(name => ask("ada", name))
+  const refused = Promise.allSettled(adas.slice(3))
   const hers = ask("lin", "l")
   await settled()
   expect(begun).toEqual(["a", "l"])
@@ -40,10 +40,10 @@ test("one user has one search under way, few waiting, and the others none the le
   await end("b")
   await end("c")
   await end("l")
-  expect(await Promise.all([...his.slice(0, 3), hers])).toEqual(["a", "b", "c", "l"])
+  expect(await Promise.all([...adas.slice(0, 3), hers])).toEqual(["a", "b", "c", "l"])
 })
 
-test("no more are under way than may be, no more wait than may, and a search that fails makes room", async () => {
+test("no more are under way than may be, no more wait than may, and a search that fails lets the next one begin", async () => {
   const { ask, begun, end, settled } = scene()
   const all = Array.from({ length: 7 }, (_, i) => ask(`user ${i}`, String(i)))
   const last = Promise.allSettled(all.slice(6))

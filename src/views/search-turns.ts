@@ -6,7 +6,9 @@ export interface SearchBounds {
   /** Of one user that wait while one of theirs is under way. */
   readonly waitingOfOne: number
   readonly waiting: number
-  /** A search that has waited for so many milliseconds is refused: nobody would wait for its end. */
+  /**
+   * A search that has waited for so many milliseconds is refused: nobody would wait for its end.
+   */
   readonly withinMs: number
 }
 
@@ -43,7 +45,7 @@ export function searchTurns({ atOnce, waitingOfOne, waiting: most, withinMs }: S
   }
 
   return async <Result>(user: string, search: () => Promise<Result>): Promise<Result> => {
-    // Who is over makes room.
+    // A search that has ended lets the next one begin.
     next()
     if (waiting.length >= most || waiting.filter(one => one.user === user).length >= waitingOfOne) throw busy()
     await new Promise<void>((begin, reject) => {

@@ -53,7 +53,10 @@ interface PageOf {
   readonly limit: number
 }
 
-/** Seconds after which it makes sense to ask again: for what an operator has switched off, and for what took too long. */
+/**
+ * Seconds after which it makes sense to ask again: for what an operator has switched off, and for
+ * what took too long.
+ */
 const retryAfter = { switchedOff: 3_600, tooLong: 5 }
 
 /** What readers find. A search that takes too long is refused rather than waited for. */
@@ -109,7 +112,10 @@ export class Searches {
     return { messages: await this.#shown(user, states), next }
   }
 
-  /** Users by the beginning of their names, in the order of names; `more`: there are others behind them. */
+  /**
+   * Users by the beginning of their names, in the order of names; `more`: there are others behind
+   * them.
+   */
   async users(
     user: Snowflake,
     query: string,
@@ -133,7 +139,9 @@ export class Searches {
     return { users, more: rows.length > most && skip + most < limits.usersFound }
   }
 
-  /** Public servers, the best and then the largest first. `next`: behind which the next page begins. */
+  /**
+   * Public servers, the best and then the largest first. `next`: behind which the next page begins.
+   */
   async servers(
     user: Snowflake,
     query: string,
@@ -186,7 +194,10 @@ export class Searches {
     }
   }
 
-  /** As their reader sees them, the newest first: messages of one channel are looked up together, then put back in order. */
+  /**
+   * As their reader sees them, the newest first: messages of one channel are looked up together,
+   * then put back in order.
+   */
   async #shown(reader: Snowflake, states: readonly MessageState[]): Promise<Message[]> {
     const channels = [...byChannel(states).values()]
     const seen = await Promise.all(channels.map(messages => seenBy(this.#sources.views, reader, messages)))

@@ -17,8 +17,8 @@ import type { Page, Pages, PageSource } from "./pages.ts"
  */
 
 /**
- * A file of one of the two packages. The build copies them beside this module, so that what is built needs neither package;
- * from source they are read where they are installed.
+ * A file of one of the two packages. The build copies them beside this module, so that what is
+ * built needs neither package; from source they are read where they are installed.
  */
 async function packageFile(path: string): Promise<Buffer> {
   const copy = new URL(`./vendor/${basename(path)}`, import.meta.url)

@@ -4,7 +4,10 @@ import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
 import { PrivateUser } from "./users.ts"
 
-/** The answer to every way of signing in. The three challenge keys are null unless a second factor is asked for. */
+/**
+ * The answer to every way of signing in. The three challenge keys are null unless a second factor
+ * is asked for.
+ */
 export const LoginReply = z
   .object({
     status: z.enum(["success", "two_factor_required"]),

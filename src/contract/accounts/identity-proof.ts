@@ -2,7 +2,7 @@ import { z } from "zod"
 import type { ErrorCode } from "../core/errors.ts"
 import { omittable } from "../core/fields.ts"
 
-/** How somebody who is signed in shows once more that it is he, where what he asks for cannot be undone. */
+/** How signed-in users prove their identity once more before an action that cannot be undone. */
 export const identityProof = {
   password: omittable(z.string().max(1024)).describe(
     "Required if the account has a password. Without a password, the sign-in must be at most ten minutes old",

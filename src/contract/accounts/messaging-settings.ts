@@ -4,7 +4,7 @@ import { defineRoute } from "../core/registry.ts"
 
 const AllowDmsFrom = z.enum(["everyone", "friends", "none"])
 
-/** What a user decides about his messages. */
+/** What users decide about their messages. */
 const Choice = z.object({
   read_receipts_enabled: z.boolean().describe("Whether others can see what the user has read"),
   typing_indicators_enabled: z.boolean().describe("Whether others can see that the user is typing"),

@@ -16,7 +16,10 @@ const byKey = z.object({
     ),
 })
 
-/** Keys and values as they come: a key may be any text, `__proto__` too, which schemas of objects leave out. */
+/**
+ * Keys and values as they come: a key may be any text, `__proto__` too, which schemas of objects
+ * leave out.
+ */
 const Entries = z.unknown().meta({
   id: "SettingsBulkRequest",
   type: "object",

@@ -16,7 +16,7 @@ export const PublicUser = z
   .meta({ id: "UserPublicResponse" })
 export type PublicUser = z.infer<typeof PublicUser>
 
-/** What a user sees of himself. `email` is null for bots. */
+/** What users see of themselves. `email` is null for bots. */
 export const PrivateUser = PublicUser.extend({
   email: z.string().nullable(),
   email_verified: z.boolean(),
@@ -102,7 +102,7 @@ export const getUser = defineRoute({
 
 export const routes = { getMe, editMe, findUser, getUser }
 
-/** A user as others keep him. */
+/** A user as others store them. */
 export const ShownUser = PublicUser.omit({ created_at: true })
 export type ShownUser = z.infer<typeof ShownUser>
 

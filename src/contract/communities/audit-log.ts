@@ -57,7 +57,10 @@ export const auditTargets = [
 ] as const
 export type AuditTarget = (typeof auditTargets)[number]
 
-/** The audit log with the actions of every subject; `contributed`: those of subjects other than communities. */
+/**
+ * The audit log with the actions of every subject; `contributed`: those of subjects other than
+ * communities.
+ */
 export function auditLogOf<const Action extends string>(contributed: readonly Action[]) {
   const actions = [...communityActions, ...contributed] as const
   const AuditEntry = z

@@ -7,7 +7,10 @@ import { PublicUser } from "../accounts/users.ts"
 export const ChannelType = z.enum(["text", "voice", "category", "announcement", "stage"])
 export type ChannelType = z.infer<typeof ChannelType>
 
-/** Both `type` and `channel_type` name the kind, for clients that read either. `server_id` is "0" for conversations outside servers. */
+/**
+ * Both `type` and `channel_type` name the kind, for clients that read either. `server_id` is "0"
+ * for conversations outside servers.
+ */
 export const Channel = z
   .object({
     id: Snowflake,

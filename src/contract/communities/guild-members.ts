@@ -12,7 +12,10 @@ const short = (max: number) =>
       `must have at most ${max} characters`,
     )
 
-/** `d` of REQUEST_GUILD_MEMBERS (op 8). What is malformed, or not the asker's to see, is not answered. */
+/**
+ * `d` of REQUEST_GUILD_MEMBERS (op 8). What is malformed, or not the asker's to see, is not
+ * answered.
+ */
 export const RequestGuildMembers = z
   .object({
     guild_id: omittable(SnowflakeInput),

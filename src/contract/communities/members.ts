@@ -4,7 +4,7 @@ import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
 import { Member } from "./servers.ts"
 
-/** A member as a list of them shows him, with what the caller sees of his presence. */
+/** A member in a list of members, with their presence as the caller sees it. */
 export const ListedMember = Member.extend({
   presence: z.object({ status: z.enum(["online", "idle", "dnd", "offline"]) }),
 }).meta({ id: "ListedMemberResponse" })

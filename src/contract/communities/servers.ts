@@ -193,7 +193,10 @@ export const routes = {
   leaveServer,
 }
 
-/** A member as others see him. `member_id` equals `user_id`; `roles` includes `@everyone`'s id, which is the server's. */
+/**
+ * A member as others see them. `member_id` equals `user_id`; `roles` includes `@everyone`'s id,
+ * which is the server's.
+ */
 export const Member = z
   .object({
     user_id: Snowflake,
@@ -211,7 +214,7 @@ export const Member = z
   .meta({ id: "MemberResponse" })
 export type Member = z.infer<typeof Member>
 
-/** A server as its new member's sessions get it: only channels that he may see. */
+/** A server as the sessions of its new member receive it: only channels that the member may see. */
 const Guild = z.object({
   id: Snowflake,
   server_id: Snowflake,

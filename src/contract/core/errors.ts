@@ -1,6 +1,7 @@
 /**
- * Every refusal the server can give. `status` is the HTTP status and the `code` of the body; `message` is what a person
- * reads; `retry` says whether the same request can succeed later without a change by the caller.
+ * Every refusal the server can give. `status` is the HTTP status and the `code` of the body;
+ * `message` is what a person reads; `retry` says whether the same request can succeed later without
+ * a change by the caller.
  */
 export const errors = {
   // The request itself
@@ -281,7 +282,10 @@ export const errors = {
 
 export type ErrorCode = keyof typeof errors
 
-/** Facts that make a refusal precise. `message` replaces the table's text; `retry_after` is in seconds; the rest goes into the body's `error`. */
+/**
+ * Facts that make a refusal precise. `message` replaces the table's text; `retry_after` is in
+ * seconds; the rest goes into the body's `error`.
+ */
 export interface FailureDetails {
   message?: string
   permission?: string
@@ -297,7 +301,10 @@ export interface ValidationIssue {
   type: string
 }
 
-/** An expected refusal. It crosses the bus as `{ code, details }` and becomes a response in one place per door. */
+/**
+ * An expected refusal. It crosses the bus as `{ code, details }`. HTTP and the gateway each turn it
+ * into a response in one place.
+ */
 export class Failure extends Error {
   readonly code: ErrorCode
   readonly details: FailureDetails
@@ -315,6 +322,9 @@ export class Failure extends Error {
 export const fail = (code: ErrorCode, details?: FailureDetails, options?: ErrorOptions) =>
   new Failure(code, details, options)
 
-/** The refusal that says "not now": nothing was decided, or the outcome is unknown; the same request may be sent again. */
+/**
+ * The refusal that says "not now": nothing was decided, or the outcome is unknown; the same request
+ * may be sent again.
+ */
 export const unavailable = (why: string, retryAfter = 1, options?: ErrorOptions) =>
   fail("unavailable", { retry_after: retryAfter, extra: { reason: why } }, options)

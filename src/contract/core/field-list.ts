@@ -1,4 +1,7 @@
-/** A JSON schema as a person reads it: one line per field. The documents in `docs/` and the pages under `/docs` share it. */
+/**
+ * A JSON schema as a person reads it: one line per field. The documents in `docs/` and the pages
+ * under `/docs` share it.
+ */
 
 export interface Schema {
   $ref?: string

@@ -26,7 +26,10 @@ export const SnowflakeInput = z.preprocess(
 /** Unix time in whole seconds. */
 export const Seconds = z.int().meta({ description: "Unix time in seconds" })
 
-/** Text that a person wrote: no lone surrogate, no U+0000 (both are refused with 400 before a schema sees them). Length counts in code points. */
+/**
+ * Text that a person wrote: no lone surrogate, no U+0000 (both are refused with 400 before a schema
+ * sees them). Length counts in code points.
+ */
 export const text = (min: number, max: number) =>
   z
     .string()
@@ -36,7 +39,10 @@ export const text = (min: number, max: number) =>
     }, `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
 
-/** Whether somebody sees anything of a text: space shows nothing, and neither do characters that only say how others are shown. */
+/**
+ * Whether somebody sees anything of a text: space shows nothing, and neither do characters that
+ * only say how others are shown.
+ */
 export const isVisible = (value: string): boolean => /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u.test(value)
 
 /** How many code points a text has; cheap for the texts that are certainly short or long enough. */
@@ -72,7 +78,10 @@ export const HttpUrl = z
   .refine(isHttpUrl, "must be an http or https URL")
   .meta({ format: "uri" })
 
-/** Nothing that a reader of URLs would drop or turn round may stand in it, so that everybody reads the same. */
+/**
+ * Nothing that a reader of URLs would drop or turn round may stand in it, so that everybody reads
+ * the same.
+ */
 function isHttpUrl(value: string): boolean {
   if (!/^https?:\/\/[^\s\\\p{Cc}]+$/iu.test(value) || !URL.canParse(value)) return false
   const { username, password } = new URL(value)

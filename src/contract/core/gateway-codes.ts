@@ -1,7 +1,8 @@
 /**
- * Gateway opcodes: number, who sends it, whether it may come before IDENTIFY, what it counts against (`frames`: the
- * limiter of client frames; `signals`: the one of voice signalling, whose excess is ignored). `nobody`: reserved; who sends it
- * is closed with 4001, like with any number that is not the client's.
+ * Gateway opcodes: number, who sends it, whether it may come before IDENTIFY, what it counts
+ * against (`frames`: the limiter of client frames; `signals`: the one of voice signalling, whose
+ * excess is ignored). `nobody`: reserved; who sends it is closed with 4001, like with any number
+ * that is not the client's.
  */
 export const opcodes = {
   DISPATCH: {
@@ -193,7 +194,10 @@ export type ClientOp = From<"client" | "both">
 /** What a client may be sent. */
 export type ServerOp = From<"server" | "both">
 
-/** Close codes: code → reason text on the wire, whether the client should RESUME afterwards, and why it comes. */
+/**
+ * Close codes: code → reason text on the wire, whether the client should RESUME afterwards, and why
+ * it comes.
+ */
 export const closeCodes = {
   normal: {
     code: 1000,

@@ -12,9 +12,15 @@ const Properties = z.record(z.string(), z.unknown())
 export const Identify = z.object({
   token: z.string(),
   intents: z.int().min(0).max(largestIntents).default(defaultIntents),
-  /** `client_version` is compared with the oldest welcome one; `browser` or `$browser` stands for the user agent. */
+  /**
+   * `client_version` is compared with the oldest welcome one; `browser` or `$browser` stands for
+   * the user agent.
+   */
   properties: Properties.optional(),
-  /** Anything that counts as true: READY and all that follows are pieces of one zlib stream, a frame each. */
+  /**
+   * Anything that counts as true: READY and all that follows are pieces of one zlib stream, a frame
+   * each.
+   */
   compress: z.unknown().optional(),
 })
 

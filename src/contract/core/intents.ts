@@ -1,4 +1,7 @@
-/** Gateway intents: bit → what it lets through. Bits 16 to 20 belong to newer clients: accepted and ignored. */
+/**
+ * Gateway intents: bit → what it lets through. Bits 16 to 20 belong to newer clients: accepted and
+ * ignored.
+ */
 export const intents = {
   GUILDS: 0,
   GUILD_MEMBERS: 1,

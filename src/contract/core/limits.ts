@@ -22,7 +22,7 @@ export const limits = {
   serverName: { min: 2, max: 100 },
   serverDescription: 1000,
   serverCategory: 50,
-  /** Servers that somebody is in, whoever owns them, unless his tier lets him own more. */
+  /** Servers that a user is in, owned or not, unless the user's tier lets them own more. */
   serversPerUser: 200,
   channelName: { min: 1, max: 100 },
   channelTopic: 1024,
@@ -42,7 +42,10 @@ export const limits = {
   membersPage: { most: 1000, usual: 100 },
   /** Those that still let somebody in. */
   invitesPerServer: 1000,
-  /** Of a server's invites that expired or were used up, those that the list still shows: the ones that ended last. */
+  /**
+   * Of a server's invites that expired or were used up, those that the list still shows: the ones
+   * that ended last.
+   */
   endedInvitesKept: 1000,
   inviteAge: 31_536_000,
   inviteUses: 1_000_000,
@@ -63,7 +66,7 @@ export const limits = {
   settingValueCharacters: 10_000,
   settingsPerUser: 100,
   notificationsKept: 1000,
-  /** Servers and channels for which a user has chosen what he is told of. */
+  /** Servers and channels for which a user has chosen notifications. */
   notificationSettings: 1000,
   /** What administrators note about somebody's tier. */
   tierNotes: 1000,
@@ -88,7 +91,10 @@ export const limits = {
     allCharacters: 6000,
     /** Of their JSON, with what they hold beside text. */
     allLength: 65_536,
-    /** Of their keys and items together, at every depth: each takes many times the memory that it takes in JSON. */
+    /**
+     * Of their keys and items together, at every depth: each takes many times the memory that it
+     * takes in JSON.
+     */
     allValues: 1_500,
   },
   attachmentsPerMessage: 10,
@@ -115,7 +121,10 @@ export const limits = {
   stickerTag: 30,
   stickersPerPack: 50,
   packsPerServer: 50,
-  /** Of each server's stickers, the most used first, those that are looked at to suggest some when no server is named. */
+  /**
+   * Of each server's stickers, the most used first, those that are looked at to suggest some when
+   * no server is named.
+   */
   stickersLookedUp: 100,
   /** Words of a text by which stickers are suggested. */
   wordsLookedUp: 100,
@@ -155,20 +164,23 @@ export const limits = {
   },
 } as const
 
-/** One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the caller makes the key. */
+/**
+ * One bucket of the limiter. Capacity is `requests + burst` in `seconds`; what `scope` adds to the
+ * caller makes the key.
+ */
 export interface RateLimit {
   readonly requests: number
   readonly seconds: number
   readonly burst: number
   /**
-   * `token`: full at first, refilled evenly. `sliding`: so many within any stretch of `seconds`. `fixed`: so many in a window
-   * that begins with its first request.
+   * `token`: full at first, refilled evenly. `sliding`: so many within any stretch of `seconds`.
+   * `fixed`: so many in a window that begins with its first request.
    */
   readonly algorithm: "token" | "sliding" | "fixed"
   /**
-   * `route` and `user`: the caller's own, of this route; without a session his address's. `resource`: as `route`, and for
-   * each first id in the path. `ip`: of the address, whoever calls. `webhook`: of the first id in the path with the
-   * token behind it, whoever calls.
+   * `route` and `user`: the caller's own, of this route; without a session the address's.
+   * `resource`: as `route`, and for each first id in the path. `ip`: of the address, for all
+   * callers. `webhook`: of the first id in the path with the token behind it, for all callers.
    */
   readonly scope: "route" | "resource" | "user" | "ip" | "webhook"
   /** How often in the long run, in fixed windows. */

@@ -28,7 +28,10 @@ test("a name means itself, another name of it, or nothing: there are no wildcard
 
 const either = (...names: [Permission, ...Permission[]]) => names
 
-/** Which routes of servers take what; the rest of those that name a server or a channel is for members. */
+/**
+ * Which routes of servers take what; the rest of those that name a server or a channel is for
+ * members.
+ */
 const asked: readonly [Needed, ...(keyof typeof routes)[]][] = [
   ["owner", "deleteServer", "transferServer"],
   [either("server.manage"), "editServer", "putIcon", "uploadIcon", "deleteIcon"],
@@ -73,7 +76,7 @@ test("every route of a server asks for what it is meant to ask for", () => {
     if (permission === undefined) expect(wanted.get(name), name).toBeUndefined()
     else expect([name, permission]).toEqual([name, wanted.get(name) ?? "member"])
   }
-  // Open to whoever is not in the server, or with a rule of their own.
+  // Open to users who are not in the server, or with a rule of their own.
   const open = Object.entries<Route>(routes).flatMap(([name, { path, auth, permission }]) =>
     auth === "user" && permission === undefined && /:(server_id|channel_id|invite_code)/.test(path) ? [name] : [],
   )

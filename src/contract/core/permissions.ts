@@ -1,5 +1,7 @@
-/** Permission flags of a server's roles. `granted`: `@everyone` has it when a server is created. `allows`: what for. What is
- * kept for clients is granted and shown, and nothing asks for it yet. */
+/**
+ * Permission flags of a server's roles. `granted`: `@everyone` has it when a server is created.
+ * `allows`: what for. What is kept for clients is granted and shown, and nothing asks for it yet.
+ */
 export const permissions = {
   "server.manage": {
     granted: false,

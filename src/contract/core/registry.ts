@@ -7,22 +7,34 @@ import type { Permission } from "./permissions.ts"
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /**
- * Who may call. `public` needs no token; the others need `Authorization: Bearer` or `Bot`: of anybody, of somebody who is no
- * bot, or of an account with the permission `administrator`. `signed` is open to anybody, too, who has a link that is signed.
+ * Who may call. `public` needs no token; the others need `Authorization: Bearer` or `Bot`: of
+ * anybody, of somebody who is no bot, or of an account with the permission `administrator`.
+ * `signed` is open to anybody, too, who has a link that is signed.
  */
 export type Auth = "public" | "user" | "person" | "administrator" | "signed"
 
-/** What a caller needs in the server that a route is about: to own it, to be in it, or any of these permissions. */
+/**
+ * What a caller needs in the server that a route is about: to own it, to be in it, or any of these
+ * permissions.
+ */
 export type Needed = "owner" | "member" | readonly [Permission, ...Permission[]]
 
-/** A body that comes as `multipart/form-data`; without a file `application/x-www-form-urlencoded` will do. */
+/**
+ * A body that comes as `multipart/form-data`; without a file `application/x-www-form-urlencoded`
+ * will do.
+ */
 export interface Form {
-  /** Which of the body's keys is a file, of how many bytes at most, and the refusal of a larger one. */
+  /**
+   * Which of the body's keys is a file, of how many bytes at most, and the refusal of a larger one.
+   */
   readonly file?: {
     readonly name: string
     readonly bytes: number
     readonly tooLarge: ErrorCode
-    /** It is too long for memory: the handler takes it as it comes, from the call's `form`. Its body is empty then. */
+    /**
+     * It is too long for memory: the handler takes it as it comes, from the call's `form`. Its body
+     * is empty then.
+     */
     readonly isStreamed?: true
   }
 }
@@ -42,11 +54,17 @@ export interface Route<
   readonly summary: string
   readonly tag: string
   readonly auth: A
-  /** It is noted in the server's audit log, with the reason that the header `X-Audit-Log-Reason` gives. */
+  /**
+   * It is noted in the server's audit log, with the reason that the header `X-Audit-Log-Reason`
+   * gives.
+   */
   readonly isAudited: boolean
-  /** Absent: the route is about no server, or open to whoever is not in it. */
+  /** Absent: the route is about no server, or open to users who are not in it. */
   readonly permission?: Needed
-  /** The route's own bucket beside the global, user and address buckets, from the table in limits.ts. `none`: the limiter leaves the path out. */
+  /**
+   * The route's own bucket beside the global, user and address buckets, from the table in
+   * limits.ts. `none`: the limiter leaves the path out.
+   */
   readonly limit?: RateLimit | "none"
   readonly params: P
   /** The last parameter is all that is left of the path, slashes and all. */
@@ -72,17 +90,24 @@ export interface Route<
   /** Pages of every origin may read the answer, without credentials: images. */
   readonly isForAnyOrigin: boolean
   readonly reply: R
-  /** Beyond these: validation, authentication, limits and "unavailable", which every route shares. */
+  /**
+   * Beyond these: validation, authentication, limits and "unavailable", which every route shares.
+   */
   readonly fails: readonly ErrorCode[]
 }
 
-/** Bytes that are read once it is clear that they are wanted and that there is room; what was found instead has its own headers. */
+/**
+ * Bytes that are read only when they are wanted and there is capacity for them. Another result has
+ * headers of its own.
+ */
 export interface Unread {
   readonly size: number
   readonly read: () => Promise<Content & { body: Uint8Array<ArrayBuffer> }>
 }
 
-/** Bytes that are read while they are sent, because there may be more of them than fit into memory. */
+/**
+ * Bytes that are read while they are sent, because there may be more of them than fit into memory.
+ */
 export interface Streamed {
   readonly size: number
   readonly open: () => Promise<{
@@ -122,7 +147,10 @@ export const FormFile = z
   .custom<FormFile>(value => (value as FormFile | null | undefined)?.bytes instanceof Uint8Array, "must be a file")
   .meta({ type: "string", format: "binary" })
 
-/** Declares one REST route: from it come validation, the handler's type, `/openapi.json`, the client's method and the tests that hold us to it. */
+/**
+ * Declares one REST route: from it come validation, the handler's type, `/openapi.json`, the
+ * client's method and the tests that hold us to it.
+ */
 export function defineRoute<
   R extends z.ZodType,
   A extends Auth,
@@ -185,22 +213,34 @@ export type QueryOf<R extends Route> = Output<R["query"]>
 export type BodyOf<R extends Route> = Output<R["body"]>
 export type ReplyOf<R extends Route> = z.output<R["reply"]>
 
-/** What a client sends: parameters, query and body in one flat object, as the typed client and the tests use it. */
+/**
+ * What a client sends: parameters, query and body in one flat object, as the typed client and the
+ * tests use it.
+ */
 export type CallOf<R extends Route> = Input<R["params"]> & Input<R["query"]> & Input<R["body"]>
 
-/** `stored`: committed with its cause and replayed on resume. `ephemeral`: sent at most once, may be lost (typing, presence). */
+/**
+ * `stored`: committed with its cause and replayed on resume. `ephemeral`: sent at most once, may be
+ * lost (typing, presence).
+ */
 export type Delivery = "stored" | "ephemeral"
 
 export interface EventDefinition<N extends string = string, D extends z.ZodType = z.ZodType> {
   readonly name: N
-  /** Which intent bit lets it through; null: always. An event of a DM may need another bit than the same event of a server. */
+  /**
+   * Which intent bit lets it through; null: always. An event of a DM may need another bit than the
+   * same event of a server.
+   */
   readonly intent: { readonly server: Intent | null; readonly dm: Intent | null } | null
   readonly delivery: Delivery
   readonly summary: string
   readonly data: D
   /** The messages whose content the event changes; absent: it is not about messages. */
   about?(data: z.output<D>): MessageRefs
-  /** The event, on its way to somebody. `except` names users who do not get it; of an ephemeral one for one user, his gateway sessions. */
+  /**
+   * The event, on its way to somebody. `except` names users who do not get it; for an ephemeral
+   * event to one user, that user's gateway sessions.
+   */
   to<A>(audience: A, data: z.output<D>, options?: { except?: readonly string[] }): Dispatch<A>
 }
 
@@ -217,7 +257,10 @@ export interface Dispatch<A = unknown> {
   readonly about?: MessageRefs
 }
 
-/** Declares one gateway event (op 0). From it come its type, the AsyncAPI document, the class of sessions that receive it, and the check of every frame in the tests. */
+/**
+ * Declares one gateway event (op 0). From it come its type, the AsyncAPI document, the class of
+ * sessions that receive it, and the check of every frame in the tests.
+ */
 export function defineEvent<N extends string, D extends z.ZodType>(event: {
   name: N
   intent: Intent | null | { server: Intent | null; dm: Intent | null }
@@ -241,7 +284,10 @@ export function defineEvent<N extends string, D extends z.ZodType>(event: {
   return definition
 }
 
-/** Work that may happen later: a BullMQ job, fed from the outbox. Its payload is small and names rows; its effect has a unique key. */
+/**
+ * Work that may happen later: a BullMQ job, fed from the outbox. Its payload is small and names
+ * rows; its effect has a unique key.
+ */
 export interface JobDefinition<N extends string = string, D extends z.ZodType = z.ZodType> {
   readonly name: N
   readonly summary: string

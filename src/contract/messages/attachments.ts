@@ -3,7 +3,10 @@ import { queryFlag, Snowflake } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { Content, defineRoute, FormFile } from "../core/registry.ts"
 
-/** What an upload is answered with. Given to a message as it is, or just its `id`, it becomes an attachment. */
+/**
+ * What an upload is answered with. Given to a message as it is, or just its `id`, it becomes an
+ * attachment.
+ */
 export const Upload = z
   .object({
     id: z.string().describe("Opaque. It differs from the id of the attachment in messages"),
@@ -26,7 +29,10 @@ const AttachmentInput = z
   .meta({ id: "AttachmentRequest" })
 export type AttachmentInput = z.output<typeof AttachmentInput>
 
-/** The files of one message. One more than it may have can be among them: that refusal is the route's own. */
+/**
+ * The files of one message. One more than it may have can be among them: that refusal is the
+ * route's own.
+ */
 export const AttachmentInputs = z.preprocess(
   value => (Array.isArray(value) ? value.slice(0, limits.attachmentsPerMessage + 1) : value),
   z.array(AttachmentInput),

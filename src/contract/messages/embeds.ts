@@ -3,8 +3,8 @@ import { codePoints, HttpUrl, omittable, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 
 /**
- * What a message shows beside its text. Keys that are not named here are kept as they come; what is named has a shape and
- * a bound. No address in it is ever fetched by the server.
+ * What a message shows beside its text. Keys that are not named here are kept as they come; what is
+ * named has a shape and a bound. No address in it is ever fetched by the server.
  */
 
 const most = limits.embed
@@ -87,7 +87,10 @@ export const embedTexts = ({ title, description, footer, author, provider, field
 
 const embedCharacters = (embed: Embed): number => embedTexts(embed).reduce((sum, part) => sum + codePoints(part), 0)
 
-/** How many keys and items there are in a value, at every depth; counted no further than shows that there are more than `most`. */
+/**
+ * How many keys and items there are in a value, at every depth; counted no further than shows that
+ * there are more than `most`.
+ */
 export function valuesIn(value: unknown, most = Infinity): number {
   let count = 0
   const open = [value]
@@ -101,7 +104,10 @@ export function valuesIn(value: unknown, most = Infinity): number {
   return count
 }
 
-/** The embeds of one message. One more than it may have can be among them: that refusal is the route's own. */
+/**
+ * The embeds of one message. One more than it may have can be among them: that refusal is the
+ * route's own.
+ */
 export const Embeds = bounded(limits.embedsPerMessage, z.array(Embed))
   .refine(embeds => valuesIn(embeds, most.allValues) <= most.allValues, {
     error: `must have at most ${most.allValues} keys and items together`,

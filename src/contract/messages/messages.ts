@@ -31,7 +31,10 @@ export const Reaction = z
   .meta({ id: "ReactionResponse" })
 export type Reaction = z.infer<typeof Reaction>
 
-/** A message. In events it is the same for every recipient: `read` is false and `read_by` empty there. */
+/**
+ * A message. In events it is the same for every recipient: `read` is false and `read_by` empty
+ * there.
+ */
 export const Message = z
   .object({
     id: Snowflake,

@@ -75,7 +75,7 @@ const given = {
   ),
 }
 
-/** A poll as somebody asks for one with his message. */
+/** A poll as the author of a message sends it. */
 export const PollInput = z.object(given).meta({ id: "PollCreateInline" })
 export type PollInput = z.output<typeof PollInput>
 

@@ -85,7 +85,10 @@ export const routes = { addReaction, removeReaction, listReactions, listReactors
 
 const intent = { server: "GUILD_MESSAGE_REACTIONS", dm: "DIRECT_MESSAGE_REACTIONS" } as const
 
-/** `count` is how often the emoji is used from then on: whoever hears an event twice counts right. */
+/**
+ * `count` is how often the emoji is used from then on, so a client that receives an event twice
+ * still counts right.
+ */
 const ReactionChange = z.object({
   user_id: Snowflake,
   message_id: Snowflake,

@@ -66,7 +66,10 @@ export const routes = { updatePresence, getPresence }
 /** No U+0000 and no lone surrogate: neither can be kept. */
 const storable = (value: string | null | undefined) => !/\0|\p{Surrogate}/u.test(value ?? "")
 
-/** `d` of PRESENCE_UPDATE (op 3). What does not fit is ignored as a whole. Of the activities the first is kept and shown to nobody. */
+/**
+ * `d` of PRESENCE_UPDATE (op 3). What does not fit is ignored as a whole. Of the activities the
+ * first is kept and shown to nobody.
+ */
 export const PresenceUpdate = z.object({
   status: Status.default("online"),
   /** Left out: they stay as they are; null or empty: none from now on. */

@@ -11,7 +11,9 @@ const Target = Id.nullish()
 /** `d` of VOICE_CONNECT (op 20). */
 export const VoiceConnect = z.object({ channel_id: Id })
 
-/** `d` of VOICE_STATE_UPDATE (op 4). `channel_id` null leaves; flags that are left out are false. */
+/**
+ * `d` of VOICE_STATE_UPDATE (op 4). `channel_id` null leaves; flags that are left out are false.
+ */
 export const VoiceStateRequest = z.object({
   channel_id: z.union([Id, z.null()]),
   self_mute: Flag,
@@ -39,7 +41,10 @@ const Mid = z.string().max(256).nullish()
 const LineIndex = z.int().min(0).max(65_535).nullish()
 const candidatePlace = { sdp_mid: Mid, sdpMid: Mid, sdp_mline_index: LineIndex, sdpMLineIndex: LineIndex }
 
-/** `d` of VOICE_ICE_CANDIDATE (op 24), as text or as a browser's object. An empty candidate or null says that no more follow. */
+/**
+ * `d` of VOICE_ICE_CANDIDATE (op 24), as text or as a browser's object. An empty candidate or null
+ * says that no more follow.
+ */
 export const VoiceCandidate = z.object({
   channel_id: Id,
   candidate: z.union([CandidateText, z.object({ candidate: CandidateText.optional(), ...candidatePlace })]),

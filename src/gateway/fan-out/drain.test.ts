@@ -4,7 +4,7 @@ import { drainPauseMs, forEachInBatches, batchSize } from "./drain.ts"
 
 const connections = (count: number) => Array.from({ length: count }, () => ({ closed: false }) as Connection)
 
-test("everybody has his turn once, a wave at a time, with a pause between two waves and none after the last", async () => {
+test("every item is handled once, batch by batch, with a pause between two batches and none after the last", async () => {
   const said: (string | number)[] = []
   let inWave = 0
   const clock = {
@@ -17,7 +17,7 @@ test("everybody has his turn once, a wave at a time, with a pause between two wa
   expect([...said, inWave]).toEqual([batchSize, "pause 7", batchSize, "pause 7", 1])
 })
 
-test("whoever has gone meanwhile is left out", async () => {
+test("connections that closed meanwhile are left out", async () => {
   const all = connections(batchSize + 2)
   const seen = new Set<Connection>()
   const clock = {

@@ -197,7 +197,7 @@ test("P13: live sessions pass a change in slices, and what follows waits until a
     expect(brief(inbox)).toEqual(["MESSAGE_CREATE 1", i % 2 === 0 ? "CHANNEL_DELETE 2" : "MESSAGE_CREATE 3"])
 })
 
-test("P13: who falls back to reading in the middle of a change goes on where he stands", async () => {
+test("P13: a session that goes back to reading in the middle of a change goes on from its position", async () => {
   const { stream, subscriptions, inboxes, turn } = await worker(1_000, 1)
   stream.take([control(2, hide), message(3)])
   turn()
@@ -242,7 +242,7 @@ test("rules are those of the place: the version before a change stands until the
   expect(sees(60)).toBe(true)
 })
 
-test("what was made for those who stood at a version goes when all have left it; it is made again for whoever reads there", async () => {
+test("caches of a version are dropped when all sessions have left it, and computed again for a session that reads there", async () => {
   const { view } = await worker(0, 0)
   const guest = { user_id: "7", roles: ["10"] }
   const rules = view.now
@@ -297,7 +297,7 @@ test("P13: a server that is gone is gone for its sessions in slices, and nobody 
   for (const inbox of inboxes) expect(brief(inbox)).toEqual(["MESSAGE_CREATE 1", "GUILD_DELETE 2"])
 })
 
-test("what is for one user alone is not even read where he has no session", async () => {
+test("an event for one user alone is not even parsed on a worker without a session of that user", async () => {
   const { stream, subscriptions, turn } = await worker(10, 0)
   const joined = (s: number, user: string): LogItem => {
     const header: LogHeader = ["c", 0, s, "1", { kind: "user", user }, "joined"]

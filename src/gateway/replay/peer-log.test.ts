@@ -51,7 +51,7 @@ async function open(maxBytes = 1_000_000) {
   return { keys, logs, peers, append, passes: (ms: number) => (now += ms) }
 }
 
-/** A segment of a journey that begins after a position of that log. */
+/** A segment of log spans that begins after a position of that log. */
 const segment = (start: number, log = "a"): ReplaySegment => ({
   log,
   start,
@@ -60,12 +60,12 @@ const segment = (start: number, log = "a"): ReplaySegment => ({
 })
 
 /** Positions without end for what lies after 5000, or as many as are asked for. */
-const room = (length = Infinity, lo = 7) => ({ since: 5000, lo, hi: lo + length })
+const reserved = (length = Infinity, lo = 7) => ({ since: 5000, lo, hi: lo + length })
 
 test("a log is read to its present end, from any position it still reaches", async () => {
   const { logs, peers, append } = await open()
   const after = async (start: number, log?: string) =>
-    sent(await peers.read(segment(start, log), { ...room(), since: Math.min(start, 5000) })).map(one => one.s)
+    sent(await peers.read(segment(start, log), { ...reserved(), since: Math.min(start, 5000) })).map(one => one.s)
   await append(700)
   await append(900)
   const all = (await logs.read("a", 0, 10_000)).map(one => one.s)
@@ -86,7 +86,7 @@ test("many who come at once share one reading", async () => {
     reads++
     return read(...args)
   }
-  const found = await Promise.all(Array.from({ length: 20 }, () => peers.read(segment(5000), room())))
+  const found = await Promise.all(Array.from({ length: 20 }, () => peers.read(segment(5000), reserved())))
   expect(new Set(found.map(slice => sent(slice).length))).toEqual(new Set([1200]))
   // However many they are, the pieces are there once.
   expect(new Set(found.map(({ items }) => items)).size).toBe(1)
@@ -98,19 +98,19 @@ test("what is too much to hold, has a gap, or goes beyond the reserved positions
   await append(2)
   // However far their own positions lie from the start, two pieces take two.
   expect((await logs.lastPosition("a"))! - 5000).toBeGreaterThan(1000)
-  expect(sent(await peers.read(segment(5000), room(3)))).toHaveLength(2)
-  await expect(peers.read(segment(5000), room(2))).rejects.toThrow(LogTruncated) // the last one is kept for what is told after them
+  expect(sent(await peers.read(segment(5000), reserved(3)))).toHaveLength(2)
+  await expect(peers.read(segment(5000), reserved(2))).rejects.toThrow(LogTruncated) // the last one is kept for what is told after them
   // What belongs to the log after this one needs none.
-  expect(sent(await peers.read({ ...segment(5000), until: new Map([["home", 0]]) }, room(1)))).toHaveLength(0)
+  expect(sent(await peers.read({ ...segment(5000), until: new Map([["home", 0]]) }, reserved(1)))).toHaveLength(0)
   await append(20, "x".repeat(100))
-  await expect(peers.read(segment(5000), room())).rejects.toThrow(LogTruncated)
+  await expect(peers.read(segment(5000), reserved())).rejects.toThrow(LogTruncated)
 
   const { logs: others, peers: reader } = await open()
   await others.append("a", [{ shard: 1, epoch: 1, number: 9, before: null, fields: ['["g",1,9]', ""] }])
-  await expect(reader.read(segment(5000), room())).rejects.toThrow(LogTruncated)
+  await expect(reader.read(segment(5000), reserved())).rejects.toThrow(LogTruncated)
 })
 
-test("a join reserves room for what lies after the start, above all that either log gave out, and serves all who come", async () => {
+test("a join reserves positions for what lies after the start, above all that either log gave out, and serves all who come", async () => {
   const { logs, peers, append } = await open()
   await append(10)
   const last = (await logs.lastPosition("a"))!
@@ -131,7 +131,7 @@ test("a join reserves room for what lies after the start, above all that either 
   expect(above.lo).toBeGreaterThan(join.hi)
 })
 
-test("the join of a log that still grows is made anew after a while, and for whoever stopped before it begins", async () => {
+test("the join of a log that still grows is made anew after a while, and for a session that stopped before it begins", async () => {
   const { logs, peers, append, passes } = await open()
   await append(5)
   const last = (await logs.lastPosition("a"))!
@@ -163,7 +163,8 @@ test("the pieces have the positions after the join's first, one each, wherever t
     expect(await peers.positionAt(span, whole.first - 1)).toBe(5000)
     for (const [i, s] of all.entries()) {
       expect(await peers.positionAt(span, whole.first + i)).toBe(s)
-      // Whoever has seen this one goes on with the next, at the position that everybody has for it.
+      // A client that has seen this item goes on with the next, which has the same position for
+      // all.
       const rest = await peers.read(segment(s), join)
       expect(rest.first).toBe(whole.first + i + 1)
       expect(sent(rest)).toEqual(all.slice(i + 1).map((s, n) => ({ s, here: rest.first + n })))
@@ -182,12 +183,12 @@ test("where a session lived, positions are the log's own, from where it began to
 test("logs that nobody came for lately go out of memory; they can be read again", async () => {
   const { logs, peers, append, passes } = await open()
   await append(5)
-  await peers.read(segment(5000), room())
+  await peers.read(segment(5000), reserved())
   passes(60_001)
   peers.sweep()
-  expect(sent(await peers.read(segment(5000), room()))).toHaveLength(5)
+  expect(sent(await peers.read(segment(5000), reserved()))).toHaveLength(5)
   await logs.drop("a")
-  await expect(peers.read(segment(5000), room())).rejects.toThrow(LogTruncated)
+  await expect(peers.read(segment(5000), reserved())).rejects.toThrow(LogTruncated)
 })
 
 test("a gap before a segment's start refuses nobody who was past it", async () => {
@@ -198,7 +199,7 @@ test("a gap before a segment's start refuses nobody who was past it", async () =
   const join = await peers.join("a", { start: past, isLiving: false, above: 0 })
   expect(sent(await peers.read(segment(past), join))).toHaveLength(1)
   await expect(peers.read(segment(5000), join)).rejects.toThrow(LogTruncated)
-  // Nor when the session comes back later: its journey knows where it began in that log.
+  // Nor when the session comes back later: its log spans say where it began in that log.
   const span: Span = { ...join, counted: true, start: past }
   const before: Span = { log: "z", lo: 1, hi: 2, counted: true, since: 0 }
   const [, second] = segmentsFrom([before, span], before, 0, new Map([["home", 99]]))

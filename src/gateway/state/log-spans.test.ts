@@ -83,7 +83,7 @@ test("from the middle of a replay of two logs the second is walked, too", () => 
     ["b", 2900],
     ["c", 6400],
   ])
-  // From the second on, the first is behind him.
+  // From the second item on, the first one is passed.
   expect(names(both, 6000, 3000)).toEqual([
     ["b", 3000],
     ["c", 6400],

@@ -25,7 +25,7 @@ const owners = (before: string, after: string): RulesChange => ({
   after: { name: "Server", owner_id: after },
 })
 
-test("with the ownership goes what only the owner sees, to whoever has it then; taken back, it was so before", () => {
+test("what only the owner sees goes to the new owner with the ownership, and back when the change is undone", () => {
   const from = hidden()
   const change = owners("90", "91")
   const to = from.after(change)

@@ -31,7 +31,10 @@ export interface Call<R extends Route = Route> {
 /** Undefined: the link was signed. */
 type CallerOf<A extends Auth> = A extends "public" ? undefined : A extends "signed" ? Caller | undefined : Caller
 
-/** An answer that is JSON already: text, or its UTF-8. `nextCursor`: how to go on, where the route has that in a header. */
+/**
+ * An answer that is JSON already: text, or its UTF-8. `nextCursor`: how to go on, where the route
+ * has that in a header.
+ */
 export class Encoded<Reply> {
   declare readonly reply: Reply
   readonly json: string | Uint8Array

@@ -241,7 +241,10 @@ async function call(
   return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text, headers: response.headers }
 }
 
-/** What comes back for bytes that no client library would send, until the server closes or `enough` was seen. */
+/**
+ * What comes back for bytes that no client library would send, until the server closes or `enough`
+ * was seen.
+ */
 function raw(bytes: string | Buffer, enough = /\r\n\r\n[^]*\}$/): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(bytes))

@@ -5,7 +5,10 @@ import { FormStream } from "./form-stream.ts"
 import { ByteBudget } from "./byte-budget.ts"
 import { StreamedBody } from "./streamed-body.ts"
 
-/** A body whose bytes come when the test says so, and whose connection says whether it was told to wait. */
+/**
+ * A body whose bytes come when the test says so, and whose connection says whether it was told to
+ * wait.
+ */
 function arriving({ announced = 0, budget = new ByteBudget(10_000_000), slots = new ByteBudget(10, 3) } = {}) {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   let isWaiting = false

@@ -3,8 +3,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { fail } from "../../contract/core/errors.ts"
 
 /**
- * Whose search a cursor belongs to, and which. It guards nothing: what the caller may see is decided
- * anew for every page.
+ * Whose search a cursor belongs to, and which. It guards nothing: what the caller may see is
+ * decided anew for every page.
  */
 export const cursorKey = (kind: string, user: Snowflake, asked: readonly unknown[]): string =>
   createHash("sha256")

@@ -1,6 +1,6 @@
 /**
- * Does the same work for one key once at a time. Callers that come while it runs share the next run,
- * so that nobody gets a result that began before they asked.
+ * Does the same work for one key once at a time. Callers that come while it runs share the next
+ * run, so that nobody gets a result that began before they asked.
  */
 export function oneAtATime<Result>(work: (key: string) => Promise<Result>): (key: string) => Promise<Result> {
   const underWay = new Map<string, Promise<Result>>()

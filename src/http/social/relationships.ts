@@ -35,7 +35,7 @@ export const relationships = ({
     }
   }
 
-  const roomOf = async ({ user_id }: Caller, other: Snowflake): Promise<Room> => {
+  const listCountsOf = async ({ user_id }: Caller, other: Snowflake): Promise<Room> => {
     const counts = await storage.relationships.counts([user_id, other])
     return { mine: counts.get(user_id)!, theirs: counts.get(other)! }
   }
@@ -54,7 +54,7 @@ export const relationships = ({
   const maybeFriends = async (caller: Caller, id: Snowflake, isMissing: ErrorCode) => {
     const [{ by, other }, room, status] = await Promise.all([
       partiesOf(caller, id, isMissing),
-      roomOf(caller, id),
+      listCountsOf(caller, id),
       storage.relationships.status(caller.user_id, id),
     ])
     const presenceOf = await statusesOf(status === "pending_incoming" ? [by.id, other.id] : [])
@@ -108,7 +108,10 @@ export const relationships = ({
     async blockUser({ body: { user_id }, caller }) {
       if (!isId(user_id)) throw fail("invalid_user_id")
       if (user_id === caller.user_id) throw fail("self_block")
-      const [two, room] = await Promise.all([partiesOf(caller, user_id, "user_not_found"), roomOf(caller, user_id)])
+      const [two, room] = await Promise.all([
+        partiesOf(caller, user_id, "user_not_found"),
+        listCountsOf(caller, user_id),
+      ])
       try {
         const made = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room })
         await heed(caller, user_id, true)
