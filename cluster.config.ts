@@ -72,7 +72,7 @@ export const clusterConfig = {
     identifyAtOnce: 64,
     connectionsPerUser: 5,
     framesPerMinute: 120,
-    /** Somebody who has not typed again for so long has stopped by himself. */
+    /** A user who has not typed again for so long has stopped. */
     typingTimeoutMs: 10_000,
     /** SDP, ICE, speaking and quality frames of one connection. */
     signalsPerMinute: 600,
@@ -100,7 +100,10 @@ export const clusterConfig = {
     gathered: 10_000,
     /** Somebody without a session is given so long to appear on another worker. */
     graceMs: 400,
-    /** Others hear of one user at most this often, and of whoever concerns very many homes at least so often; that he goes they hear at once. */
+    /**
+     * Changes of one user are sent at most this often; those of a user who concerns very many homes may
+     * be delayed up to the second value. That a user goes offline is sent at once.
+     */
     spreadEveryMs: 1_000,
     spreadAtLeastEveryMs: 5_000,
     /** After so long what was said has arrived, or the death of the worker that bore it is known. */
@@ -137,7 +140,7 @@ export const clusterConfig = {
     looksForPhrases: 600,
     /**
      * Up to `fewPlaces` servers and channels of the caller are asked for together with the words. With more, what matches anywhere is looked
-     * at first; if less than one in `strangers` of it stands where he may read, the index is asked for each place by itself.
+     * at first; if less than one in `strangers` of it stands where they may read, the index is asked for each place by itself.
      */
     strangers: 50,
     fewPlaces: 8,
@@ -150,7 +153,7 @@ export const clusterConfig = {
     /** Where a pattern is too short for that index: most texts in one statement, and in all. */
     textsAtOnce: 16_000,
     mostTexts: 64_000,
-    /** Of one user a worker carries out one search at a time: so many more of his wait, and of all users. */
+    /** A worker carries out one search of a user at a time: so many more may wait, of that user and of all users. */
     waitingOfOne: 3,
     mostWaiting: 100,
     /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeoutMs`. */

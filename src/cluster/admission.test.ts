@@ -147,7 +147,7 @@ test.each(["token", "sliding", "fixed"] as const)(
     expect(resetAfterSeconds).toBeLessThanOrEqual(0.4)
     expect(Math.abs(reset - resetAfterSeconds - Date.now() / 1000)).toBeLessThan(1)
     expect(name).toMatch(/^[0-9a-f]{16}$/)
-    // A refused request takes nothing: whoever keeps asking gets in when the wait is over.
+    // A refused request takes nothing: a caller who keeps asking gets in when the wait is over.
     const asked = Date.now()
     while ((await admission.admit(from(token, { bucket }))).verdict !== "ok")
       expect(Date.now() - asked).toBeLessThan(1000)
@@ -251,7 +251,7 @@ test("100 failed token checks of one address in 60 seconds, then 429 and few loo
   expect((await admission.admit(from(token))).verdict).toBe("ok")
   const never = session({ user_id: "8" })
   expect((await admission.admit(from(never.token))).verdict).toBe("ok")
-  // A flood of strange tokens costs few looks, and who waits as he is told gets his.
+  // A flood of strange tokens costs few looks, and a caller who waits as told is let in.
   const startedAt = performance.now()
   const flood = await Promise.all(Array.from({ length: 200 }, () => admission.admit(from(`55.${newSecret()}`))))
   const seconds = (performance.now() - startedAt) / 1000
@@ -265,7 +265,7 @@ test("100 failed token checks of one address in 60 seconds, then 429 and few loo
   expect((await admission.admit(from("bad", { address: "192.0.2.9" }))).verdict).toBe("malformed")
 })
 
-test("failed tokens of the gateway count with those of the REST door", async () => {
+test("failed tokens of the gateway count with those of the REST server", async () => {
   const admission = admissionOf()
   for (let i = 0; i < 60; i++) expect(await admission.isFailedTooOften("192.0.2.1")).toBe(false)
   for (let i = 0; i < 40; i++) expect((await admission.admit(from("bad"))).verdict).toBe("malformed")
@@ -398,7 +398,7 @@ test("caps of the global, the user's and the address's bucket", async () => {
   }
 })
 
-test("a webhook has one bucket whoever calls, unscaled; its caller's own bucket is left alone, the global one is not", async () => {
+test("a webhook has one bucket for all callers, unscaled; its caller's own bucket is left alone, the global one is not", async () => {
   const bucket = bucketOf({ requests: 2, burst: 1, algorithm: "token", seconds: 60, scope: "webhook" })
   const admission = admissionOf({ ...unlimited, ip: { ...plenty, requests: 2 } })
   const call = (address: string, resource: string) => admission.admit(from(undefined, { bucket, address, resource }))
@@ -423,7 +423,7 @@ test("a webhook has one bucket whoever calls, unscaled; its caller's own bucket 
   expect(await once("8")).toMatchObject({ verdict: "limited", figures: { scope: "global" } })
 })
 
-test("what a caller had taken before is not forgotten when he calls a webhook", async () => {
+test("what a caller had taken before is not forgotten when they call a webhook", async () => {
   const admission = admissionOf({ ...unlimited, ip: { ...plenty, requests: 1 } })
   expect((await admission.admit(from(undefined))).verdict).toBe("ok")
   const bucket = bucketOf({ scope: "webhook" })

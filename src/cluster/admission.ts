@@ -78,7 +78,7 @@ type AdmittedFreely = Exclude<Admitted, { readonly verdict: "limited" | "failed"
 export interface AdmissionRequest {
   /** The client's address as limits count it. */
   readonly address: string
-  /** `undefined`: the route is open and whoever asks is his address; `null`: a token is needed and none came. */
+  /** `undefined`: the route is open and the caller is known by their address; `null`: a token is needed and none came. */
   readonly token: string | null | undefined
   /** Where a token is good only for the client that signed in: who asks, see `clientFingerprint`. */
   readonly fingerprint?: string | undefined
@@ -96,7 +96,7 @@ export interface AdmissionOptions {
   /** `RATE_LIMITS=off`: only the session is looked up. */
   enabled: boolean
   limits?: RateLimits
-  /** Whoever sends it is not limited. */
+  /** A caller who sends it is not limited. */
   bypassSecret?: string | undefined
 }
 
@@ -210,14 +210,14 @@ const bypassFigures = (nowMs: number): BucketFigures => ({
   bucket: "bypass",
 })
 
-interface Door {
+interface BucketScripts {
   readonly redis: Redis
   readonly prefix: string
   readonly limits: Limits
 }
 
 /** One Redis: one script finds the sessions and takes from the buckets, for all at once. */
-function askAtOnce({ redis, prefix, limits }: Door): Put {
+function askAtOnce({ redis, prefix, limits }: BucketScripts): Put {
   redis.defineCommand("admit", { lua: scriptText("admit", limits, false) })
   const scripts = redis as unknown as { admit(keys: number, ...args: string[]): Promise<string[]> }
   return async questions => {
@@ -231,10 +231,10 @@ function askAtOnce({ redis, prefix, limits }: Door): Put {
 }
 
 /**
- * A Redis Cluster: the sessions first, each in its slot; then, by caller, his buckets, which are in one slot. Between the
+ * A Redis Cluster: the sessions first, each in its slot; then, by caller, their buckets, which are in one slot. Between the
  * two a session may end: as when the request had come a moment before.
  */
-function askBySlot({ redis, prefix, limits, tokens }: Door & { readonly tokens: Tokens }): Put {
+function askBySlot({ redis, prefix, limits, tokens }: BucketScripts & { readonly tokens: Tokens }): Put {
   redis.defineCommand("admit-caller", { lua: scriptText("admit-caller", limits, true), numberOfKeys: 1 })
   const scripts = redis as unknown as { "admit-caller"(key: string, ...args: string[]): Promise<string[]> }
 
@@ -276,7 +276,7 @@ function askBySlot({ redis, prefix, limits, tokens }: Door & { readonly tokens: 
       }
       await Promise.all([...byCaller].map(([caller, places]) => takeFrom(caller, places, step)))
     }
-    // Their route is open: whoever calls has no session.
+    // Their route is open: the caller has no session.
     const webhookOf = (i: number) => {
       const { bucket, resource } = questions[i]!.request
       return bucket?.scope === "webhook" && facts[i]!.verdict === "ok" && !facts[i]!.session
@@ -358,7 +358,7 @@ function parseAnswer(text: string): Answer {
 
 function conclude(answer: Answer, request: AdmissionRequest): Admitted {
   switch (answer.verdict) {
-    // An account that is kept out is still somebody: the door says what bars it.
+    // An account that is kept out is still somebody: the HTTP server says what bars it.
     case "ok":
     case "barred":
       return { verdict: "ok", caller: answer.session, touch: answer.touch, figures: figuresOf(answer, request) }

@@ -12,7 +12,7 @@ import { Redis } from "ioredis"
 import {
   type ChildLog,
   type ChildServer,
-  type Farewell,
+  type ShutdownSignals,
   claim,
   commandLine,
   endOrphan,
@@ -41,7 +41,7 @@ export interface EmbeddedRedisOptions {
   appendonly?: boolean
 }
 
-const farewell: Farewell = [
+const shutdownSignals: ShutdownSignals = [
   ["SIGTERM", 10_000],
   ["SIGKILL", 5_000],
 ]
@@ -118,7 +118,7 @@ async function endLeftOver(folder: string, log: ChildLog): Promise<void> {
   const isOurs = async () => (await commandLine(pid))?.includes(configFile(folder)) ?? false
   if (!(pid > 0) || !(await isOurs())) return
   log.warn({ pid }, "stopping a Redis that an earlier run left behind")
-  await endOrphan(pid, isOurs, farewell)
+  await endOrphan(pid, isOurs, shutdownSignals)
 }
 
 async function launch(
@@ -145,7 +145,13 @@ async function launch(
       "maxmemory-policy noeviction", // BullMQ's jobs and the delivery logs must not vanish
     ]
     await writeFile(configFile(folder), `${lines.join("\n")}\n`, { mode: 0o600 })
-    const server = await spawnServer({ command, args: [configFile(folder)], logFile, account: undefined, farewell })
+    const server = await spawnServer({
+      command,
+      args: [configFile(folder)],
+      logFile,
+      account: undefined,
+      shutdownSignals,
+    })
     const url = `redis://:${password}@127.0.0.1:${port}`
     if (await isReady(url, server)) return { url, server }
     const words = await lastWords(logFile)

@@ -16,7 +16,7 @@ export interface JobQueue {
 /** Milliseconds before a job that failed is tried again: 0.5 s, doubling up to five minutes. */
 export const jobRetryDelay = (failures: number): number => backoffMs(failures - 1, 500, 300_000)
 
-/** `connection` fails fast: whoever adds tries again. A key that is waiting already is not added twice. */
+/** `connection` fails fast: the caller tries again. A key that is waiting already is not added twice. */
 export function openJobQueue(connection: Redis, prefix: string, now: () => number): JobQueue {
   const queue = new Queue(jobQueueName, {
     connection,

@@ -3,7 +3,7 @@
  * keeps it in one slot. `prefix` lets several clusters (and every test) share one Redis.
  *
  * What is not to be believed after a fail-over has the server's replication id (`at`) in its key: there the keys are other
- * ones, and nothing stands in them until whoever knows it has written it again. `origin` is the id that leaves no mark;
+ * ones, and nothing stands in them until a worker that knows it has written it again. `origin` is the id that leaves no mark;
  * without an origin none does.
  */
 export const redisKeys = (prefix: string, origin = "") => {
@@ -25,15 +25,15 @@ export const redisKeys = (prefix: string, origin = "") => {
     logPosition: (worker: string, at = origin) => `${here(at)}log-position:{${worker}}`,
     /** Hash: `home worker` → number from which the worker's log holds the home's events; `-` once it is complete. */
     interest: (shard: number, at = origin) => `${here(at)}interest:{shard-${shard}}`,
-    /** Hash: user → what the others were told of his presence; `-` once it is complete. */
+    /** Hash: user → what the others were told of their presence; `-` once it is complete. */
     presence: (shard: number, at = origin) => `${here(at)}presence:{shard-${shard}}`,
     /** Hash: a gateway session that can be resumed. */
     gatewaySession: (id: string, at = origin) => `${here(at)}gateway-session:{${id}}`,
     /** Hash: a user's live gateway connections: session → worker. */
     gatewayConnections: (user: string) => `${prefix}gateway-connections:{${user}}`,
-    /** String: what the door knows of an access token's session; `revoked` for a while after it ended. */
+    /** String: what the servers know of an access token's session; `revoked` for a while after it ended. */
     accessSession: (id: string, at = origin) => `${here(at)}session:{${id}}`,
-    /** String: another with every change of what the door should know of a session; gone after a while. */
+    /** String: another with every change of what the servers should know of a session; gone after a while. */
     accessRenewal: (id: string, at = origin) => `${here(at)}session-renewal:{${id}}`,
     /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
     bucket: (name: string) => `${prefix}bucket:${name}`,

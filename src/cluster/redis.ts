@@ -4,19 +4,19 @@ import { followReplication, hasBecomeCopy } from "./replication.ts"
 import { backoffMs } from "../std/backoff.ts"
 
 /**
- * One Redis, or a Redis Cluster: whoever sends keeps each command, script and transaction within one slot. Commands are
+ * One Redis, or a Redis Cluster: the sender keeps each command, script and transaction within one slot. Commands are
  * made for one key or for keys with a common hash tag; nothing here spreads one over several.
  */
 export type Redis = Server | Cluster
 
-/** What goes wrong on a connection is counted and logged by whoever made it. */
+/** What goes wrong on a connection is counted and logged by its owner. */
 export type RedisTrouble = (error: Error) => void
 
 type Options = Omit<RedisOptions, "replyMapping">
 
 /**
  * A connection for commands that are answered at once. A command fails when Redis does not answer in time or is away; none
- * is kept for later and none is sent twice: whoever sends knows how to repeat.
+ * is kept for later and none is sent twice: the sender knows how to repeat.
  * @param url of one Redis; several with commas, or one with `?cluster`, are nodes of a Redis Cluster
  */
 export function openRedis(url: string, name: string, trouble: RedisTrouble, options: Options = {}): Redis {

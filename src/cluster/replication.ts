@@ -31,7 +31,7 @@ export function followReplication(redis: Server): Server {
   return redis
 }
 
-/** A server that became a copy refuses to be written to; whoever it copies is found by connecting anew. */
+/** A server that became a copy refuses to be written to; the one that it copies is found by connecting anew. */
 export const hasBecomeCopy = (error: Error): boolean => error.message.startsWith("READONLY")
 
 /** The replication id of the server that keeps a hash tag's keys, as it was when the connection to it was made. */

@@ -8,7 +8,7 @@ export interface OwnedShard {
   readonly epoch: number
 }
 
-/** The field that says that nothing is missing beside it; its value is the epoch of whoever wrote last. */
+/** The field that says that nothing is missing beside it; its value is the epoch of the last writer. */
 const complete = "-"
 
 /**
@@ -42,12 +42,12 @@ export class ShardHash {
   /** HASH1. @param fields each with its value; to be removed, without. @returns false when a later owner has written there */
   async change(
     { number, epoch }: OwnedShard,
-    deed: "replace" | "add" | "remove",
+    action: "replace" | "add" | "remove",
     fields: readonly (string | number)[],
   ): Promise<boolean> {
-    if (fields.length === 0 && deed !== "replace") return true
+    if (fields.length === 0 && action !== "replace") return true
     const redis = this.#redis as unknown as Record<"save-interests", (...args: (string | number)[]) => Promise<number>>
-    return (await redis["save-interests"](this.#place(number), epoch, deed, ...fields)) === 1
+    return (await redis["save-interests"](this.#place(number), epoch, action, ...fields)) === 1
   }
 
   #place(shard: number): string {

@@ -56,7 +56,7 @@ test("TOK4: what was read before a renewal is never cached after it", async () =
   expect(await redis.ttl(keys.accessRenewal(session.session_id))).toBeGreaterThan(0)
 })
 
-test("TOK4: whoever is renewed again and again is served all the same", async () => {
+test("TOK4: a session that is renewed again and again is served all the same", async () => {
   let number = 0
   const tokens = tokensOf(async () => ({ ...session, username: `ada ${++number}` }))
   const renewing = Array.from({ length: 30 }, () => tokens.invalidate([session.session_id]))

@@ -4,7 +4,7 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { isAdministrator, type AccountBars, type OwnAccount } from "../domain/accounts/accounts.ts"
 import { secondsAt } from "../std/clock.ts"
 import { limitPercent } from "../domain/accounts/tiers.ts"
-import { isRedisAway } from "./away.ts"
+import { isRedisUnavailable } from "./unavailable.ts"
 import { inBatches } from "./batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { defineScript, getEach, type Redis } from "./redis.ts"
@@ -12,7 +12,7 @@ import { replicationOf } from "./replication.ts"
 
 /**
  * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. A bot's is
- * `bot.<id>.<secret>`, of 48 bytes: the one session that a bot has, under the bot's own id and without an end. What the doors need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
+ * `bot.<id>.<secret>`, of 48 bytes: the one session that a bot has, under the bot's own id and without an end. What the servers need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
  *   TOK1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
  *       was under way, and a fill never replaces anything.
  *   TOK2  A change in the database takes effect after `cacheSeconds` at the latest.
@@ -252,7 +252,7 @@ export async function orUnavailable<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
-    if (error instanceof Error && error.name === "ReplyError" && !isRedisAway(error)) throw error
+    if (error instanceof Error && error.name === "ReplyError" && !isRedisUnavailable(error)) throw error
     throw unavailable("redis", 1, { cause: error })
   }
 }

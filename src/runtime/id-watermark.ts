@@ -8,7 +8,7 @@ export interface Hold {
 }
 
 /**
- * When ids are minted, and up to when all that were minted have arrived. It keeps:
+ * When ids are made, and up to when all that were made have arrived. It keeps:
  *   MARK1  A watermark that was announced holds: no id at or below it is created later, even if
  *       the clock jumps.
  */

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto"
-import { isRedisAway } from "../cluster/away.ts"
+import { isRedisUnavailable } from "../cluster/unavailable.ts"
 import { Bus } from "../cluster/bus.ts"
 import { DeliveryLogs } from "../cluster/delivery-log.ts"
 import { Directory, type ShardOwner } from "../cluster/directory.ts"
@@ -15,7 +15,7 @@ import { idWatermarks, type IdWatermarks } from "../domain/core/id-watermark.ts"
 import { epochMs } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import { isAway } from "../storage/core/database.ts"
+import { isDatabaseUnavailable } from "../storage/core/database.ts"
 import type { Lane } from "../storage/core/lanes.ts"
 import type { placementStorage } from "../storage/core/placement.ts"
 import type { tellsStorage } from "../storage/core/tells.ts"
@@ -243,8 +243,8 @@ function openBus({ keys, self, topology, clock, log }: ClusterOptions, redis: Re
     maxPending: topology.bus.maxPendingAsks,
     trouble,
     refusalOf: error => {
-      if (isAway(error)) return unavailable("database", 1, { cause: error })
-      if (isRedisAway(error)) return unavailable("redis", 1, { cause: error })
+      if (isDatabaseUnavailable(error)) return unavailable("database", 1, { cause: error })
+      if (isRedisUnavailable(error)) return unavailable("redis", 1, { cause: error })
       log.error({ err: error }, "request of another worker failed")
       return fail("internal", {}, { cause: error })
     },

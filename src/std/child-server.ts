@@ -24,7 +24,7 @@ export interface ChildLog {
 export type Account = { uid: number; gid: number } | undefined
 
 /** Signals to try one after the other, each with the milliseconds it is given. */
-export type Farewell = readonly (readonly [signal: NodeJS.Signals, wait: number])[]
+export type ShutdownSignals = readonly (readonly [signal: NodeJS.Signals, wait: number])[]
 
 export interface ChildServer {
   pid: number
@@ -110,8 +110,12 @@ export async function freePort(): Promise<number> {
  * CHILD2. Ends a process of a Starling that is gone; `isOurs` is asked before every signal, as pids
  * are reused.
  */
-export async function endOrphan(pid: number, isOurs: () => Promise<boolean>, farewell: Farewell): Promise<void> {
-  for (const [signal, wait] of farewell) {
+export async function endOrphan(
+  pid: number,
+  isOurs: () => Promise<boolean>,
+  shutdownSignals: ShutdownSignals,
+): Promise<void> {
+  for (const [signal, wait] of shutdownSignals) {
     if (!(await isOurs())) return
     process.kill(pid, signal)
     for (const until = Date.now() + wait; Date.now() < until && (await isOurs());) await sleep(25)
@@ -128,7 +132,7 @@ export async function spawnServer(child: {
   args: string[]
   logFile: string
   account: Account
-  farewell: Farewell
+  shutdownSignals: ShutdownSignals
 }): Promise<ChildServer> {
   await rename(child.logFile, `${child.logFile}.previous`).catch(() => undefined)
   const output = await open(child.logFile, "w", 0o600)
@@ -149,7 +153,7 @@ export async function spawnServer(child: {
     await output.close()
   }
   const pid = server.pid!
-  const watch = endWithUs(pid, child.farewell[0]?.[0] ?? "SIGTERM", child.account)
+  const watch = endWithUs(pid, child.shutdownSignals[0]?.[0] ?? "SIGTERM", child.account)
   const done = exited.then(how => {
     watch.kill("SIGKILL")
     return how
@@ -158,7 +162,7 @@ export async function spawnServer(child: {
     pid,
     exited: done,
     async stop() {
-      for (const [signal, wait] of child.farewell) {
+      for (const [signal, wait] of child.shutdownSignals) {
         server.kill(signal) // does nothing once it has ended
         if (await within(wait, done)) return
       }

@@ -58,7 +58,7 @@ test("a broken chain is answered with where the log stands, and nothing of it is
   expect((await all()).map(item => item.data)).toEqual(['"1.4.0"', '"1.9.0"', '"2.3.0"'])
 })
 
-test("whoever appends under a lower epoch than another before is stale, also with a number that is new", async () => {
+test("an owner that appends under a lower epoch than another before is stale, also with a number that is new", async () => {
   const { logs, all } = await newLog()
   await logs.append("w", [part(1, 1, 0, { epoch: 3 })])
   expect(is(await logs.append("w", [part(1, 2, 1, { epoch: 2 })]))).toEqual(["stale"])

@@ -74,7 +74,7 @@ const storedRows = (list: readonly Message[]) =>
 const rowsAfter = (id: string) => database.sql<{ id: string }[]>`SELECT id FROM messages WHERE id > ${id} ORDER BY id`
 const isWritten = (batch: Batch) => storage.placement.wasWritten(5, batch.outbox[0]!.number)
 
-/** Holds up whoever inserts a message with this nonce, in the middle of its batch, until told. */
+/** Holds up the statement that inserts a message with this nonce, in the middle of its batch, until told. */
 async function holdUp(nonce: string) {
   const held = await database.sql.reserve()
   await held`BEGIN`
@@ -266,7 +266,7 @@ test("COMMIT3: after a lost connection the raised generation shuts out what was 
   expect(isDataError(error)).toBe(false)
   await goOn()
 
-  // postgres.js 3.4.9 fails the first query of a new connection with the error that ended the old one: whoever raises repeats.
+  // postgres.js 3.4.9 fails the first query of a new connection with the error that ended the old one: the caller repeats.
   await until("the generation is raised", () =>
     lane.raise().then(
       () => true,
@@ -302,7 +302,7 @@ test("a batch that PostgreSQL takes back because it and another wait for each ot
   const held = await database.sql.reserve()
   const lock = ({ id }: Message) => held`SELECT FROM messages WHERE channel_id = ${channel} AND id = ${id} FOR UPDATE`
   await held`BEGIN`
-  // Whoever looks first whether both wait for each other is taken back.
+  // The one that looks first whether both wait for each other is taken back.
   await held`SET LOCAL deadlock_timeout = '10s'`
   await lock(deleted)
   const commit = lane.commit({
@@ -325,7 +325,7 @@ test("a batch that PostgreSQL takes back because it and another wait for each ot
   expect(await storedRows([edited, deleted])).toEqual([{ id: edited.id, content: "edited" }])
 })
 
-test("the generation belongs to one lane: whoever still writes under the old one is refused", async () => {
+test("the generation belongs to one lane: a worker that still writes under the old one is refused", async () => {
   const { lane, incarnation } = await openLane()
   const twin = storage.openLane(incarnation, 0, 1)
   lanes.push(twin)

@@ -98,11 +98,11 @@ test("P16: one user on all workers at once gets no more than limit and burst", a
   }
 })
 
-test("P16: in no stretch of time are more let in than a limit says, and who waits as he was told gets in", async () => {
+test("P16: in no stretch of time are more let in than a limit says, and a caller who waits as told gets in", async () => {
   await checkLimits(redis.url, 10)
 })
 
-test("P16: a webhook that is full refuses whoever calls, and a caller who is too fast is refused before it is asked", async () => {
+test("P16: a webhook that is full refuses every caller, and a caller who is too fast is refused before it is asked", async () => {
   const keys = redisKeys("webhooks:")
   const connection = openRedis(redis.url, "webhooks", () => {})
   await connection.connect()
@@ -128,7 +128,7 @@ test("P16: a webhook that is full refuses whoever calls, and a caller who is too
   connection.disconnect()
 })
 
-test("P16: failed tokens count for their address at all doors, and who is kept out or comes from elsewhere pays as his address", async () => {
+test("P16: failed tokens count for their address at every entry point, and a caller who is kept out or comes from elsewhere pays as their address", async () => {
   const keys = redisKeys("failed:")
   const connection = openRedis(redis.url, "failed tokens", () => {})
   await connection.connect()

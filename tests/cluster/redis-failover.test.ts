@@ -281,8 +281,8 @@ test(
       await cluster.balanced()
       const said = [await post(lin, east, channel.id, "after")]
       for (const { id } of others) {
-        const [room] = await ada.on(east).listChannels({ server_id: id })
-        said.push(await post(ada, east, room!.id, "after"))
+        const [channel] = await ada.on(east).listChannels({ server_id: id })
+        said.push(await post(ada, east, channel!.id, "after"))
       }
       await cluster.settle()
       expect(heard(inbox).slice(1).toSorted()).toEqual(said.toSorted())

@@ -109,7 +109,7 @@ test("a worker that stops is known to be dead at once, also to one that has only
   await cluster.balanced()
 })
 
-test("whoever waits for a worker that stops is answered by the next owner", async ({ cluster }) => {
+test("a caller who waits for a worker that stops is answered by the next owner", async ({ cluster }) => {
   const places = await cluster.boot(2)
   const { ada, channel } = await cluster.seed(sharedServer)
   const { owner } = (await ownersOf(cluster)).find(({ shard }) => shard === shardOf(channel.id))!
@@ -133,7 +133,7 @@ test("BAL5: a worker that leaves passes on what it is given nevertheless, and re
   const [old, next] = (await cluster.boot(2)) as [Worker, Worker]
   const { channel, ada } = await cluster.seed(sharedServer)
   await old.node.leave()
-  // As if it came from somebody who has not heard of the leaving: nobody was there to tell him.
+  // As if it came from somebody who has not heard of the leaving: nobody was there to tell them.
   await cluster.sql`UPDATE shards SET owner = ${old.id}, epoch = epoch + 1 WHERE shard = ${shardOf(channel.id)}`
   await until("it is passed on", async () => (await ownersOf(cluster)).every(({ owner }) => owner === next.id))
   await ada.on(old).createMessage({ channel_id: channel.id, content: "through the one that leaves" })

@@ -15,7 +15,7 @@ const slowly = { timeoutMs: 60_000 }
 const series = (metrics: ReadonlyMap<string, number>, name: string) =>
   [...metrics].filter(([key]) => key.startsWith(name)).reduce((sum, [, value]) => sum + value, 0)
 
-/** Rooms that are posted to and listeners to all of them, on a program that serves. */
+/** Channels that are posted to and listeners to all of them, on a program that serves. */
 async function underLoad(cluster: Cluster, processes: Processes, listeners = 8) {
   const { ada, lin, list } = await communities(cluster, 8, processes)
   const inboxes = await Promise.all(
@@ -288,7 +288,7 @@ test(
       living.flatMap(worker => [lin.listen(worker), lin.listen(worker, { encoding: "msgpack" })]),
     )
     const sessions = inboxes.map(inbox => inbox.sessionId)
-    // Whoever is sent away goes to another worker, as behind one port.
+    // Those who are sent away go to another worker, as behind one port.
     const back: Promise<void>[] = []
     for (const [i, inbox] of inboxes.entries())
       inbox.on("close", () => back.push(inbox.reconnect(living[i % living.length]!.url)))

@@ -68,7 +68,7 @@ export class World {
   rest(person: Person): Starling {
     return person.on(this.worker())
   }
-  /** Somebody with every permission of the service, and somebody whose tier and badges he changes; they meet nobody else. */
+  /** Somebody with every permission of the service, and somebody whose tier and badges they change; they meet nobody else. */
   chiefs(): Promise<{ administrator: Person; ward: Person }> {
     return (this.#chiefs ??= (async () => {
       const [administrator, ward] = [await this.cluster.person("chief"), await this.cluster.person("ward")]
@@ -98,7 +98,7 @@ export class World {
 export type Act = (world: World) => Promise<unknown>
 
 const view: Permission[] = ["channels.view"]
-/** Everybody may always read and send: what he may view he may read. */
+/** Everybody may always read and send: what they may view they may read. */
 const ground = Object.fromEntries([...grantedAtCreation].map(name => [name, true]))
 const powers: readonly (readonly Permission[])[] = [
   ["members.ban"],
@@ -152,7 +152,7 @@ const ifPossible = (done: Promise<unknown>): Promise<unknown> =>
     if (!(error instanceof ApiError) || error.status >= 500) throw error
   })
 
-/** What a job does for whoever is mentioned. */
+/** What a job does for users who are mentioned. */
 export const notify = (
   { node }: Pick<Worker, "node">,
   { id }: Pick<Person, "id">,
@@ -335,7 +335,7 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     const token = await mailedToken(world.cluster.sql, person, "verify_email")
     return clientAt(world.worker()).verifyEmail({ token })
   },
-  // Others would write what they have read of him under his old name, so nobody has read anything of him.
+  // Others would write what they have read of them under their old name, so nobody has read anything of them.
   async editMe(world) {
     const { cluster } = world
     const person = await cluster.person("changing", world.worker())

@@ -17,7 +17,7 @@ import { plantedId } from "./seeds.ts"
 
 type Name = keyof Routes
 
-/** Who asks, and what he is granted: by `@everyone` of his scene's server, and by a role of his own. */
+/** Who asks, and what they are granted: by `@everyone` of their scene's server, and by a role of their own. */
 interface Caller {
   readonly name: string
   readonly standing: "owner" | "member" | "acquainted" | "banned" | "stranger" | "nobody"
@@ -43,10 +43,10 @@ const holds = ({ standing, everyone, own }: Caller, permission: Permission) =>
   standing === "owner" || [...everyone, ...own].some(name => name === permission || name === "administrator")
 const holdsOneOf = (caller: Caller, ...names: Permission[]) => names.some(name => holds(caller, name))
 
-/** What a caller's requests name: a server of his own scene. */
+/** What a caller's requests name: a server of their own scene. */
 interface Scene {
   readonly server_id: string
-  /** Another in which the caller is what he is there. */
+  /** Another in which the caller is what they are there. */
   readonly doomed_server_id: string
   readonly channel_id: string
   readonly doomed_channel_id: string
@@ -265,7 +265,7 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   createPoll: {
     call: (rest, { own_message_id }) =>
       rest.createPoll({ message_id: own_message_id, question: "?", options: ["a", "b"] }),
-    // To whoever may not read it there is no such message.
+    // To users who may not read it there is no such message.
     own: caller => (isMember(caller) && mayRead(caller) ? ifHeMaySend(caller) : undefined),
   },
   getPoll: { call: rest => rest.getPoll({ poll_id: unknown }) },
@@ -422,7 +422,7 @@ const isOfServer = (request: (typeof everyRequest)[number]): boolean =>
 export const requestsOf = ({ standing, own }: Caller) =>
   everyRequest.filter(request => isOfServer(request) || standing !== "member" || own.length === 0)
 
-/** What the contract says to a caller: `granted`, or how he is refused. */
+/** What the contract says to a caller: `granted`, or how they are refused. */
 export function expected(request: (typeof everyRequest)[number], caller: Caller) {
   const { name, own, isInChannel, lacking } = request
   const { auth, path }: Route = routes[name]
@@ -441,7 +441,7 @@ export function expected(request: (typeof everyRequest)[number], caller: Caller)
   return holdsOneOf(caller, ...needed) ? "granted" : (lacking ?? "permission_denied")
 }
 
-/** What somebody is told because of who he is. Open routes have other refusals with 401 and 403: of what was typed. */
+/** What somebody is told because of who they are. Open routes have other refusals with 401 and 403: of what was typed. */
 const aboutCallers: ReadonlySet<ErrorCode> = new Set([
   "authentication_required",
   "people_only",
@@ -450,7 +450,7 @@ const aboutCallers: ReadonlySet<ErrorCode> = new Set([
   "permission_denied",
 ])
 
-/** What a caller is told: how he is refused, or that he was allowed to try. */
+/** What a caller is told: how they are refused, or that they were allowed to try. */
 export async function verdict(name: Name, call: Promise<unknown>): Promise<string> {
   const isGranted = await call.then(
     () => true,
@@ -463,7 +463,7 @@ export async function verdict(name: Name, call: Promise<unknown>): Promise<strin
   return isRefusal ? code : "granted"
 }
 
-/** Somebody who may come along, with his token and with what there is in his scene. */
+/** Somebody who may come along, with their token and with what there is in their scene. */
 interface Guest {
   readonly caller: Caller
   readonly token: string | undefined
@@ -537,7 +537,7 @@ export async function plantGuests(cluster: Cluster): Promise<Guest[]> {
       return caller.standing === "member" ? [...both, joined(person.id, own_role)] : both
     }),
   )
-  // Whoever is acquainted is a member of the stranger's server: there is another to meet there.
+  // A user who is acquainted is a member of the stranger's server: there is another to meet there.
   const elsewhere = planted.find(({ caller }) => caller.standing === "stranger")!
   for (const { caller, person } of planted)
     if (caller.standing === "acquainted")

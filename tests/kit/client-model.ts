@@ -298,7 +298,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     user: state.user,
     relationships: sorted(state.relationships, known => known),
     notifications: sorted(state.notifications, known => known),
-    // Whom he has a DM with may be called otherwise by now: that is told to friends and in servers.
+    // The other user of a DM may be called otherwise by now: that is told to friends and in servers.
     directs: sorted(state.directs, ({ recipient_id, history }, id) => {
       const floor = other.directs.get(id)?.history?.floor ?? 0n
       const messages = new Map([...(history?.messages ?? [])].filter(([message]) => BigInt(message) >= floor))
@@ -321,7 +321,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
         emojis,
         packs,
         voice: sorted(voice, call => call),
-        // Who has read a message, the user himself too, is asked for where it is shown.
+        // Who has read a message, the user too, is asked for where it is shown.
         messages: sorted(histories, ({ messages }, channel) =>
           sorted(new Map([...messages].filter(([message]) => BigInt(message) >= floorOf(channel))), message => ({
             ...message,
@@ -330,7 +330,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
             read_count: 0,
             delivery_count: 0,
             status: "sent",
-            // What he himself has voted for no event says either.
+            // What the user has voted for no event says either.
             poll_results: message.poll_results && { ...message.poll_results, user_voted: false, user_votes: [] },
           })),
         ),

@@ -29,7 +29,7 @@ export interface KnownServer {
   readonly channels: Map<Snowflake, Channel>
   readonly roles: Map<Snowflake, Role>
   readonly members: Map<Snowflake, KnownMember>
-  /** Null: the user may not ban, so he is not told. */
+  /** Null: the user may not ban, so they are not told. */
   bans: Set<Snowflake> | null
   /** By channel; a channel without one is still to be read. */
   readonly histories: Map<Snowflake, History>
@@ -177,7 +177,7 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     if (server?.members.has(user.id)) server.members.set(user.id, { roles, nickname, timeout_until })
     return bansOf(state, server_id)
   },
-  /** Says again what the events have said, to whoever asks. */
+  /** Says again what the events have said, to those who ask. */
   GUILD_MEMBERS_CHUNK: () => nothing,
   GUILD_BAN_ADD(state, { server_id, user }) {
     state.servers.get(server_id)?.bans?.add(user.id)
@@ -246,14 +246,14 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   },
   VOICE_STATE_UPDATE(state, { server_id, channel_id, ...shown }) {
     const server = state.servers.get(server_id!)
-    // Who moves to a channel that the user may not view is gone for him.
+    // Who moves to a channel that the user may not view is gone for them.
     if (channel_id !== null && server?.channels.has(channel_id))
       server.voice.set(shown.user_id, { ...Participant.parse(shown), channel_id })
     else server?.voice.delete(shown.user_id)
     return nothing
   },
   VOICE_SERVER_UPDATE: () => nothing,
-  /** Who manages webhooks reads them when he looks at them. */
+  /** Who manages webhooks reads them when they look at them. */
   WEBHOOKS_UPDATE: () => nothing,
   TYPING_START(state, { channel_id, user_id }) {
     state.typing.add(`${channel_id} ${user_id}`)
@@ -313,7 +313,7 @@ const historyOf = (
 function setMessage(state: ClientState, message: Message): Needs {
   const history = historyOf(state, message)
   if (!history || BigInt(message.id) < history.floor) return nothing
-  // What the user himself reacted with no event says.
+  // What the user reacted with no event says.
   const own = (history.messages.get(message.id)?.reactions ?? []).filter(({ me }) => me)
   const reactions = message.reactions.map(one => ({ ...one, me: own.some(known => isSameEmoji(known, one)) }))
   history.messages.set(message.id, { ...message, reactions })
@@ -359,7 +359,7 @@ export function mayBan(user: Snowflake, { facts, roles, members }: KnownServer):
   })
 }
 
-/** Whoever may ban from now on reads whom he missed. */
+/** A user who may ban from now on reads what they missed. */
 function bansOf(state: ClientState, server_id: Snowflake): Needs {
   const server = state.servers.get(server_id)
   if (!server) return nothing

@@ -28,7 +28,7 @@ export interface BootOptions {
   /** Another way to the services of this cluster, such as a proxy. */
   databaseUrl?: string
   redisUrl?: string
-  /** Return as soon as the workers listen, whoever owns the shards. */
+  /** Return as soon as the workers listen, whichever worker owns the shards. */
   unbalanced?: boolean
   /** Workers that do not renew their lease are soon taken for dead, as in earnest. Otherwise one that is only slow is not. */
   mortal?: boolean
@@ -44,7 +44,7 @@ export interface Worker extends WebWorker, Place {
 type Topology = DeepPartial<ClusterConfig>
 
 /** A test shares the cores with many: what is only slow must not look like a refusal. The deadlines themselves are tried with whole processes. */
-const patience: Topology = {
+const longTimeouts: Topology = {
   storage: { statementTimeoutMs: 20_000, connectTimeoutMs: 10_000 },
   bus: { askTimeoutMs: 25_000 },
   http: { answerTimeoutMs: 30_000, hashTimeoutMs: 20_000 },
@@ -53,7 +53,7 @@ const patience: Topology = {
 }
 const longLease: Topology = { membership: { serveForMs: 20_000, deadAfterMs: 30_000 } }
 const topologyWith = (topology: Topology, mortal: boolean) =>
-  merged(merged(merged(clusterConfig, patience), mortal ? {} : longLease), topology)
+  merged(merged(merged(clusterConfig, longTimeouts), mortal ? {} : longLease), topology)
 
 /** Of every worker, as of one service. */
 const secretKey = randomBytes(32).toString("hex")

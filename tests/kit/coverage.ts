@@ -39,7 +39,7 @@ export class Sightings {
 }
 
 /**
- * A bug of ours has no test that provokes it on purpose, no route has an id of an unnamed kind, and whoever opens a conversation that
+ * A bug of ours has no test that provokes it on purpose, no route has an id of an unnamed kind, and a user who opens a conversation that
  * another has just opened is given that one.
  */
 const unprovokable: ReadonlySet<ErrorCode> = new Set(["internal", "invalid_id", "direct_exists"])

@@ -66,7 +66,7 @@ interface Scene {
   readonly short: string
   /** Lin is a member of it, and is to own it. */
   readonly handed: { id: string }
-  /** Whoever wants to may join. */
+  /** Everybody may join. */
   readonly open: { id: string }
   /** Lin is a member of it. */
   readonly kicking: { id: string; code: string }
@@ -114,7 +114,7 @@ interface Scene {
   readonly secondFactors: {
     /** Of who confirms. */
     readonly secret: string
-    /** Of who switches his off. */
+    /** Of a user who switches theirs off. */
     readonly code: string
     /** Of somebody who signs in. */
     readonly challenge: { readonly challenge_token: string; readonly code: string }
@@ -123,7 +123,7 @@ interface Scene {
   readonly oauth: { readonly subject: string; readonly back: Parameters<Starling["completeOAuth"]>[0] }
   /** Tokens that a mail would have brought to whom Ada blocks, and to whom she leaves. */
   readonly mailed: { readonly reset: string; readonly verification: string }
-  /** Changes what is his; he has a setting "doomed" and a notification. */
+  /** Changes what is theirs; they have a setting "doomed" and a notification. */
   readonly editing: Person
   readonly notification_id: string
   readonly administrator: Person
@@ -200,7 +200,7 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     code: await switchedOn(blocked),
     challenge: { challenge_token: challenge_token!, code },
   }
-  // A reset ends all sessions of whoever asked for it.
+  // A reset ends all sessions of the user who asked for it.
   const [forgetful, editing, administrator] = [
     await Person.register(program, `forgetful_${word}`),
     await Person.register(program, `editing_${word}`),
@@ -327,7 +327,7 @@ const sessionOf = ({ token }: Pick<Person, "token">): string => token.split(".")
 type Sql = OwnPostgres["sql"]
 interface Attempt<Reply = unknown> {
   readonly call: (on: Starling, scene: Scene, signal: AbortSignal) => Promise<Reply>
-  /** Whoever asks; nobody where it is left out. */
+  /** The caller; nobody where it is left out. */
   readonly as?:
     | "editing"
     | "administrator"
@@ -1318,7 +1318,7 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
     expect(identified).toBeOneOf(["READY", 1013])
     expect(identifiedWithin).toBeLessThan(bound(hangsAfter))
 
-    // Nobody who was there before has lost his connection, and every heartbeat was answered.
+    // Nobody who was there before has lost a connection, and every heartbeat was answered.
     if (!fault.forgets) expect(listeners.map(({ state }) => state)).toEqual(["live", "live"])
 
     await fault.end(world)
@@ -1356,7 +1356,7 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
   }
 }
 
-/** Whoever listened all the while has been sent every message once and in order. */
+/** Everybody who listened all the while has been sent every message once and in order. */
 async function heardAll({ postgres }: World, { channel, bulk }: Scene, listener: Listener): Promise<void> {
   const heard: string[] = []
   // After the last that was sent before anybody listened.

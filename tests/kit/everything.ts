@@ -38,7 +38,7 @@ export async function botOf(cluster: Cluster, at: Worker, owner: Person): Promis
 
 /**
  * Gives a person something in every table that holds anything about people: over REST where that is quick, else as rows.
- * Others have the same beside it, so that whoever takes too much is seen. Their name and address are nowhere but where the
+ * Others have the same beside it, so that taking too much is seen. Their name and address are nowhere but where the
  * server itself puts them.
  */
 export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, lin: Person): Promise<Everything> {

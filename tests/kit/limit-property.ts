@@ -23,7 +23,7 @@ const aRush = fc.record({ atOnce: fc.integer({ min: 1, max: 16 }), pause: fc.int
 
 /**
  * Rushes of requests of one caller on two workers at once. In no stretch of time, by the clock of the Redis that counts, are
- * more let in than the limit says; the first rush gets all of it; and who waits as long as he was told gets in.
+ * more let in than the limit says; the first rush gets all of it; and a caller who waits as long as told gets in.
  */
 export async function checkLimits(redisUrl: string, runs: number): Promise<void> {
   const keys = redisKeys(`test-${randomUUID()}:`)

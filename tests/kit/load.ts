@@ -11,7 +11,7 @@ export interface Community {
   readonly channel: string
 }
 
-/** People and rooms: Ada posts, Lin listens in all of them. */
+/** People and channels: Ada posts, Lin listens in all of them. */
 export async function communities(
   cluster: Cluster,
   count: number,
@@ -53,7 +53,7 @@ export function watch(inboxes: readonly Listener[]) {
 /** Milliseconds after every message of a sender: the load is there all the time, and leaves the machine to those it is for. */
 const pause = 60
 
-/** One sender a room, each message with a nonce and sent until it is acknowledged. */
+/** One sender a channel, each message with a nonce and sent until it is acknowledged. */
 export function load(ada: Person, list: readonly Community[], place: (n: number, community: number) => Place) {
   const acked = new Map<string, string>()
   const ackedAt = list.map((): number[] => [])
@@ -80,7 +80,7 @@ export function load(ada: Person, list: readonly Community[], place: (n: number,
       await sleep(pause)
     }
   })
-  // Whoever fails is heard of when the load ends; until then it may go on.
+  // A sender that fails is noticed when the load ends; until then it may go on.
   for (const sender of senders) sender.catch(() => {})
   const gapsOf = (times: readonly number[], from: number) => {
     const later = [from, ...times.filter(at => at > from)]
@@ -89,17 +89,17 @@ export function load(ada: Person, list: readonly Community[], place: (n: number,
   return {
     acked,
     refusals: () => refusals,
-    /** Every room has been posted to since. */
+    /** Every channel has been posted to since. */
     async goesOn(messages = 5, timeoutMs = 60_000): Promise<void> {
       const before = ackedAt.map(times => times.length)
       const isSo = () => ackedAt.every((times, community) => times.length >= before[community]! + messages)
-      await until("every room goes on", isSo, { timeoutMs })
+      await until("every channel goes on", isSo, { timeoutMs })
     },
-    /** Per room the milliseconds from a moment to the next success. */
+    /** Per channel the milliseconds from a moment to the next success. */
     firstAfter: (from: number): number[] => ackedAt.map(times => (times.find(at => at > from) ?? Infinity) - from),
-    /** Milliseconds from each success to the next, of all rooms, from a moment on. */
+    /** Milliseconds from each success to the next, of all channels, from a moment on. */
     gaps: (from: number): number[] => ackedAt.flatMap(times => gapsOf(times, from)),
-    /** The longest that any room was without success, from a moment on. */
+    /** The longest that any channel was without success, from a moment on. */
     longestGap: (from: number): number => Math.max(...ackedAt.flatMap(times => gapsOf(times, from))),
     async end(): Promise<void> {
       over.abort()
@@ -129,7 +129,7 @@ export async function check(
     [...acked].filter(([content, id]) => stored.get(content) !== id),
     "P1: nothing acknowledged is lost",
   ).toEqual([])
-  // One sender a room, one after another: the order of the ids is the order of the sends.
+  // One sender a channel, one after another: the order of the ids is the order of the sends.
   for (const { channel } of list) {
     const sent = rows.filter(row => row.channel_id === channel).map(row => Number(row.content.split(":")[1]))
     expect(sent, "P3").toEqual(sent.toSorted((a, b) => a - b))

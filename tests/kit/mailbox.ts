@@ -8,7 +8,7 @@ import type { MailKind } from "../../src/storage/accounts/mails.ts"
 import type { Person } from "./person.ts"
 import { until } from "./until.ts"
 
-/** A token as a mail would have brought it, for somebody whose home has not looked at his tokens yet. */
+/** A token as a mail would have brought it, for somebody whose home has not looked at their tokens yet. */
 export async function mailedToken(
   sql: Sql,
   { id: user, email }: Pick<Person, "id" | "email">,

@@ -187,7 +187,7 @@ export class OAuthProviderServer {
 }
 
 let isQuiet = false
-/** It tells whoever runs it that it keeps everything in memory: that is the purpose here. */
+/** It tells its operator that it keeps everything in memory: that is the purpose here. */
 function quieten(): void {
   if (isQuiet) return
   isQuiet = true

@@ -156,7 +156,7 @@ async function startMaster(
       args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
       logFile: `${folder}.log`,
       account: undefined,
-      farewell: [
+      shutdownSignals: [
         ["SIGTERM", 5_000],
         ["SIGKILL", 5_000],
       ],

@@ -38,10 +38,10 @@ export async function dmBetween(one: Person, other: Person, place: Place): Promi
 export const testShards: readonly number[] = Array.from({ length: 64 }, (_, i) => i * 16)
 export const anyShard = (): number => testShards[randomInt(testShards.length)]!
 
-let minted = 0
-/** An id of a shard (any, unless told) that no worker mints: its time is long ago. */
+let made = 0
+/** An id of a shard (any, unless told) that no worker makes: its time is long ago. */
 export const plantedId = (shard = anyShard()): string =>
-  idOf(shard, { ms: epochMs + 86_400_000 + process.pid * 1_000 + Math.floor(++minted / 4096), sequence: minted % 4096 })
+  idOf(shard, { ms: epochMs + 86_400_000 + process.pid * 1_000 + Math.floor(++made / 4096), sequence: made % 4096 })
 
 interface Plan {
   owner: Person

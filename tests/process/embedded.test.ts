@@ -269,7 +269,13 @@ test("the end of a server is noticed, however soon it comes", async () => {
   const busy = Array.from({ length: 8 }, async () => {
     while (!over.signal.aborted) await derive("a password", "salt", 20_000, 32, "sha512")
   })
-  const server = await spawnServer({ command: "/bin/false", args: [], logFile, account: undefined, farewell: [] })
+  const server = await spawnServer({
+    command: "/bin/false",
+    args: [],
+    logFile,
+    account: undefined,
+    shutdownSignals: [],
+  })
   expect(await server.exited).toBe("ended with code 1")
   over.abort()
   await Promise.all(busy)

@@ -17,7 +17,7 @@ export interface Outcome {
   readonly made: readonly Made[]
   /** What each message was first said to hold. */
   readonly channels: ReadonlyMap<Snowflake, readonly Snowflake[]>
-  /** Of each user, what the others are to him. */
+  /** Of each user, what the others are to them. */
   readonly relationships: ReadonlyMap<Snowflake, ReadonlyMap<Snowflake, RelationshipStatus>>
 }
 
@@ -51,7 +51,7 @@ function* unfitting({ relationships }: Outcome): Iterable<Oddity> {
     }
 }
 
-/** P5: whoever listens knows what others are to him, once all is at rest. */
+/** P5: every listener knows what others are to them, once all is at rest. */
 export function* misinformed(
   { sessions }: Pick<History, "sessions">,
   { relationships }: Pick<Outcome, "relationships">,

@@ -22,10 +22,10 @@ test(
     ).toEqual([])
     expect(found.runs).toBe(runs)
     // What was meant to happen did.
-    const deeds =
+    const actions =
       "kill,kill all,pause,drain,start,cut,slow way,pause redis,pause store,skew,slow,break off,edit,delete,join,leave,logout,create server,delete server"
     const effects = ["acknowledged", "deliveries", "resumes", "sessions refused", "deaths declared by the primary"]
-    for (const what of [...effects, ...deeds.split(",")])
+    for (const what of [...effects, ...actions.split(",")])
       expect([what, found.counters.get(what) ?? 0]).toEqual([what, expect.toSatisfy((count: number) => count > 0)])
   },
 )
@@ -90,7 +90,7 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
       .filter(name => name.endsWith(".ts") && !name.endsWith(".test.ts"))
       .map(name => `${folder}/${name}`),
   )
-  // The doors' own business, and what is made of real connections.
+  // The entry points' own business, and what is made of real connections.
   const outside = ["admission", "tokens", "one-time-tokens", "batches", "job-queue", "embedded"].map(
     name => `src/cluster/${name}.ts`,
   )

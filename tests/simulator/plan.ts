@@ -6,7 +6,7 @@ export type Way = "redis" | "store"
 export type RelationshipVerb = "requestFriend" | "acceptFriend" | "deleteRelationship" | "blockUser"
 
 /** One thing that happens in a run. Numbers name workers, clients and the like, modulo how many there are. */
-export type Deed =
+export type Action =
   | { readonly do: "post"; readonly person: number; readonly channel: number; readonly count: number }
   | { readonly do: "edit" | "delete"; readonly person: number }
   | { readonly do: "leave" | "join"; readonly server: number }
@@ -38,7 +38,7 @@ export type Deed =
 export interface PlannedStep {
   /** Milliseconds since the one before. */
   readonly after: number
-  readonly deed: Deed
+  readonly action: Action
 }
 
 export interface Plan {
@@ -56,9 +56,9 @@ const lasts = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: 600, max: 3_000 }) },
   { weight: 1, arbitrary: fc.integer({ min: 3_000, max: 6_000 }) },
 )
-const one = <T extends Deed["do"]>(...names: T[]) => fc.record({ do: fc.constantFrom(...names) })
+const one = <T extends Action["do"]>(...names: T[]) => fc.record({ do: fc.constantFrom(...names) })
 
-const deeds: fc.WeightedArbitrary<Deed>[] = [
+const actions: fc.WeightedArbitrary<Action>[] = [
   {
     weight: 14,
     arbitrary: fc.record({
@@ -71,7 +71,7 @@ const deeds: fc.WeightedArbitrary<Deed>[] = [
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("edit" as const, "delete" as const), person: small }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("leave" as const, "join" as const), server: small }) },
   { weight: 1, arbitrary: one("logout") },
-  { weight: 1, arbitrary: one("create server", "delete server") as fc.Arbitrary<Deed> },
+  { weight: 1, arbitrary: one("create server", "delete server") as fc.Arbitrary<Action> },
   {
     weight: 6,
     arbitrary: fc.record({
@@ -90,10 +90,10 @@ const deeds: fc.WeightedArbitrary<Deed>[] = [
     }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("kill" as const), worker: small }) },
-  { weight: 1, arbitrary: one("kill all") as fc.Arbitrary<Deed> },
+  { weight: 1, arbitrary: one("kill all") as fc.Arbitrary<Action> },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("pause" as const), worker: small, lasts }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("drain" as const), worker: small }) },
-  { weight: 1, arbitrary: one("start") as fc.Arbitrary<Deed> },
+  { weight: 1, arbitrary: one("start") as fc.Arbitrary<Action> },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -129,15 +129,15 @@ const deeds: fc.WeightedArbitrary<Deed>[] = [
 ]
 
 /** Redis loses what it knew. */
-const losses: fc.WeightedArbitrary<Deed>[] = [
-  { weight: 1, arbitrary: one("flush redis", "replace redis") as fc.Arbitrary<Deed> },
+const losses: fc.WeightedArbitrary<Action>[] = [
+  { weight: 1, arbitrary: one("flush redis", "replace redis") as fc.Arbitrary<Action> },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant("fail over" as const), behind: fc.integer({ min: 0, max: 800 }) }),
   },
 ]
 
-const relating: fc.WeightedArbitrary<Deed> = {
+const relating: fc.WeightedArbitrary<Action> = {
   weight: 30,
   arbitrary: fc.record({
     do: fc.constant("relate" as const),
@@ -159,20 +159,20 @@ const relating: fc.WeightedArbitrary<Deed> = {
   }),
 }
 
-const plansOf = (weighted: readonly fc.WeightedArbitrary<Deed>[]): fc.Arbitrary<Plan> =>
+const plansOf = (weighted: readonly fc.WeightedArbitrary<Action>[]): fc.Arbitrary<Plan> =>
   fc.record({
     seed: fc.nat({ max: 2 ** 31 - 1 }),
     workers: fc.integer({ min: 1, max: 3 }),
     loss: fc.constantFrom(0, 0, 0.002, 0.02),
     steps: fc.array(
-      fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), deed: fc.oneof(...weighted) }),
+      fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), action: fc.oneof(...weighted) }),
       { minLength: 3, maxLength: 22 },
     ),
   })
 
 /** Histories worth living through. Shrinking takes steps away and makes them smaller. */
-export const plans = plansOf(deeds)
+export const plans = plansOf(actions)
 /** The same, in which Redis loses what it knew now and then. */
-export const plansWithLosses = plansOf([...deeds, ...losses])
+export const plansWithLosses = plansOf([...actions, ...losses])
 /** The same, in which people befriend and block one another. */
-export const plansWithFriends = plansOf([...deeds, ...losses, relating])
+export const plansWithFriends = plansOf([...actions, ...losses, relating])

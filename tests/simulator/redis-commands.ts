@@ -36,7 +36,7 @@ type Value = Text | Hash | Stream
 /** What Redis answers to a command that it refuses. */
 export const refusal = (message: string): Error => new ReplyError(message) as Error
 
-/** The program uses no such form: whoever adds it adds it here too. */
+/** The program uses no such form: a change that adds it adds it here too. */
 export const notSimulated = (what: string): Error => new Error(`the simulated Redis does not know ${what}`)
 
 const wrongType = () => refusal("WRONGTYPE Operation against a key holding the wrong kind of value")

@@ -124,16 +124,16 @@ function saveSession(keyspace: Keyspace, args: string[]): 0 | 1 {
 }
 
 function saveInterests(keyspace: Keyspace, args: string[]): 0 | 1 {
-  const [key, epoch, deed, ...fields] = args as [string, string, string, ...string[]]
+  const [key, epoch, action, ...fields] = args as [string, string, string, ...string[]]
   const known = luaNumber(keyspace.hash(key)?.fields.get("-"))
   if (known !== undefined && known > numberOf(epoch)) return 0
-  if (deed === "replace") keyspace.delete(key)
-  if (deed === "remove") {
+  if (action === "replace") keyspace.delete(key)
+  if (action === "remove") {
     const hash = keyspace.hash(key)
     for (const field of fields) hash?.fields.delete(field)
     if (hash?.fields.size === 0) keyspace.delete(key)
   } else for (let i = 0; i < fields.length; i += 2) keyspace.setField(key, fields[i]!, fields[i + 1]!)
-  if (known !== undefined || deed === "replace") keyspace.setField(key, "-", epoch)
+  if (known !== undefined || action === "replace") keyspace.setField(key, "-", epoch)
   return 1
 }
 

@@ -16,7 +16,7 @@ import { scriptOf } from "./redis-scripts.ts"
 
 /**
  * A Redis in memory for simulated runs. It does what the real one does with the commands and scripts that src/cluster uses
- * (redis.test.ts compares the two), and leaves everything that chance decides elsewhere to whoever drives it: it has no
+ * (redis.test.ts compares the two), and leaves everything that chance decides elsewhere to its driver: it has no
  * timers, and time is what `now` says. It keeps:
  *   R1  What one connection sends is executed in the order in which it was sent, and its replies come back in that order.
  *   R2  A command settles within the call of the link that settles it, or of `cut`, and at no other moment.
@@ -312,7 +312,7 @@ class Wire {
   }
 }
 
-/** A client's connection as whoever drives the simulation sees it. */
+/** A client's connection as the driver of the simulation sees it. */
 export class SimulatedConnection {
   /** What the program is given. */
   readonly redis: Redis

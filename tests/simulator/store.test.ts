@@ -13,7 +13,7 @@ import {
   placeChannel,
   updateChannel,
 } from "../../src/storage/communities/channels.ts"
-import { isAway, isDataError } from "../../src/storage/core/database.ts"
+import { isDatabaseUnavailable, isDataError } from "../../src/storage/core/database.ts"
 import { deleteOverride, putOverride } from "../../src/storage/communities/overrides.ts"
 import { putPresence, type PresenceAudience } from "../../src/storage/social/presences.ts"
 import { deleteRelationship, putRelationship } from "../../src/storage/social/relationships.ts"
@@ -777,7 +777,7 @@ test("an answer that is lost takes nothing back: what was done is done, and a ra
   held[0]!.execute()
   held[0]!.lose()
   const error = await lost.catch((failure: unknown) => failure)
-  expect(isAway(error)).toBe(true)
+  expect(isDatabaseUnavailable(error)).toBe(true)
   expect(store.tables.users.size).toBe(1)
   for (const outcome of ["lose", "answer"] as const) {
     const raised = lane.raise().then(
@@ -796,11 +796,11 @@ test("nothing of a closed lane is executed", async () => {
   await lane.close()
   held[0]!.execute()
   held[0]!.answer()
-  expect(isAway(await late.catch((failure: unknown) => failure))).toBe(true)
+  expect(isDatabaseUnavailable(await late.catch((failure: unknown) => failure))).toBe(true)
   expect(store.tables.users.size).toBe(0)
 })
 
-test("rows are copied: a caller changes neither what he sent nor what stands", async () => {
+test("rows are copied: a caller changes neither what they sent nor what stands", async () => {
   const { store, held, lane } = await openHeld()
   const storage = store.connect(immediate)
   const write = newUser(0)

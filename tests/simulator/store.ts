@@ -29,7 +29,7 @@ export interface Link {
   call<T>(name: string, execute: () => T): Promise<T>
 }
 
-/** What a caller sees whose connection was lost, or whose answer did not come: `isAway` is true of it. */
+/** What a caller sees whose connection was lost, or whose answer did not come: `isDatabaseUnavailable` is true of it. */
 export const lostAnswer = (code: "CONNECTION_CLOSED" | "CONNECTION_ENDED" | "NO_ANSWER" = "CONNECTION_CLOSED"): Error =>
   Object.assign(new Error(`simulated: ${code}`), { code })
 

@@ -513,7 +513,7 @@ const applyWrite = {
       for (const table of [tables.messagingSettings, presences, voiceCalls]) table.delete(user_id)
     }
   },
-  /** The simulated doors count no failures. */
+  /** The simulated servers count no failures. */
   eraseFailedLogins() {},
   deleteOneTimeToken({ oneTimeTokens }, rows: RowsOf<typeof deleteOneTimeToken>) {
     for (const { id } of rows) oneTimeTokens.delete(id)

@@ -12,7 +12,7 @@ export function randomFrom(seed: number): () => number {
   }
 }
 
-/** Something that time passes for: a worker's process, or whoever stands outside. */
+/** Something that time passes for: a worker's process, or somebody outside. */
 export interface Actor {
   readonly name: string
   /** Nothing happens to it any more. */

@@ -39,7 +39,7 @@ export class Way {
 }
 
 /** After so long without an answer the client gives a command up, as configured in src/cluster/redis.ts. */
-const patience = (purpose: Purpose | "records"): number =>
+const timeoutMsOf = (purpose: Purpose | "records"): number =>
   purpose === "membership" ? 1_000 : purpose === "streams" ? 10_000 : 2_000
 
 /** A worker's connections to Redis: what it sends arrives in order, or the connection breaks. */
@@ -64,7 +64,7 @@ export class RedisWay {
   open(purpose: Purpose | "records"): Redis {
     const timeline = this.#timeline
     const { way } = this
-    const limit = patience(purpose)
+    const limit = timeoutMsOf(purpose)
     const link: RedisLink = {
       send: flight => {
         if (way.isLost()) {

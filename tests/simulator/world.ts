@@ -4,7 +4,7 @@ import { channelActor } from "../../src/actors/channel.ts"
 import type { Party } from "../../src/actors/social/relationships.ts"
 import { serverActor } from "../../src/actors/server.ts"
 import { userActor } from "../../src/actors/user.ts"
-import { isRedisAway } from "../../src/cluster/away.ts"
+import { isRedisUnavailable } from "../../src/cluster/unavailable.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { Failure } from "../../src/contract/core/errors.ts"
 import type { Snowflake } from "../../src/contract/core/fields.ts"
@@ -16,7 +16,7 @@ import { compareIds, idOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import { type Actor as PersonOf, newAccount } from "../../src/domain/accounts/accounts.ts"
 import { silentLog, type Log } from "../../src/observability/log.ts"
 import { createMetrics } from "../../src/observability/metrics.ts"
-import { isAway } from "../../src/storage/core/database.ts"
+import { isDatabaseUnavailable } from "../../src/storage/core/database.ts"
 import { insertChannel } from "../../src/storage/communities/channels.ts"
 import { insertInvite } from "../../src/storage/communities/invites.ts"
 import { insertMember, insertRole, insertServer } from "../../src/storage/communities/servers.ts"
@@ -25,7 +25,7 @@ import { insertUser } from "../../src/storage/accounts/users.ts"
 import { breaches, misinformed, type Made } from "./checks.ts"
 import { SimulatedClient, type Reads } from "./client.ts"
 import { History, type Change, type Oddity, type Send } from "./history.ts"
-import type { Deed, Plan } from "./plan.ts"
+import type { Action, Plan } from "./plan.ts"
 import { directLink, SimulatedRedis, type Snapshot } from "./redis.ts"
 import { SimulatedStore } from "./store.ts"
 import { Timeline, type Actor } from "./timeline.ts"
@@ -38,7 +38,7 @@ const keys = redisKeys("")
 /** Shared by all runs: counting costs little, making the counters much. */
 const metrics = createMetrics()
 
-/** As in cluster.config.ts, with less patience where only waiting would be simulated. */
+/** As in cluster.config.ts, with shorter time-outs where only waiting would be simulated. */
 const topology = {
   membership: { renewEveryMs: 500, serveForMs: 1_500, deadAfterMs: 2_500 },
   handover: { shardsAtATime: 2, rebalanceEveryMs: 500 },
@@ -92,7 +92,7 @@ class Maybe extends Error {}
 interface Person {
   readonly actor: PersonOf
   readonly clients: SimulatedClient[]
-  /** Servers that he never leaves. */
+  /** Servers that they never leave. */
   readonly resident: boolean
 }
 
@@ -155,12 +155,12 @@ class World {
     for (let slot = 0; slot < this.#plan.workers; slot++) this.#spawn(slot)
     for (const person of this.#people) for (const client of person.clients) client.connect()
     await timeline.run(1_500)
-    if (this.#plan.steps.some(({ deed }) => deed.do === "fail over")) this.#copy()
+    if (this.#plan.steps.some(({ action }) => action.do === "fail over")) this.#copy()
     let at = timeline.now
-    for (const { after, deed } of this.#plan.steps) {
+    for (const { after, action } of this.#plan.steps) {
       at += after
-      if (deed.do === "wait") at += deed.lasts
-      timeline.at(at, this.#outside, () => this.#act(deed))
+      if (action.do === "wait") at += action.lasts
+      timeline.at(at, this.#outside, () => this.#act(action))
     }
     await timeline.run(at)
     await this.#makePeace()
@@ -379,7 +379,7 @@ class World {
         for (const forget of pending) forget()
         pending = new Set()
         // Its primary has seen it end; or its host has gone with it, and the others find out.
-        if (timeline.chance(0.5)) timeline.after(timeline.between(20, 150), this.#outside, () => this.#bury(id))
+        if (timeline.chance(0.5)) timeline.after(timeline.between(20, 150), this.#outside, () => this.#declareDead(id))
         timeline.after(timeline.between(100, 900), this.#outside, () => this.#spawn(slot))
       },
     })
@@ -401,7 +401,7 @@ class World {
   }
 
   /** What a primary does for its dead. */
-  #bury(id: string): void {
+  #declareDead(id: string): void {
     if (this.#timeline.now < this.#storePausedUntil) return
     const { tables } = this.#store
     const row = tables.incarnations.get(id)
@@ -470,8 +470,8 @@ class World {
           if (error.code === "internal") this.#history.note("P18", `answered with ${error.code}`)
           return undefined
         }
-        // The door answers these with 503.
-        const isTemporary = error instanceof Maybe || isAway(error) || isRedisAway(error)
+        // The HTTP server answers these with 503.
+        const isTemporary = error instanceof Maybe || isDatabaseUnavailable(error) || isRedisUnavailable(error)
         if (!(error instanceof Failure) && !isTemporary) this.#history.note("P18", `${(error as Error).stack}`)
         await new Promise<void>(resolve =>
           this.#timeline.after(this.#timeline.between(20, 400), this.#outside, resolve),
@@ -501,28 +501,28 @@ class World {
     if (done !== undefined) change.endedAt = this.#timeline.now
   }
 
-  #act(deed: Deed): void {
+  #act(action: Action): void {
     const timeline = this.#timeline
-    this.#trace(`> ${JSON.stringify(deed)}`)
-    this.#history.count(deed.do)
-    switch (deed.do) {
+    this.#trace(`> ${JSON.stringify(action)}`)
+    this.#history.count(action.do)
+    switch (action.do) {
       case "post": {
         const channels = this.#servers.flatMap(({ channels }) => channels)
-        const channel = channels[deed.channel % channels.length]!
-        for (let i = 0; i < deed.count; i++)
-          this.#started(this.#post(this.#people[(deed.person + i) % this.#people.length]!, channel))
+        const channel = channels[action.channel % channels.length]!
+        for (let i = 0; i < action.count; i++)
+          this.#started(this.#post(this.#people[(action.person + i) % this.#people.length]!, channel))
         return
       }
       case "edit":
       case "delete": {
         const mine = this.#history.sends.filter(({ id }) => id !== undefined)
-        const send = mine[(deed.person * 7) % Math.max(1, mine.length)]
+        const send = mine[(action.person * 7) % Math.max(1, mine.length)]
         if (!send) return
-        const change: Change = { type: deed.do, user: send.author, message: send.id!, invokedAt: timeline.now }
+        const change: Change = { type: action.do, user: send.author, message: send.id!, invokedAt: timeline.now }
         const content = `${send.content} e${++this.#contents}`
         this.#started(
           this.#change(change, 4, ({ node }) =>
-            deed.do === "edit"
+            action.do === "edit"
               ? node.ask(channelActor, send.channel, {
                   type: "editMessage",
                   user: send.author,
@@ -540,17 +540,17 @@ class World {
       }
       case "leave":
       case "join": {
-        const server = this.#servers[deed.server % this.#servers.length]!
-        const guest = this.#people[2 + (deed.server % 2)]!
+        const server = this.#servers[action.server % this.#servers.length]!
+        const guest = this.#people[2 + (action.server % 2)]!
         const change: Change = {
-          type: deed.do,
+          type: action.do,
           user: guest.actor.id,
           server: server.id,
           invokedAt: timeline.now,
         }
         this.#started(
           this.#change(change, 5, async ({ node }) => {
-            if (deed.do === "leave") return node.ask(serverActor, server.id, { type: "leave", user: guest.actor.id })
+            if (action.do === "leave") return node.ask(serverActor, server.id, { type: "leave", user: guest.actor.id })
             const workers = await node.router.workersOf(guest.actor.id)
             return node.ask(serverActor, server.id, {
               type: "join",
@@ -564,16 +564,16 @@ class World {
         return
       }
       case "relate": {
-        const one = this.#people[deed.person % this.#people.length]!
+        const one = this.#people[action.person % this.#people.length]!
         const others = this.#people.filter(person => person !== one)
-        const both = [one, others[deed.other % others.length]!] as const
+        const both = [one, others[action.other % others.length]!] as const
         const [first, second] = both.map(({ actor: { id, username } }) => ({
           id,
           username,
           avatar_url: null,
           presence: null,
         })) as [Party, Party]
-        for (const { by, verb: type } of deed.verbs) {
+        for (const { by, verb: type } of action.verbs) {
           const two = by === 0 ? { by: first, other: second } : { by: second, other: first }
           this.#started(
             this.#insist(4, ({ node }) =>
@@ -633,25 +633,25 @@ class World {
         return
       }
       case "break off":
-        return this.#client(deed.client).breakOff(deed.awayFor)
+        return this.#client(action.client).breakOff(action.awayFor)
       case "slow": {
-        const client = this.#client(deed.client)
-        client.pace = deed.pace
-        timeline.after(deed.lasts, this.#outside, () => (client.pace = 0))
+        const client = this.#client(action.client)
+        client.pace = action.pace
+        timeline.after(action.lasts, this.#outside, () => (client.pace = 0))
         return
       }
       case "kill":
-        return this.#worker(deed.worker)?.end("killed")
+        return this.#worker(action.worker)?.end("killed")
       case "kill all":
         for (const worker of this.#workers.slice()) worker.end("killed")
         return
       case "pause": {
-        const worker = this.#worker(deed.worker)
-        if (worker) worker.pausedUntil = Math.max(worker.pausedUntil, timeline.now + deed.lasts)
+        const worker = this.#worker(action.worker)
+        if (worker) worker.pausedUntil = Math.max(worker.pausedUntil, timeline.now + action.lasts)
         return
       }
       case "drain": {
-        const worker = this.#worker(deed.worker)
+        const worker = this.#worker(action.worker)
         if (!worker?.isReady || worker.isDraining) return
         worker.drain().catch((error: unknown) => worker.end(`drain failed: ${String(error)}`))
         // As its primary does.
@@ -662,25 +662,25 @@ class World {
         if (this.#workers.length < 4) this.#spawn(this.#plan.workers + this.#incarnations)
         return
       case "cut": {
-        const ways = this.#waysOf(deed.worker)
-        if (deed.way === "redis") ways?.redis.cut(deed.lasts)
-        else if (ways) ways.store.cutUntil = Math.max(ways.store.cutUntil, timeline.now + deed.lasts)
+        const ways = this.#waysOf(action.worker)
+        if (action.way === "redis") ways?.redis.cut(action.lasts)
+        else if (ways) ways.store.cutUntil = Math.max(ways.store.cutUntil, timeline.now + action.lasts)
         return
       }
       case "slow way": {
-        const ways = this.#waysOf(deed.worker)
+        const ways = this.#waysOf(action.worker)
         if (!ways) return
-        const way = deed.way === "redis" ? ways.redis.way : ways.store
-        way.slowBy = deed.by
-        way.slowUntil = timeline.now + deed.lasts
+        const way = action.way === "redis" ? ways.redis.way : ways.store
+        way.slowBy = action.by
+        way.slowUntil = timeline.now + action.lasts
         return
       }
       case "pause redis":
         this.#redis.pause()
-        timeline.after(deed.lasts, this.#outside, () => this.#redis.resume())
+        timeline.after(action.lasts, this.#outside, () => this.#redis.resume())
         return
       case "pause store":
-        this.#storePausedUntil = Math.max(this.#storePausedUntil, timeline.now + deed.lasts)
+        this.#storePausedUntil = Math.max(this.#storePausedUntil, timeline.now + action.lasts)
         return
       case "flush redis":
         this.#logsLost = true
@@ -692,7 +692,7 @@ class World {
         for (const { redis } of this.#ways.values()) redis.cut(timeline.between(5, 300))
         return
       case "fail over": {
-        const behind = this.#snapshots.findLast(({ at }) => at <= timeline.now - deed.behind)
+        const behind = this.#snapshots.findLast(({ at }) => at <= timeline.now - action.behind)
         if (!behind) return
         this.#logsLost = true
         this.#redis.rollback(behind.snapshot)
@@ -700,8 +700,8 @@ class World {
         return
       }
       case "skew": {
-        const worker = this.#worker(deed.worker)
-        if (worker) worker.skew += deed.by
+        const worker = this.#worker(action.worker)
+        if (worker) worker.skew += action.by
         return
       }
       case "wait":
@@ -748,7 +748,7 @@ class World {
     const peaceAt = timeline.now
     await timeline.run(peaceAt + 30_000, () => this.#running.size === 0 && this.#allLive(peaceAt))
     if (this.#running.size > 0) this.#history.note("P8", `${this.#running.size} requests still run`)
-    // One more message everywhere: whoever is live has it soon, and everything before it.
+    // One more message everywhere: every live session has it soon, and everything before it.
     const residents = this.#people.filter(({ resident }) => resident)
     let acknowledged = 0
     for (const { channels } of this.#servers)
@@ -770,7 +770,7 @@ class World {
     await this.#lookAtPresences()
   }
 
-  /** Whoever has a session is there; whoever has none is not, a window after the last one. */
+  /** A user with a session is there; a user without one is not, a window after the last one. */
   async #lookAtPresences(): Promise<void> {
     const timeline = this.#timeline
     const isThere = ({ clients }: Person) => clients.some(({ isWanted }) => isWanted)

@@ -1,5 +1,5 @@
--- Admits requests of one caller, where Redis is a Cluster: all his buckets are in one slot. Whose token it is has been found
--- out before, as his session is in another. Nothing is taken unless every bucket allows.
+-- Admits requests of one caller, where Redis is a Cluster: all their buckets are in one slot. Whose token it is has been found
+-- out before, as their session is in another. Nothing is taken unless every bucket allows.
 --
 -- KEYS[1]  the caller's bucket
 -- ARGV     1 what bucket keys begin with; 2 the caller, "u:<id>" or "ip:<address>"; then six per request:

@@ -1,4 +1,4 @@
--- Admits requests: who asks, and whether the limits let him. Nothing is taken unless every bucket allows.
+-- Admits requests: who asks, and whether the limits let them. Nothing is taken unless every bucket allows.
 --
 -- KEYS[i]  the access session of the i-th request's token, as tokens.ts writes it; unused without a token
 -- ARGV     1 what bucket keys begin with; then five per request:
@@ -10,7 +10,7 @@
 --            the rest of that bucket's name
 -- Answers  one per request: 'ok' with the session, 'barred' with that of an account that is kept out, 'limited', 'failed', 'miss',
 --          or what is wrong with the token: "verdict bucket limit remaining wait now touch session": milliseconds; bucket 0 global, 1 user
---          or address, 2 route, 3 none, as limits do not hold for him; the last one looked at, or the first that refused.
+--          or address, 2 route, 3 none, as limits do not hold for them; the last one looked at, or the first that refused.
 --
 -- The names of buckets depend on what the session says, so they are not among KEYS. On Redis Cluster, where the session
 -- and the buckets are in several slots, admit-caller.lua does this in two steps.
@@ -68,7 +68,7 @@ local function admit(session_key, cached, address, who, origin, bucket, name)
   local text, took
   if sub(session, 1, 15) == '{"bypass":true,' then text, took = answer('ok', 3, 0, 0, 0, touch, session), true
   else text, took = take(verdict, caller, percent, session, touch, address, bucket, name) end
-  -- The door says what bars the account; until then only the address has paid.
+  -- The HTTP server says what bars the account; until then only the address has paid.
   if took and barred then text = text .. barred end
   if took and touch == 1 then
     redis.call('SETRANGE', session_key, 65, string.format('%010d', seconds))

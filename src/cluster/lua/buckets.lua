@@ -17,22 +17,22 @@ local prefix = ARGV[1]
 local list_unpack, pack, unpack, sub = unpack, struct.pack, struct.unpack, string.sub
 local no_caps = {}
 
--- Each: whether there is room; what remains after taking; the wait; the state after taking; how long it matters.
+-- Each: whether there is capacity; what remains after taking; the wait; the state after taking; how long it matters.
 local buckets = {
   token = function(state, requests, burst, window)
     local interval, full = window / requests, now
     local capacity = (requests + burst) * interval
     if state ~= '' then full = math.min(math.max(now, (unpack('>d', state))), now + capacity) end
-    local room = capacity - (full + interval - now)
-    if room < -0.01 then return false, 0, -room end
-    return true, math.floor(room / interval + 0.001), 0, pack('>d', full + interval), full + interval - now
+    local left = capacity - (full + interval - now)
+    if left < -0.01 then return false, 0, -left end
+    return true, math.floor(left / interval + 0.001), 0, pack('>d', full + interval), full + interval - now
   end,
   sliding = function(state, requests, burst, window)
     local first, size = 1, #state
     while first < size and unpack('>I6', state, first) <= now - window do first = first + 6 end
     if first > 1 then state = sub(state, first) end
     local remaining = requests + burst - #state / 6 - 1
-    -- More than there is room for may be in it when the limit was higher: then the first to go makes no room.
+    -- More than there is capacity for may be in it when the limit was higher: then the first to go makes no capacity.
     if remaining < 0 then return false, 0, unpack('>I6', state, -6 * (remaining + 1) + 1) + window - now end
     local wait = #state > 0 and unpack('>I6', state) + window - now or window
     return true, remaining, wait, state .. pack('>I6', now), window
@@ -133,7 +133,7 @@ local function keep_caps(limit, keys)
   for _, cap in ipairs(limit.caps) do keep(keys[cap.at], cap.state, cap.ms) end
 end
 
--- A limit's caps, where its bucket has room: nothing, or the wait and what the cap allows that refuses.
+-- A limit's caps, where its bucket has capacity: nothing, or the wait and what the cap allows that refuses.
 local function full_cap(limit, percent, states)
   for _, cap in ipairs(limit.caps) do
     local most = scaled(cap.requests, percent)
@@ -143,7 +143,7 @@ local function full_cap(limit, percent, states)
   end
 end
 
--- Looks at a limit: whether there is room; what remains after taking; the wait; how much it, or the cap that refuses, allows;
+-- Looks at a limit: whether there is capacity; what remains after taking; the wait; how much it, or the cap that refuses, allows;
 -- the state after taking; how long that matters.
 local function look(limit, state, percent, states)
   local requests, burst = limit.requests, limit.burst

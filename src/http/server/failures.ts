@@ -1,6 +1,6 @@
-import { isRedisAway } from "../../cluster/away.ts"
+import { isRedisUnavailable } from "../../cluster/unavailable.ts"
 import { errors, Failure, fail, unavailable, type ErrorCode } from "../../contract/core/errors.ts"
-import { isAway } from "../../storage/core/database.ts"
+import { isDatabaseUnavailable } from "../../storage/core/database.ts"
 
 /** How a refusal looks. This is the one place where an error becomes a response. */
 export interface FailureReply {
@@ -42,8 +42,8 @@ const waitSeconds = (code: ErrorCode, seconds: number) =>
  */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
-  if (isAway(error)) return unavailable("database", 1, { cause: error })
-  if (isRedisAway(error)) return unavailable("redis", 1, { cause: error })
+  if (isDatabaseUnavailable(error)) return unavailable("database", 1, { cause: error })
+  if (isRedisUnavailable(error)) return unavailable("redis", 1, { cause: error })
   return fail("internal", {}, { cause: error })
 }
 

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { parseArgs, type ParseArgsConfig } from "node:util"
 import { clusterConfig } from "../../../cluster.config.ts"
 import { ConfigError, readConfig, type Config } from "../../config.ts"
-import { isAway } from "../../storage/core/database.ts"
+import { isDatabaseUnavailable } from "../../storage/core/database.ts"
 import { runningPostgres, startEmbeddedPostgres } from "../../storage/core/embedded.ts"
 import { openStorage } from "../../storage/storage.ts"
 import { accessTokenCommands } from "./access-token-commands.ts"
@@ -71,7 +71,7 @@ export async function operator(
     return { code: exitCodes.done, out: await obey(words, env, input), said: "" }
   } catch (error) {
     const isMisuse = error instanceof Misuse || error instanceof ConfigError
-    const message = isAway(error)
+    const message = isDatabaseUnavailable(error)
       ? `the database does not respond (${(error as Error).message})`
       : (error as Error).message
     return {

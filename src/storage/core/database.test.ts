@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest"
 import { createMetrics } from "../../observability/metrics.ts"
 import { snapshot } from "../../observability/instruments.ts"
-import { isAway, observing } from "./database.ts"
+import { isDatabaseUnavailable, observing } from "./database.ts"
 
 test("queries are counted: sent, under way, failed", async () => {
   const metrics = createMetrics()
@@ -25,5 +25,7 @@ test("queries are counted: sent, under way, failed", async () => {
 })
 
 test("a connection for which no descriptor is left is a database that is away, not a bug", () => {
-  expect(isAway(Object.assign(new Error("connect EMFILE 127.0.0.1:5432"), { code: "EMFILE" }))).toBe(true)
+  expect(isDatabaseUnavailable(Object.assign(new Error("connect EMFILE 127.0.0.1:5432"), { code: "EMFILE" }))).toBe(
+    true,
+  )
 })

@@ -138,7 +138,7 @@ const awayCodes =
  * Whether PostgreSQL or the way to it is gone, cannot serve now, or took too long: nothing is wrong
  * with what was asked.
  */
-export function isAway(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false
   // FATAL ends the session with PostgreSQL, whatever the reason.
   return ("severity" in error && error.severity === "FATAL") || awayCodes.test(String(error.code))

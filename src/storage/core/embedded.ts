@@ -17,7 +17,7 @@ import {
   type Account,
   type ChildLog,
   type ChildServer,
-  type Farewell,
+  type ShutdownSignals,
   claim,
   commandLine,
   endOrphan,
@@ -67,7 +67,7 @@ const settings = {
 
 // "Fast": sessions are cut off, everything is written. "Immediate": recovery on the next start,
 // nothing is lost.
-const farewell: Farewell = [
+const shutdownSignals: ShutdownSignals = [
   ["SIGINT", 20_000],
   ["SIGQUIT", 5_000],
   ["SIGKILL", 5_000],
@@ -178,7 +178,7 @@ async function endLeftOver(data: string, log: ChildLog): Promise<void> {
   const command = await commandLine(pid)
   if (command?.includes(`-D ${data}`)) {
     log.warn({ pid }, "stopping a PostgreSQL that an earlier run left behind")
-    await endOrphan(pid, async () => (await commandLine(pid)) === command, farewell)
+    await endOrphan(pid, async () => (await commandLine(pid)) === command, shutdownSignals)
     return
   }
   // PostgreSQL refuses to start while anything has this pid: another program, or a dead server that
@@ -207,7 +207,7 @@ async function launch(
       args: ["-D", data, ...all],
       logFile,
       account,
-      farewell,
+      shutdownSignals,
     })
     if (await isReady(data, server, log)) return { port, server }
     const words = await lastWords(logFile)

@@ -7,7 +7,7 @@ const notReached =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EMFILE|ENFILE)$/
 
 /** Whether Redis or the way to it is gone, or takes too long, or it cannot serve now: nothing is wrong with what was asked. */
-export function isRedisAway(error: unknown): boolean {
+export function isRedisUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error.name === "ReplyError") return notNow.test(error.message)
   return (
