@@ -19,7 +19,7 @@ import {
   severed,
   strangers,
   type Pair,
-  type Room,
+  type BothCounts,
   type Side,
   type View,
 } from "../../domain/social/relationships.ts"
@@ -49,12 +49,12 @@ const tellDirect = tellsOf<DirectRelationCommands>("direct")
  * stands with the rules: REL1 to REL5.
  */
 export interface RelationshipCommands {
-  requestFriend(input: Two & { message: string | null; room: Room }): Relationship
+  requestFriend(input: Two & { message: string | null; room: BothCounts }): Relationship
   /** `by` has a request of the other's. */
-  acceptFriend(input: Two & { room: Room }): Relationship
+  acceptFriend(input: Two & { room: BothCounts }): Relationship
   /** `lifted`: one of the two had blocked the other, and by now neither has. */
   deleteRelationship(input: Two): { lifted: boolean }
-  blockUser(input: Two & { room: Room }): Relationship
+  blockUser(input: Two & { room: BothCounts }): Relationship
   /** `by` is nobody any longer: nothing is left on either side. */
   severPair(input: Two): { severed: true }
   /** Told by the home of the lower id after its commit; null: nothing any more. */

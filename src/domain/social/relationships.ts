@@ -51,7 +51,7 @@ export type RelationshipCounts = Readonly<Record<RelationshipStatus, number>>
  * As they were just before the decision: what others decide at the same moment may pass a bound by
  * as much.
  */
-export interface Room {
+export interface BothCounts {
   readonly mine: RelationshipCounts
   readonly theirs: RelationshipCounts
 }
@@ -69,14 +69,14 @@ type Refusal = Extract<
 const isFull = (counts: RelationshipCounts, status: RelationshipStatus) =>
   counts[status] >= limits.relationshipsOfAStatus
 
-const befriended = (room: Room, now: number): View | Refusal => {
+const befriended = (room: BothCounts, now: number): View | Refusal => {
   if (isFull(room.mine, "friend") || isFull(room.theirs, "friend")) return "relationship_limit"
   const friend: Side = { status: "friend", message: null, created_at: now }
   return { mine: friend, theirs: friend }
 }
 
 /** A request that meets one of the other's is as good as accepting it. */
-export function requested({ mine, theirs }: View, message: string | null, room: Room, now: number): View | Refusal {
+export function requested({ mine, theirs }: View, message: string | null, room: BothCounts, now: number): View | Refusal {
   if (mine?.status === "blocked" || theirs?.status === "blocked") return "relationship_blocked"
   if (mine?.status === "pending_incoming") return befriended(room, now)
   if (mine) return "relationship_exists"
@@ -87,7 +87,7 @@ export function requested({ mine, theirs }: View, message: string | null, room: 
   }
 }
 
-export const accepted = ({ mine }: View, room: Room, now: number): View | Refusal =>
+export const accepted = ({ mine }: View, room: BothCounts, now: number): View | Refusal =>
   mine?.status === "pending_incoming" ? befriended(room, now) : "friend_request_not_found"
 
 /** Whatever there is goes on both sides, but a block only on that of whoever set it. */
@@ -99,7 +99,7 @@ export function removed({ mine, theirs }: View): View | Refusal {
 /** Whatever there was: one of the two is gone for good. */
 export const severed: View = { mine: null, theirs: null }
 
-export function blocked({ mine, theirs }: View, room: Room, now: number): View | Refusal {
+export function blocked({ mine, theirs }: View, room: BothCounts, now: number): View | Refusal {
   if (mine?.status === "blocked") return "already_blocked"
   if (isFull(room.mine, "blocked")) return "relationship_limit"
   return {

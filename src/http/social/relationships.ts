@@ -5,7 +5,7 @@ import type { Caller } from "../../cluster/admission.ts"
 import { fail, Failure, type ErrorCode } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import type { routes, SeenPresence } from "../../contract/social/relationships.ts"
-import { lowerOf, type Room } from "../../domain/social/relationships.ts"
+import { lowerOf, type BothCounts } from "../../domain/social/relationships.ts"
 import { publicUser, shownUser } from "../../storage/accounts/users.ts"
 import type { Handlers } from "../server/handlers.ts"
 import { isId } from "../../domain/core/snowflake.ts"
@@ -35,7 +35,7 @@ export const relationships = ({
     }
   }
 
-  const listCountsOf = async ({ user_id }: Caller, other: Snowflake): Promise<Room> => {
+  const listCountsOf = async ({ user_id }: Caller, other: Snowflake): Promise<BothCounts> => {
     const counts = await storage.relationships.counts([user_id, other])
     return { mine: counts.get(user_id)!, theirs: counts.get(other)! }
   }
@@ -52,14 +52,14 @@ export const relationships = ({
    * another's presence.
    */
   const maybeFriends = async (caller: Caller, id: Snowflake, isMissing: ErrorCode) => {
-    const [{ by, other }, room, status] = await Promise.all([
+    const [{ by, other }, counts, status] = await Promise.all([
       partiesOf(caller, id, isMissing),
       listCountsOf(caller, id),
       storage.relationships.status(caller.user_id, id),
     ])
     const presenceOf = await statusesOf(status === "pending_incoming" ? [by.id, other.id] : [])
     const withPresence = (party: Party): Party => ({ ...party, presence: presenceOf(party.id) })
-    return { by: withPresence(by), other: withPresence(other), room }
+    return { by: withPresence(by), other: withPresence(other), room: counts }
   }
 
   /** Resolves when the DM of the two knows that it is closed, or open again. */
@@ -108,12 +108,12 @@ export const relationships = ({
     async blockUser({ body: { user_id }, caller }) {
       if (!isId(user_id)) throw fail("invalid_user_id")
       if (user_id === caller.user_id) throw fail("self_block")
-      const [two, room] = await Promise.all([
+      const [two, counts] = await Promise.all([
         partiesOf(caller, user_id, "user_not_found"),
         listCountsOf(caller, user_id),
       ])
       try {
-        const made = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room })
+        const made = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room: counts })
         await heed(caller, user_id, true)
         return made
       } catch (error) {
