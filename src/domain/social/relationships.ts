@@ -76,7 +76,12 @@ const befriended = (room: BothCounts, now: number): View | Refusal => {
 }
 
 /** A request that meets one of the other's is as good as accepting it. */
-export function requested({ mine, theirs }: View, message: string | null, room: BothCounts, now: number): View | Refusal {
+export function requested(
+  { mine, theirs }: View,
+  message: string | null,
+  room: BothCounts,
+  now: number,
+): View | Refusal {
   if (mine?.status === "blocked" || theirs?.status === "blocked") return "relationship_blocked"
   if (mine?.status === "pending_incoming") return befriended(room, now)
   if (mine) return "relationship_exists"
