@@ -13,10 +13,10 @@ import { notificationLevelCommands, type NotificationLevelCommands } from "./sha
 import { notificationCommands, type NotificationCommands } from "./accounts/notifications.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./accounts/oauth.ts"
 import { presenceCommands, type PresenceCommands } from "./social/presence.ts"
-import { unlessPurged } from "./messages/purged.ts"
+import { unlessPurged } from "./accounts/purged-account.ts"
 import { readMentionCommands, type ReadMentionCommands } from "./messages/read-state.ts"
 import { relayCommands, type RelayCommands } from "./shared/relay.ts"
-import { renewing } from "./accounts/renewing.ts"
+import { renewSessions } from "./accounts/session-renewal.ts"
 import { relationshipCommands, type RelationshipCommands } from "./social/relationships.ts"
 import { expiry, newSession, signInCommands, type NewSession, type SignInCommands } from "./accounts/sign-in.ts"
 import { settingsCommands, type SettingsCommands } from "./accounts/settings.ts"
@@ -91,7 +91,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
       },
     },
 
-    ...renewing(
+    ...renewSessions(
       unlessPurged({
         ...signInCommands,
         ...accountStatusCommands,

@@ -34,7 +34,7 @@ export interface AccessSession extends Partial<AccountBars> {
   permissions?: string[]
   typing_indicators?: boolean
   read_receipts?: boolean
-  /** `GET /users/@me` is answered with it: see renewing.ts. */
+  /** `GET /users/@me` is answered with it: see session-renewal.ts. */
   account?: OwnAccount
   token_hash: string
   expires_at: number

@@ -84,7 +84,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     ask: cluster.ask,
     storage,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
-    crowds: new Set<string>(),
+    massNotifications: new Set<string>(),
     blobs,
     mailer,
     now: clock.now,

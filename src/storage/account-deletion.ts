@@ -63,7 +63,7 @@ export const accountDeletionStorage = (sql: Sql) => {
       return count
     },
 
-    /** Deletes some of what is in his exports. @returns how many parts */
+    /** Deletes some of what is in the user's exports. @returns how many parts */
     async eraseExportParts(user: Snowflake, limit: number): Promise<number> {
       const { count } = await sql`
         DELETE FROM export_parts WHERE (export_id, attempt, number) IN (
@@ -78,20 +78,20 @@ export const accountDeletionStorage = (sql: Sql) => {
     ownedServers: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`SELECT id FROM servers WHERE owner_id = ${user} ORDER BY id`),
 
-    /** Whether somebody, or one of his bots, owns a server. */
+    /** Whether a user, or one of their bots, owns a server. */
     async isOwner(user: Snowflake): Promise<boolean> {
       const rows = await sql`
         SELECT FROM servers WHERE owner_id = ${user} OR owner_id = ANY(ARRAY(SELECT id FROM users WHERE owner_id = ${user})) LIMIT 1`
       return rows.length > 0
     },
 
-    /** Servers that know him: as a member, or as somebody who is banned. */
+    /** Servers that have rows of the user: as a member, or as a banned user. */
     serversKnowing: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`
         SELECT server_id AS id FROM members WHERE user_id = ${user} UNION SELECT server_id FROM bans WHERE user_id = ${user}
         ORDER BY id`),
 
-    /** Deletes what is left of him in servers that are gone: no home lets him go there. */
+    /** Deletes what is left of the user in deleted servers: no home removes them there. */
     async eraseLeft(user: Snowflake): Promise<void> {
       await sql`
         WITH memberships AS (
@@ -99,12 +99,12 @@ export const accountDeletionStorage = (sql: Sql) => {
         DELETE FROM bans b WHERE b.user_id = ${user} AND NOT EXISTS (SELECT FROM servers s WHERE s.id = b.server_id)`
     },
 
-    /** Channels with an override of his. */
+    /** Channels with an override of the user. */
     channelsNaming: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`
         SELECT channel_id AS id FROM channel_overrides WHERE target_id = ${user} AND type = 'member' ORDER BY id`),
 
-    /** His notes, and DMs with people who are gone as well: nobody can read them any more. */
+    /** The user's notes, and DMs with purged accounts: nobody can read them any more. */
     deserted: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`
         SELECT d.id FROM direct_channels d LEFT JOIN users u ON u.id = d.other_id
@@ -118,7 +118,7 @@ export const accountDeletionStorage = (sql: Sql) => {
       await sql`DELETE FROM direct_channels WHERE id = ANY(${[...ids]}::bigint[])`
     },
 
-    /** Everybody to whom he is something, or who is something to him. */
+    /** Everybody who has a relationship with the user, in either direction. */
     related: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`
         SELECT other_id AS id FROM relationships WHERE user_id = ${user}

@@ -10,8 +10,8 @@ const looked = 500
 const moderates = ["server.automod", "messages.manage", "administrator"] as const
 
 /**
- * Told are those who may write the rules or manage messages, and see the channel: what was written
- * there stands in the notice.
+ * Notifies members who may write the rules or manage messages, and who see the channel: the notice
+ * contains what was written there.
  */
 export const alertModerators: Processor<"alertModerators"> = async (
   { ask, storage, signal },

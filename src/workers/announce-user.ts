@@ -3,17 +3,17 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 
 /** As many as a home tells in one turn. */
-const chunk = 500
+const batchSize = 500
 
 /**
- * Who they are is asked after the change was committed: whoever came later has read it as it is
- * now.
+ * Who is notified is read after the change was committed: a user who came later has read the new
+ * state.
  */
 export const announceUser: Processor<"announceUser"> = async ({ ask, storage, signal }, { user_id }) => {
   const { people, servers, directs } = await storage.users.onlookers(user_id)
-  for (let at = 0; at < Math.max(people.length, servers.length, directs.length); at += chunk) {
+  for (let at = 0; at < Math.max(people.length, servers.length, directs.length); at += batchSize) {
     signal.throwIfAborted()
-    const some = (ids: readonly Snowflake[]) => ids.slice(at, at + chunk)
+    const some = (ids: readonly Snowflake[]) => ids.slice(at, at + batchSize)
     const told = { people: some(people), servers: some(servers), directs: some(directs) }
     await unlessGone("user_not_found", ask(userActor, user_id, { type: "announce", ...told }))
   }

@@ -3,7 +3,7 @@ import type { JobTools, Processor } from "./processor.ts"
 import { forgetting, type Sweep } from "./sweep.ts"
 
 /** One statement ends so many. */
-const chunk = 200
+const batchSize = 200
 
 export const deleteUploads: Processor<"deleteUploads"> = async (tools, { files }) => {
   const { keys } = await tools.storage.uploads.end(Math.floor(tools.now() / 1000), files.length, files)
@@ -14,15 +14,15 @@ export const deleteUploads: Processor<"deleteUploads"> = async (tools, { files }
 export async function endLooseUploads(tools: JobTools): Promise<void> {
   for (;;) {
     tools.signal.throwIfAborted()
-    const { looked, keys } = await tools.storage.uploads.end(Math.floor(tools.now() / 1000), chunk)
+    const { looked, keys } = await tools.storage.uploads.end(Math.floor(tools.now() / 1000), batchSize)
     await deleteFiles(tools, { keys })
-    if (looked < chunk) return
+    if (looked < batchSize) return
   }
 }
 
 /** Ends some of what somebody has sent, whatever shows it. @returns how many */
 export async function endUploadsOf(tools: JobTools, user: string): Promise<number> {
-  const keys = await tools.storage.uploads.endOf(user, chunk)
+  const keys = await tools.storage.uploads.endOf(user, batchSize)
   await deleteFiles(tools, { keys })
   return keys.length
 }

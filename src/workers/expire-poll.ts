@@ -9,7 +9,7 @@ import { ending, type Sweep } from "./sweep.ts"
  * Milliseconds for which a job waits that came early by the clock of the poll's home; one that is
  * earlier is tried again.
  */
-const patience = 5_000
+const maxWaitMs = 5_000
 
 export const expirePoll: Processor<"expirePoll"> = async (tools, { poll_id, channel_id, message_id }) => {
   for (;;) {
@@ -18,7 +18,7 @@ export const expirePoll: Processor<"expirePoll"> = async (tools, { poll_id, chan
     // Its channel took it along before the row could say so.
     if (!there) return tools.storage.polls.setGone(poll_id)
     if (left === 0) return
-    if (left > patience) throw unavailable("the poll goes on")
+    if (left > maxWaitMs) throw unavailable("the poll goes on")
     await setTimeout(left, undefined, { signal: tools.signal })
   }
 }

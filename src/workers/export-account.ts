@@ -22,8 +22,7 @@ const busy = new WeakSet<JobTools>()
 
 /**
  * Writes what is held about a user into parts, table by table, holding one page in memory. It
- * begins anew where it was cut short; what is changed meanwhile may be in it as it was or as it
- * became.
+ * starts again after an interruption; a change meanwhile may be in it in its old or its new form.
  */
 export const exportAccount: Processor<"exportAccount"> = async (tools, { user_id, export_id }) => {
   if (busy.has(tools)) throw unavailable("another export is being made")
@@ -94,13 +93,13 @@ async function make({ ask, storage, now, signal }: JobTools, user: Snowflake, ex
   await exports.forgetEarlier(user, export_id)
 }
 
-/** Without a sign of life after which an export is begun anew. */
+/** Seconds without progress after which an export starts again. */
 const quietS = 600
 /** Exports that one statement deletes: each may be large. */
-const expiredAtOnce = 20
+const expiredBatchSize = 20
 
 export const sweeps: readonly Sweep[] = [
-  forgetting(({ exports }, beforeS, limit) => exports.forgetExpired(beforeS, limit), expiredAtOnce),
+  forgetting(({ exports }, beforeS, limit) => exports.forgetExpired(beforeS, limit), expiredBatchSize),
   ending(
     ({ exports }, beforeS, limit) => exports.takeStuck(beforeS, quietS, limit),
     ({ ask }, { id, user_id }) =>

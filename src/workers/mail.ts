@@ -28,14 +28,21 @@ export interface MailerOptions {
   readonly publicUrl: string
   readonly log: Log
   /** Milliseconds: of a step, and of all of it, however slowly the other side talks. */
-  readonly patience?: { readonly step: number; readonly whole: number }
+  readonly timeoutsMs?: { readonly step: number; readonly whole: number }
 }
 
-const usual = { step: 5_000, whole: 20_000 }
-/** A mail server that hangs leaves room for the other jobs of the process. */
-const atOnce = 8
+const defaultTimeoutsMs = { step: 5_000, whole: 20_000 }
+/** A mail server that does not answer leaves capacity for the other jobs of the process. */
+const maxConcurrent = 8
 
-export function createMailer({ smtpUrl, from, serverName, publicUrl, log, patience = usual }: MailerOptions): Mailer {
+export function createMailer({
+  smtpUrl,
+  from,
+  serverName,
+  publicUrl,
+  log,
+  timeoutsMs = defaultTimeoutsMs,
+}: MailerOptions): Mailer {
   if (smtpUrl === undefined || from === undefined)
     return {
       async send({ kind, token }) {
@@ -47,10 +54,10 @@ export function createMailer({ smtpUrl, from, serverName, publicUrl, log, patien
   const transport = createTransport({
     // What stands in its query wins over what follows.
     url: smtpUrl,
-    connectionTimeout: patience.step,
-    greetingTimeout: patience.step,
-    dnsTimeout: patience.step,
-    socketTimeout: 2 * patience.step,
+    connectionTimeout: timeoutsMs.step,
+    greetingTimeout: timeoutsMs.step,
+    dnsTimeout: timeoutsMs.step,
+    socketTimeout: 2 * timeoutsMs.step,
     // A password goes to another machine encrypted or not at all.
     requireTLS: username !== "" && !isLoopback(hostname),
     disableFileAccess: true,
@@ -60,7 +67,7 @@ export function createMailer({ smtpUrl, from, serverName, publicUrl, log, patien
 
   return {
     async send({ kind, to, username, token }, signal) {
-      if (sending >= atOnce) throw unavailable("too many mails at once")
+      if (sending >= maxConcurrent) throw unavailable("too many mails at once")
       const facts = mailText({ kind, serverName, username, link: linkOf(publicUrl, kind, token) })
       sending++
       try {
@@ -69,7 +76,7 @@ export function createMailer({ smtpUrl, from, serverName, publicUrl, log, patien
           to,
           ...facts,
           headers: { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" },
-          signal: AbortSignal.any([signal, AbortSignal.timeout(patience.whole)]),
+          signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutsMs.whole)]),
         })
       } catch (error) {
         // The server's own words may name the address: neither they nor the error go on from here.

@@ -16,30 +16,34 @@ import { maxConcurrent, pageRows, type Sweep } from "./sweep.ts"
 /** Members of one look; homes asked at a time. */
 const page = 1_000
 const atOnce = 8
-/** Jobs that call many at a time, of a process: of each server one. The others find room. */
-const crowdsAtOnce = 4
+/**
+ * Jobs of a process that notify many members at a time, one for each server. Other jobs find
+ * capacity.
+ */
+const maxMassNotifications = 4
 /** One statement deletes so many: short enough for its time-out. */
-const chunk = 5_000
+const batchSize = 5_000
 /** Homes that may refuse before the job stops: no single one keeps the others from being told. */
 const mostRefusals = 50
 
 type Call = z.output<(typeof job)["data"]>
 
 /**
- * Notifies whoever a message mentions and may see it. It may begin again at any point: who was
- * notified is asked of the rows, and the index of notifications takes a second one of the same
- * message for done.
+ * Notifies everybody whom a message mentions and who may see it. It may start again at any point:
+ * the rows say who was notified, and the index of notifications ignores a second one of the same
+ * message.
  */
 export async function notifyMentioned(tools: JobTools, call: Call, size = page): Promise<void> {
-  const { crowds } = tools
+  const { massNotifications } = tools
   const isCrowd = call.everyone || call.here || call.roles.length > 0
   if (!isCrowd || call.server_id === null) return notify(tools, call, size)
-  if (crowds.has(call.server_id) || crowds.size >= crowdsAtOnce) throw new Deferral("others are calling everybody")
-  crowds.add(call.server_id)
+  if (massNotifications.has(call.server_id) || massNotifications.size >= maxMassNotifications)
+    throw new Deferral("others are calling everybody")
+  massNotifications.add(call.server_id)
   try {
     await notify(tools, call, size)
   } finally {
-    crowds.delete(call.server_id)
+    massNotifications.delete(call.server_id)
   }
 }
 
@@ -50,7 +54,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
   const refusals: unknown[] = []
   for (let after: string | undefined = "0"; after !== undefined;) {
     signal.throwIfAborted()
-    // Of each page anew: it may be deleted, or hidden from some, meanwhile.
+    // Read again for each page: the message may be deleted, or hidden from some, meanwhile.
     const place = await placeOf(tools, call)
     if (!place) break
     const { message, channel, where, maySee } = place
@@ -77,7 +81,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
         if (signal.aborted || refusals.length > mostRefusals) throw error
       }
     })
-    // Who read it while he was being notified has had nothing to mark: his reading found no
+    // A user who read it while they were being notified had nothing to mark: their reading found no
     // notification.
     const unread = called.flatMap(([{ user_id, has_read }]) => (has_read ? [] : [user_id]))
     const read = unread.length === 0 ? [] : await storage.mentions.readBy(channel_id, message_id, unread)
@@ -89,7 +93,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
   if (refusals.length > 0) throw refusals[0]
   // Who was told while it was deleted, or was one of too many then, holds its text no longer than
   // this.
-  while ((await storage.mentions.purgeGone(channel_id, message_id, chunk)) === chunk) signal.throwIfAborted()
+  while ((await storage.mentions.purgeGone(channel_id, message_id, batchSize)) === batchSize) signal.throwIfAborted()
   await storage.mentions.end(channel_id, message_id)
 }
 
@@ -118,9 +122,9 @@ async function calledOf(
   people: readonly Mentionable[],
 ): Promise<[Mentionable, MentionKind][]> {
   const named = new Set(users)
-  const kindOf = ({ user_id, roles: his }: Mentionable): MentionKind => {
+  const kindOf = ({ user_id, roles: held }: Mentionable): MentionKind => {
     if (named.has(user_id)) return "user"
-    if (his.some(role => roles.includes(role))) return "role"
+    if (held.some(role => roles.includes(role))) return "role"
     return everyone ? "everyone" : "here"
   }
   const called = people.map(person => [person, kindOf(person)] as [Mentionable, MentionKind])

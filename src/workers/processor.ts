@@ -38,8 +38,8 @@ export interface JobTools {
   >
   /** Users as others see them; who is not in it is offline. */
   readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, unknown>> }
-  /** Servers of which a job of this process is notifying many people. */
-  readonly crowds: Set<Snowflake>
+  /** Servers of which a job of this process is notifying many members. */
+  readonly massNotifications: Set<Snowflake>
   readonly blobs: Blobs
   readonly mailer: Mailer
   /** Unix milliseconds. */

@@ -16,7 +16,7 @@ import { ending, type Sweep } from "./sweep.ts"
 /** As many as channels take back in one turn. */
 const reactionsAtOnce = 100
 /** Rows of one statement. */
-const chunk = 500
+const batchSize = 500
 
 /**
  * Ends an account for good: who it was is forgotten first, then each home that knows it is asked to
@@ -50,12 +50,12 @@ async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Pr
   await takeBackReactions(tools, user)
   await accountDeletion.eraseLeft(user)
   await sever(tools, user)
-  while ((await accountDeletion.eraseExportParts(user, chunk)) === chunk) signal.throwIfAborted()
+  while ((await accountDeletion.eraseExportParts(user, batchSize)) === batchSize) signal.throwIfAborted()
   while ((await endUploadsOf(tools, user)) > 0) signal.throwIfAborted()
   for (const name of erasedTables)
-    while ((await accountDeletion.eraseRows(name, user, chunk)) === chunk) signal.throwIfAborted()
+    while ((await accountDeletion.eraseRows(name, user, batchSize)) === batchSize) signal.throwIfAborted()
   await endDeserted(tools, user)
-  // Whoever looked him up before the purge began may have asked him just now.
+  // A user who looked the account up before the purge began may have sent a request just now.
   await sever(tools, user)
   await ask(userActor, user, { type: "endPurge" })
 }
@@ -79,7 +79,7 @@ async function takeBackReactions({ ask, storage, signal }: JobTools, user: Snowf
   }
 }
 
-/** Conversations that nobody can read any more, with what was said in them. */
+/** Conversations that nobody can read any more, with their messages. */
 async function endDeserted(tools: JobTools, user: Snowflake): Promise<void> {
   const { accountDeletion } = tools.storage
   const deserted = await accountDeletion.deserted(user)
@@ -96,7 +96,7 @@ async function sever({ ask, storage, signal }: JobTools, user: Snowflake): Promi
   }
 }
 
-/** Nobody is told anything of the two but that they are nothing to one another. */
+/** The two users are told nothing but that there is no relationship any more. */
 const nobody = (id: Snowflake): Party => ({ id, username: "", avatar_url: null, presence: null })
 
 async function isBegun({ ask }: JobTools, user: Snowflake, isOwnerGone: boolean): Promise<boolean> {

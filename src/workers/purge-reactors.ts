@@ -6,10 +6,10 @@ import { pageRows, type Sweep } from "./sweep.ts"
  * One statement deletes so many: short enough for its time-out and for those who wait behind its
  * locks.
  */
-const chunk = 5_000
+const batchSize = 5_000
 
 export const purgeReactors: Processor<"purgeReactors"> = async ({ storage, signal }, { channel_id, message_id }) => {
-  while ((await storage.reactions.purge([channel_id], message_id, chunk)) === chunk) signal.throwIfAborted()
+  while ((await storage.reactions.purge([channel_id], message_id, batchSize)) === batchSize) signal.throwIfAborted()
 }
 
 const noMessage: MessagePlace = { channel_id: "0", message_id: "0" }

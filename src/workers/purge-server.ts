@@ -7,13 +7,13 @@ import { pageRows, type Sweep } from "./sweep.ts"
  * One statement deletes so many: short enough for its time-out and for those who wait behind its
  * locks.
  */
-const chunk = 2_000
+const batchSize = 2_000
 
 export const purgeServer: Processor<"purgeServer"> = async (tools, { server_id, channel_ids }) => {
   const { storage, signal } = tools
   await purgeMessages(tools, { channel_ids })
   for (const table of tablesLeft)
-    while ((await storage.servers.purgeLeft(table, server_id, chunk)) === chunk) signal.throwIfAborted()
+    while ((await storage.servers.purgeLeft(table, server_id, batchSize)) === batchSize) signal.throwIfAborted()
 }
 
 /** Servers whose job was lost. */

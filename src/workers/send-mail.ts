@@ -41,7 +41,7 @@ async function deliver({ ask, storage, mailer, signal }: JobTools, { kind, user_
 
 /** For which mails are remembered, so that nobody is sent too many. */
 const mailsKeptS = 86_400
-/** Mails sent at a time: fewer than the mailer takes, so that jobs find room. */
+/** Mails sent at a time: fewer than the mailer takes, so that other jobs find capacity. */
 const maxConcurrentMails = 4
 
 export const sweeps: readonly Sweep[] = [

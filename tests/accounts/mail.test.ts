@@ -326,7 +326,7 @@ test("a name of many lines makes no header of its own", async () => {
 test("a mail server that never answers holds up at most eight mails, and none for long", async () => {
   for (const says of ["nothing", "much"] as const) {
     const { url, server } = await openIdler(says)
-    const idle = mailer({ smtpUrl: url, patience: { step: 300, whole: 900 } })
+    const idle = mailer({ smtpUrl: url, timeoutsMs: { step: 300, whole: 900 } })
     const begun = performance.now()
     const sent = Array.from({ length: 8 }, () => idle.send().catch((error: Error) => error.message))
     await expect(idle.send()).rejects.toThrow("Service temporarily unavailable")

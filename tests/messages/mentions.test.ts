@@ -302,7 +302,7 @@ const toolsOf = (shared: SharedCluster, { node }: Worker, more: object = {}) =>
       servers: serversStorage(shared.sql),
     },
     presences: node.presences,
-    crowds: new Set(),
+    massNotifications: new Set(),
     signal: new AbortController().signal,
     ...more,
   }) as unknown as JobTools
@@ -364,9 +364,9 @@ test("P15: each is told once, however often the job runs, wherever it was cut of
   await expect(notifyMentioned(ending, callOf(later, { everyone: true }))).rejects.toBe(broken)
   // Where several call everybody at once the next one waits for its turn; who is named is told
   // meanwhile.
-  const busy = toolsOf(shared, east, { crowds: new Set(["1", "2", "3", "4"]) })
+  const busy = toolsOf(shared, east, { massNotifications: new Set(["1", "2", "3", "4"]) })
   await expect(notifyMentioned(busy, callOf(later, { here: true }))).rejects.toThrow(Deferral)
-  const own = toolsOf(shared, east, { crowds: new Set([server_id]) })
+  const own = toolsOf(shared, east, { massNotifications: new Set([server_id]) })
   await expect(notifyMentioned(own, callOf(later, { here: true }))).rejects.toThrow(Deferral)
   await notifyMentioned(busy, callOf(later, { users: [lin.id] }))
   expect(await toldOf(shared, later.id)).toEqual([lin.id])
@@ -595,8 +595,8 @@ test("a job whose server is busy with another one is put off, which does not cou
   ]
   await Promise.all([adding.connect(), taking.connect()])
   const queue = openJobQueue(adding, prefix, Date.now)
-  const crowds = new Set([server_id])
-  const tools = toolsOf(shared, shared.east, { crowds, now: Date.now })
+  const massNotifications = new Set([server_id])
+  const tools = toolsOf(shared, shared.east, { massNotifications, now: Date.now })
   const metrics = createMetrics()
   const [log, trouble] = [silentLog, () => {}]
   const consumer = consumeJobs({ connection: taking, prefix, tools, log, metrics, trouble })
@@ -606,7 +606,7 @@ test("a job whose server is busy with another one is put off, which does not cou
     const counts = async () =>
       (await metrics.registry.metrics()).split("\n").filter(line => line.includes('job="notifyMentioned"'))
     await until("it is put off", async () => (await counts()).some(line => line.includes('outcome="deferred"')))
-    crowds.clear()
+    massNotifications.clear()
     await until("it is done", async () => (await counts()).some(line => line.includes('outcome="done"')))
     expect((await counts()).filter(line => /retried|failed/.test(line))).toEqual([])
     expect(await sql`SELECT FROM message_mentions WHERE message_id = ${message_id}`).toHaveLength(0)

@@ -176,7 +176,7 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
 }
 
 /**
- * What a change of how a user looks brings about: to himself at once, to others by a job that asks
+ * The effects of a visible change: the user is told at once, others by a job that asks
  * who they are (ACC3).
  */
 function shownChange(user: User, after: User, newId: () => Snowflake): Publication[] {

@@ -7,13 +7,13 @@ import { focusKey, isOver, type KeptSetting } from "../../domain/accounts/settin
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { putMessagingSettings } from "../../storage/accounts/messaging-settings.ts"
 import { deleteSetting, putSetting } from "../../storage/accounts/settings.ts"
-import { renewed } from "./renewing.ts"
+import { renewed } from "./session-renewal.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "../shared/facts.ts"
 
 /**
- * What a user and their clients have decided, among the commands of his home. They keep:
+ * What a user and their clients have decided, among the commands of their home. They keep:
  *   SET1  A user has at most `settingsPerUser` keys under concurrent requests. The focused
  *       channel does not count.
  *   SET2  Settings that are sent together are all stored, or none.

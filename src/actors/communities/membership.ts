@@ -398,7 +398,7 @@ export function removal(
       ...(noted ? [noted] : []),
     ],
     publish: [
-      ...(voice?.publish ?? []), // he is told of it while he is still a member
+      ...(voice?.publish ?? []), // told while they are still a member
       control(membersOf(server.id), { type: "left", server: server.id, user }), // JOIN3
       guildMemberRemove.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, user: { id: user } }),
       membershipChanged(user, server.id, false),

@@ -50,7 +50,7 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
   }
 }
 
-test("TEMP1: whoever was back has a whole window when he is gone again, however long ago he went first", async () => {
+test("TEMP1: a user who came back has a whole window at the next disconnect, however old the first is", async () => {
   const { ended, goes, comes, isLost, pass, members } = scene()
   goes()
   await pass(0.5)
@@ -68,7 +68,7 @@ test("TEMP1: whoever was back has a whole window when he is gone again, however 
   expect(members.isPending("7")).toBe(false)
 })
 
-test("TEMP1: whoever is back before it is written down that he went was not gone", async () => {
+test("TEMP1: a user who is back before their disconnect is recorded was not gone", async () => {
   const { ended, goes, comes, isLost, members, pass } = scene()
   comes()
   members.gone(["7"])

@@ -94,8 +94,8 @@ export function judgingNeeds(server: Server, channel: Snowflake, author: Snowfla
 const isHarsh = ({ actions }: AutomodRule) => actions.some(({ action_type }) => sanctions.has(action_type))
 
 /**
- * AM3: a rule does to nobody what its writer, as he is now, may not do to him; one who is gone may
- *      do nothing.
+ * AM3: a rule does nothing to a user that its writer, with their present permissions, may not do to
+ *      them; the rule of a writer who left does nothing.
  */
 function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<MemberState>): boolean {
   const writer = memberFacts.of(server).get(updated_by)
@@ -121,8 +121,8 @@ interface Judging extends Judged, Moment {
 }
 
 /**
- * The turn in which somebody says something: what the rules make of it comes with what becomes of
- * it (AM1). `said` is asked if it is not refused, with the message that it is about, unless that is
+ * The turn in which a user posts or edits: the verdict of the rules and the effects of the message
+ * come together (AM1). `said` is called if the message is not refused, with its id, unless it is
  * the one that is edited.
  */
 export function moderating<Reply>(
@@ -138,7 +138,8 @@ export function moderating<Reply>(
     const refusal = refusalOf(verdict)
     return { ...combine(refused(refusal), sanctioning(subject, verdict, judged.edited)), reply: { refused: refusal } }
   }
-  // Its id is minted before those of what follows: who is banned for it may lose it with the rest.
+  // The message's id is made before those of what follows: a ban for it may delete the message with
+  // the rest.
   const { about = judged.edited, reply, ...parts } = said()
   return { ...combine(parts, verdict && sanctioning(subject, verdict, about)), reply }
 }
@@ -176,7 +177,7 @@ const refusalOf = ({ broken, consequences }: Sanction): Refusal => ({
   ...(consequences.reason !== undefined && { reason: consequences.reason }),
 })
 
-/** What the author of a message that is refused is told. */
+/** What the author of a refused message is told. */
 export const blocked = ({ violations, reason }: Refusal) =>
   fail("message_blocked", {
     ...(reason !== undefined && { message: `Message blocked by auto-moderation: ${reason}` }),
@@ -242,7 +243,7 @@ function sanctioning(
     return violation
   }
 
-  /** The end of his membership, or of what he may do for a while. */
+  /** The end of the author's membership, or a time-out. */
   function ending(): HomeEffects | undefined {
     const { ban, kick, timeout, timeoutSeconds } = consequences
     const moment = { now, newId }
@@ -275,7 +276,7 @@ function sanctioning(
 }
 
 /**
- * What a rule does is done in the name of whoever wrote it as it is; the log says that it was the
+ * A rule acts in the name of the user who wrote its present form; the log says that it was the
  * rule.
  */
 function contextOf({ rule, action }: Decided): AuditContext {

@@ -116,7 +116,7 @@ test("what ordinary messages take has no bound but their number", () => {
   expect([nonceFacts.of(state).size, messageFacts.of(state).size <= 400]).toEqual([2_000, true])
 })
 
-test("a message that is read while its author is called something else has his new name", async () => {
+test("a message that is read while its author is renamed has the new name", async () => {
   const { state, reads, load } = scene()
   const [one, other] = [messageAt(begin), messageAt(begin + 1)]
   const loaded = load(message(channel_id, one.id), message(channel_id, other.id), message(channel_id, "7"))
@@ -154,6 +154,6 @@ test("HIST1: whatever changes what a page shows changes the version of its chann
   expect(differsIn(() => renameAuthor(state, ada, "countess", []))).toEqual([true, true])
   expect(new Set(seen.map(([version]) => version)).size).toBe(5)
   expect(seen.flat().every(version => version.startsWith("a "))).toBe(true)
-  // A home that is in memory anew is called something else.
+  // A home that is loaded again has another version.
   expect(historyVersion(scene().state, channel_id, "c")).not.toBe(seen[0]![0])
 })

@@ -14,8 +14,8 @@ export function keep(draft: ServerState, state: MessageState): void {
 }
 
 /**
- * A deleted message is gone, but for its nonce: who sends it again is told of a message that says
- * nothing.
+ * A deleted message is forgotten except for its nonce: a user who sends it again receives an empty
+ * message.
  */
 export function forget(draft: ServerState, found: Readonlied<MessageState>): void {
   const { id, channel_id, server_id, author_id, author_username, author_bot, author_badges, nonce } = found

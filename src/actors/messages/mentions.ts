@@ -10,11 +10,11 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { Publication } from "../../runtime/actor.ts"
 
 /**
- * The job that notifies whoever a new message mentions, and its row. Who may call everybody is
- * decided here, with what the author may at this moment: `@everyone`, `@here` and roles that are
- * not mentionable take `messages.mention_everyone`. A webhook has no permissions, so it calls
- * people and mentionable roles only. In a conversation outside servers its participants can be
- * called.
+ * The job that notifies everybody whom a new message mentions, and its row. Who may mention
+ * everybody is decided here, with the author's permissions at this moment: `@everyone`, `@here` and
+ * roles that are not mentionable take `messages.mention_everyone`. A webhook has no permissions, so
+ * it mentions people and mentionable roles only. In a conversation outside servers its participants
+ * can be called.
  */
 export function mentioning(
   server: Readonlied<ServerState>,

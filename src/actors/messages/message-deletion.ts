@@ -42,7 +42,7 @@ export interface MessageDeletion {
 /** Deletion of messages, among the commands of their channel. */
 export interface MessageDeletionCommands {
   deleteMessage(input: AuditContext & { message_id: Snowflake }): { deleted: true }
-  /** Those of these messages that are there and his. */
+  /** Those of these messages that exist and are the author's. */
   deleteMessagesOf(input: { author: Snowflake; message_ids: readonly Snowflake[] }): { deleted: number }
   /** Those of these messages that are there. */
   bulkDeleteMessages(input: AuditContext & { message_ids: readonly Snowflake[] }): { deleted: number }
@@ -117,7 +117,7 @@ const those = (server: Server, channel: Snowflake, ids: readonly Snowflake[]): K
   [...new Set(ids)].flatMap(id => messageFacts.of(server).get(messageKey(channel, id)) ?? [])
 
 /**
- * Whether slow mode may have to know yet that its author posted then: whoever deletes what he said
+ * Whether slow mode may have to know yet that its author posted then: an author who deletes a message
  * waits as long as before.
  */
 const maySlow = (channel: Readonlied<ChannelState>, { id }: Known, now: number): boolean =>

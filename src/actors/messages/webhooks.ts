@@ -139,10 +139,10 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
     turn({ state: server, now }, { user }) {
       const caller = requireMember(server, user)
       requirePermission(server, caller, managing)
-      const his = webhooksOf(server).filter(({ channel_id }) =>
+      const ofChannels = webhooksOf(server).filter(({ channel_id }) =>
         new Access(server, channel_id, caller, now).sees(managing),
       )
-      return { reply: his.map(listedWebhook) }
+      return { reply: ofChannels.map(listedWebhook) }
     },
   },
 

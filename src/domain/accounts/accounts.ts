@@ -1,28 +1,31 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 
-/** Who acts, as the door knows him. */
+/** The user who acts, as the session cache knows them. */
 export interface Actor {
   id: Snowflake
   username: string
-  /** Doors of the version before do not say. */
+  /** Servers of the version before leave it out. */
   bot?: boolean
   badges: readonly string[]
 }
 
 /**
- * What is kept of a user beside his sessions and what others share with him. Times are Unix
+ * What is stored of a user besides their sessions and what others share with them. Times are Unix
  * seconds.
  */
 export interface Account {
   username: string
   /** Null for bots. */
   email: string | null
-  /** Null for bots, and for whoever has signed in through a provider only. */
+  /** Null for bots, and for users who have signed in through a provider only. */
   password_hash: string | null
   created_at: number
   /** What a client is shown; without verification it is true from the start. */
   email_verified: boolean
-  /** The address is known to be his: a mail to it was answered, or a provider vouched for it. */
+  /**
+   * The address is known to belong to the user: a mail to it was answered, or a provider vouched
+   * for it.
+   */
   email_confirmed: boolean
   age_verified: boolean
   badges: readonly string[]
@@ -52,7 +55,7 @@ export interface Account {
   backup_codes: readonly string[]
 }
 
-/** What only the user himself is shown of his account. */
+/** The part of the account that only its owner sees. */
 export type OwnAccount = Pick<
   Account,
   "email" | "created_at" | "email_verified" | "age_verified" | "totp_enabled" | "deletion_status" | "deletion_at"
@@ -93,7 +96,7 @@ const administrators: ReadonlySet<string> = new Set(["administrator", "admin.*",
 export const isAdministrator = (permissions: readonly string[]): boolean =>
   permissions.some(permission => administrators.has(permission))
 
-/** What keeps an account from the API, as the door knows it with every session. */
+/** What bars an account from the API; it is cached with every session. */
 export interface AccountBars {
   /** 0: no operator has locked it, nor the owner of a bot. */
   readonly locked_until: number

@@ -29,8 +29,8 @@ export function dayOf(ms: number): Day {
 }
 
 /**
- * Whole years from birth to today; who was born on 29 February has his birthday on 1 March in other
- * years.
+ * Whole years from birth to today; in other years, a person born on 29 February has their birthday
+ * on 1 March.
  */
 export function yearsBetween(born: Day, today: Day): number {
   const hadBirthday = today.month > born.month || (today.month === born.month && today.day >= born.day)

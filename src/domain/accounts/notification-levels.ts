@@ -3,7 +3,7 @@ import type { NotificationLevel, NotificationPatch } from "../../contract/accoun
 
 /** What somebody has chosen for a server or one of its channels. */
 export interface NotificationChoice {
-  /** Null: as the server has it, and a channel as he has chosen for the server. */
+  /** Null: a server's level is its default; a channel's is the user's choice for the server. */
   readonly level: NotificationLevel | null
   readonly muted: boolean
   /** Unix seconds at which it ends by itself; null: never. */
@@ -52,7 +52,7 @@ export function effectiveLevel(
   }
 }
 
-/** Whether somebody is told of a message, or of being mentioned in one. */
+/** Whether a user is notified of a message, or of a mention in one. */
 export const isNotified = (
   { level, muted }: { readonly level: NotificationLevel; readonly muted: boolean },
   isMention: boolean,

@@ -26,7 +26,7 @@ export const oauthAsking: Readonly<Record<OAuthProvider, OAuthAsking>> = {
 }
 
 /**
- * What the operator got from each provider, and where each is. The names are those of the
+ * The operator's credentials for each provider, and where each is. The names are those of the
  * configuration.
  */
 export type OAuthPolicy = OAuthCredentials & {
@@ -74,11 +74,11 @@ export function isRedirectUri(text: string): boolean {
 export interface OAuthProfile {
   /** Who says so: the same subject of another is somebody else. */
   readonly issuer: string
-  /** Who he is there, for ever. */
+  /** The user's permanent id at the provider. */
   readonly subject: string
   /** Null where there is none, or none that the provider vouches for. */
   readonly email: string | null
-  /** What he might be called, the best first. */
+  /** Suggestions for a username, the best first. */
   readonly names: readonly string[]
 }
 
@@ -87,9 +87,9 @@ const textOf = (value: unknown): string | null => (typeof value === "string" && 
 const isTrue = (value: unknown): boolean => value === true || value === 1 || value === "true" || value === "1"
 
 /**
- * Of what an OpenID provider says. Microsoft has many tenants: a subject is one within his own, and
- * what address he has there is his administrator's word, unless `xms_edov` says that its domain is
- * the tenant's.
+ * The profile in an OpenID provider's claims. Microsoft has many tenants: a subject is unique
+ * within its own tenant, and the address there is only asserted by the tenant's administrator,
+ * unless `xms_edov` says that its domain belongs to the tenant.
  */
 export function profileOfClaims(provider: OAuthProvider, claims: Claims): OAuthProfile | undefined {
   const sub = textOf(claims["sub"])

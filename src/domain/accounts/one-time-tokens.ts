@@ -17,7 +17,7 @@ export interface OneTimeToken {
   readonly expires_at: number
 }
 
-/** Wrong codes after which a second step has to begin anew. */
+/** Wrong codes after which a second step has to start again. */
 export const codesAllowed = 5
 /** Of one user and kind; one more makes the oldest void. */
 export const tokensOfAKind = 5

@@ -2,8 +2,8 @@ import type { Account } from "./accounts.ts"
 import { sameHash } from "../core/hashes.ts"
 
 /**
- * What somebody's code is, as the door works it out: the time step of an authenticator's, the
- * digest of a backup code.
+ * A user's code in the form that is stored: the time step of an authenticator's code, or the digest
+ * of a backup code.
  */
 export type SecondFactor =
   | { readonly secret: string; readonly step: number }

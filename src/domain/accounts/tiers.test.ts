@@ -32,7 +32,7 @@ describe("tiers", () => {
     expect([limitPercent("unheard of", false), limitPercent("alpha", true)]).toEqual([100, 300])
   })
 
-  it("have room below their number, and always where there is none", () => {
+  it("allow more below their number, and always where there is none", () => {
     expect([isRoomFor(99, 100), isRoomFor(100, 100), isRoomFor(1_000_000, -1), isRoomFor(0, 0)]).toEqual([
       true,
       false,

@@ -68,8 +68,8 @@ export const limitsOf = (name: string): TierLimits => tiers.get(name) ?? tiers.g
 export const isRoomFor = (count: number, most: number): boolean => most === -1 || count < most
 
 /**
- * In how many servers somebody may be, his own among them: whoever may own more than others may be
- * in as many.
+ * How many servers a user may be in, their own included: a user who may own more than others may be
+ * in as many as they own.
  */
 export const mostServers = (name: string): number => {
   const { max_servers } = limitsOf(name)

@@ -9,7 +9,7 @@ import { Facts } from "../core/facts.ts"
 export interface UserState extends Account {
   id: Snowflake
   sessions: Map<Snowflake, SessionState>
-  /** What he chose to show, whether he is there or not. */
+  /** The presence that the user chose, whether they are connected or not. */
   presence: Shown
   call: CallState | null
   /** Seconds in voice by day, of calls that are over. */

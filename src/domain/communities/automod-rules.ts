@@ -13,14 +13,14 @@ import { listedHost } from "./automod-links.ts"
 import { compiledPattern, folded } from "./automod-text.ts"
 
 /**
- * What may stand in a rule, beyond what its shape says. Looking at it takes a while: a door does,
- * before the turn.
+ * What a rule may contain, beyond its schema. The check takes a while, so a route makes it before
+ * the turn.
  */
 
 export const isRuleType = (name: string): name is AutomodRuleType =>
   (automodRuleTypes as readonly string[]).includes(name)
 
-/** The config with its defaults; a fault of it is told by name. */
+/** The config with its defaults; an error names the faulty field. */
 export function checkedConfig(type: AutomodRuleType, given: unknown): AutomodRule["config"] {
   const config = checked("invalid_automod_config", automodConfigs[type], given, "config")
   sizeOf(type, config)

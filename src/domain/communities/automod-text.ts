@@ -88,7 +88,7 @@ class KeywordTree {
   readonly #lengths: number[]
   readonly #ranks: readonly number[]
 
-  /** `ranks`: how grave each word is, from 0. */
+  /** `ranks`: how severe each word is, from 0. */
   constructor(words: readonly string[], ranks: readonly number[]) {
     this.#lengths = words.map(word => word.length)
     this.#ranks = ranks
@@ -301,7 +301,7 @@ export function massEmoji(config: AutomodConfig<"mass_emoji">): Matcher {
 }
 
 const command = /^\s*[/!]/
-/** Mentions, names of emoji and addresses are not written by whoever shouts. */
+/** Mentions, names of emoji and addresses do not count as shouting. */
 const notProse = /<(?:@[!&]?\d{1,20}|#\d{1,20}|a?:\w{2,32}:\d{1,20})>|https?:\/\/\S+/gi
 
 const lettersIn = perMessage(({ content }) => {

@@ -142,7 +142,7 @@ describe("keyword", () => {
     expect(found(short, "xab")).toMatchObject({ matched: "ab", severity: "critical" })
   })
 
-  test("parts of words, the case of letters, and how grave each is", () => {
+  test("parts of words, the case of letters, and how severe each is", () => {
     const part = trips("keyword", { keywords: ["bad"], whole_word: false })
     expect([part("sinBADs"), part("b a d")]).toEqual([true, false])
     const exact = trips("keyword", { keywords: ["Bad"], case_sensitive: true })

@@ -19,7 +19,7 @@ import { capsPercentage, keyword, massEmoji, mentionSpam, regex, repeatedChars }
  */
 export type Scores = Readonly<Record<string, number>> | null
 
-/** A message that somebody sends, or is about to make of one that he sent. */
+/** A message that a user sends, or the new form of one that they edit. */
 export interface Judged {
   /** All that it says. */
   readonly content: string
@@ -29,7 +29,7 @@ export interface Judged {
    */
   readonly text?: string | undefined
   readonly channel_id: Snowflake
-  /** Of the author; his membership's. */
+  /** The author's roles; from their membership. */
   readonly roles: readonly Snowflake[]
   /** The message that this is to become the text of; undefined: it is a new one. */
   readonly edited?: Snowflake | undefined
@@ -141,7 +141,7 @@ export interface Consequences {
   readonly isRefused: boolean
   /** Null: none. */
   readonly timeoutSeconds: number | null
-  /** The rule and the action that he goes by; he goes once. */
+  /** The rule and the action that remove the author; they are removed once. */
   readonly timeout: Decided | undefined
   readonly kick: Decided | undefined
   readonly ban: Decided | undefined
@@ -160,10 +160,10 @@ export interface Decided {
   readonly action: AutomodAction
 }
 
-/** What is done to the author himself, in the name of whoever wrote the rule. */
+/** Actions against the author, in the name of the user who wrote the rule. */
 export const sanctions: ReadonlySet<AutomodActionType> = new Set(["timeout_user", "kick_user", "ban_user"])
 
-/** `spares`: whether a rule does nothing to the author himself. */
+/** `spares`: whether a rule takes no action against the author. */
 export function consequencesOf(
   broken: readonly Broken[],
   spares: (rule: AutomodRule) => boolean = () => false,

@@ -48,7 +48,7 @@ export interface ServerState {
   readonly facts: Facts
 }
 
-/** What its owner or whoever manages it decides about a server. */
+/** The settings of a server that its owner and its managers decide. */
 export type ServerSettings = Pick<
   ServerState,
   "name" | "description" | "owner_id" | "default_channel_id" | "default_message_notifications" | "public" | "category"
@@ -73,9 +73,9 @@ export interface MemberState {
   /** Unix seconds. */
   timeout_until: number | null
   timeout_reason: string | null
-  /** Goes when his last session has ended, unless he was given a role. */
+  /** The membership ends with the user's last session, unless they were given a role. */
   temporary: boolean
-  /** The id that was minted as he joined; null: it was not noted. */
+  /** The id that was made as the user joined; null: it was not recorded. */
   since_id?: Snowflake | null
 }
 
@@ -127,7 +127,7 @@ export const serverUpdate = (server: ServerFacts): ServerUpdate => ({
   ...(server.icon_url === null ? {} : { icon: server.icon_url }),
 })
 
-/** A server as its new member's sessions get it, with the channels that he may view. */
+/** A server as a new member's sessions receive it, with the channels that they may view. */
 export function guildObject(
   server: ServerFacts & {
     readonly roles: ReadonlyMap<string, Readonly<RoleState>>
@@ -185,7 +185,7 @@ export const newMember = (user_id: string, joined_at: number): MemberState => ({
   temporary: false,
 })
 
-/** A member as others see him; `@everyone`'s role has the server's id. */
+/** A member as others see them; `@everyone`'s role has the server's id. */
 export const memberObject = (
   server: { readonly id: string; readonly roles: ReadonlyMap<string, unknown> },
   member: Readonly<MemberState>,

@@ -11,7 +11,7 @@ export type Audience =
   | { readonly kind: "members"; readonly server: Snowflake }
   | { readonly kind: "holders"; readonly server: Snowflake; readonly permission: Permission }
   /**
-   * With `also`: whoever may view either channel. With `permission`: those viewers of the channel
+   * With `also`: users who may view either channel. With `permission`: those viewers of the channel
    * who hold it there.
    */
   | {

@@ -19,7 +19,7 @@ export type Control =
   | { readonly type: "left"; readonly server: Snowflake; readonly user: Snowflake }
   | { readonly type: "serverDeleted"; readonly server: Snowflake }
   /**
-   * The user's own home says that his servers changed; a worker that does not know better asks
+   * The user's own home says that their servers changed; a worker that does not know better asks
    * PostgreSQL.
    */
   | {
@@ -50,8 +50,8 @@ export type RulesChange =
       readonly before: readonly Permission[] | null
       readonly after: readonly Permission[] | null
       /**
-       * Of a role that goes: what channels say of it, which goes with it, for whoever is taken back
-       * to before.
+       * For a role that is deleted: the overrides that go with it, for readers who are reset to an
+       * earlier state.
        */
       readonly overrides?: readonly (readonly [channel: Snowflake, override: Override])[]
     }
@@ -62,7 +62,8 @@ export type RulesChange =
       readonly before: Channel | null
       readonly after: Channel | null
       /**
-       * Of a channel that goes: what it allowed and denied, for whoever is taken back to before.
+       * For a channel that is deleted: its overrides, for readers who are reset to an earlier
+       * state.
        */
       readonly overrides?: readonly Override[]
     }

@@ -1,8 +1,8 @@
 /**
- * What a worker says of the ids that its shards make, beside that it lives: moments are Unix
- * milliseconds. Everything made there up to `servers` stands in every delivery log that takes it,
- * and nothing will be made at or before it any more. The same of `directs`, where what is told from
- * home to home has arrived, too; null: not known.
+ * The ids that a worker's shards make, reported with its heartbeat: moments are Unix milliseconds.
+ * Everything made there up to `servers` is in every delivery log that takes it, and nothing more is
+ * made at or before it. `directs` says the same, and that tells from home to home have arrived,
+ * too; null: not known.
  */
 export interface WatermarkReport {
   readonly servers: number

@@ -47,7 +47,7 @@ const override: fc.Arbitrary<Override> = fc.oneof(
 const overrides = fc.uniqueArray(override, { maxLength: 5, selector: ({ target_id }) => target_id })
 const permission = fc.constantFrom(...few)
 
-test("one who is neither owner nor administrator holds what his roles grant, and administrators everything", () => {
+test("one who is neither owner nor administrator holds what their roles grant, and administrators everything", () => {
   fc.assert(
     fc.property(server, member, permission, (server, member, permission) => {
       const granted = new Set(["1", ...member.roles].flatMap(role => [...(server.roles.get(role)?.permissions ?? [])]))
@@ -57,7 +57,7 @@ test("one who is neither owner nor administrator holds what his roles grant, and
   )
 })
 
-/** As it is told to people: a set, from which each layer first takes, then gives. */
+/** The rule as the documentation tells it: a set from which each layer first takes, then gives. */
 function layered(server: Parameters<typeof holds>[0], all: readonly Override[], member: Holder): Set<Permission> {
   const held = new Set(permissionNames.filter(name => holds(server, member, name)))
   if (held.has("administrator")) return held
@@ -86,7 +86,7 @@ test("in a channel @everyone's override comes first, then the roles' together, t
   )
 })
 
-test("nobody grants what he does not hold; what was granted before is no grant", () => {
+test("nobody grants what they do not hold; what was granted before is no grant", () => {
   fc.assert(
     fc.property(server, member, some, some, (server, member, granted, before) => {
       const wrong = granted.filter(name => !before.includes(name) && !holds(server, member, name))
@@ -112,7 +112,7 @@ test("whatever an override newly lets somebody do is named", () => {
   )
 })
 
-test("a moved role keeps the others' order, and nobody moves one past his own", () => {
+test("a moved role keeps the others' order, and nobody moves one past their own", () => {
   fc.assert(
     fc.property(
       server,
@@ -136,7 +136,7 @@ test("a moved role keeps the others' order, and nobody moves one past his own", 
   )
 })
 
-test("the map of a member says of every name what he holds then", () => {
+test("the map of a member says of every name what they hold then", () => {
   const roles = new Map([
     ["1", { permissions: new Set<Permission>(["messages.send", "channels.view"]) }],
     ["10", { permissions: new Set<Permission>(["channels.manage"]) }],

@@ -36,8 +36,8 @@ export const grantedAtCreation: ReadonlySet<Permission> = new Set(
 )
 
 /**
- * The owner and administrators hold everything; everybody else what `@everyone` and his roles grant
- * together.
+ * The owner and administrators hold everything; everybody else what `@everyone` and their roles
+ * grant together.
  */
 export function holds(server: AccessRules, member: Holder, permission: Permission): boolean {
   if (member.user_id === server.owner_id) return true
@@ -76,7 +76,7 @@ export function holdsIn(
   return own ?? ofRoles ?? held
 }
 
-/** What a member who is timed out may not do, whatever he is granted. */
+/** What a timed-out member may not do, whatever they are granted. */
 export const lostInTimeout: ReadonlySet<Permission> = new Set([
   "messages.send",
   "messages.add_reactions",
@@ -122,7 +122,7 @@ export function permissionMap(
   for (const name of permissionNames) map[name] = holdsNow(server, overrides, member, name, nowMs)
   for (const alias of aliasNames) {
     const permission = permissionOf(alias)
-    // `server.view` is no permission: whoever is in the server has it.
+    // `server.view` is not a permission: every member of the server has it.
     map[alias] = permission === undefined || map[permission]!
   }
   return map
@@ -142,7 +142,7 @@ export function rankOf(server: Ranks, member: Holder): number {
   return member.roles.reduce((highest, role) => Math.max(highest, server.roles.get(role)?.position ?? 0), 0)
 }
 
-/** What an actor would grant without having it himself; undefined: nothing. */
+/** A permission that an actor would grant without having it themselves; undefined: none. */
 export const notHisToGrant = (
   server: AccessRules,
   actor: Holder,

@@ -23,7 +23,7 @@ test.each([2, 3, 5, 8, 16])("%i places share the shards about evenly", count => 
   for (const shardsHeld of held.values()) expect(Math.abs(shardsHeld - even)).toBeLessThan(spread)
 })
 
-test("everybody reckons alike, in whatever order he knows the places", () => {
+test("all processes compute the same, in whatever order they know the places", () => {
   expect(wanted(places(6).toReversed())).toEqual(wanted(places(6)))
 })
 

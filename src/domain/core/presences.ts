@@ -1,6 +1,6 @@
 import type { Status } from "../../contract/social/presence.ts"
 
-/** What somebody shows of himself, or chose to. */
+/** The presence that a user shows, or chose to. */
 export interface Shown {
   readonly status: Status
   readonly custom_status: string | null
@@ -15,7 +15,10 @@ export interface Seen extends Shown {
 export const defaultPresence: Shown = { status: "online", custom_status: null, custom_emoji: null }
 export const offline: Seen = { status: "offline", custom_status: null, custom_emoji: null }
 
-/** What others see of somebody who is connected: whoever hides looks like somebody who is away. */
+/**
+ * The presence that others see of a connected user: an invisible user looks like one who is
+ * offline.
+ */
 export const shownToOthers = ({ status, custom_status, custom_emoji }: Shown): Seen =>
   status === "invisible" || status === "offline" ? offline : { status, custom_status, custom_emoji }
 
@@ -25,7 +28,7 @@ export const looksSame = (a: Shown, b: Shown): boolean =>
 /** A change of what others see, on its way to them. */
 export interface PresenceChange extends Seen {
   readonly user: string
-  /** The epoch of whoever owned the user's home, and its count: of two the higher is newer. */
+  /** The epoch of the owner of the user's home, and its count: of two the higher is newer. */
   readonly version: readonly [epoch: number, count: number]
   /** Servers, and friends by their own homes, that are to hear of it. */
   readonly homes: readonly string[]
@@ -40,7 +43,7 @@ export interface Regard {
   readonly other: string
   readonly as: "friend" | "blocked"
   readonly wereFriends: boolean
-  /** The other was told with the friendship that he is offline. */
+  /** With the friendship, the other was told that the user is offline. */
   readonly isToldOffline: boolean
 }
 

@@ -9,7 +9,7 @@ import { isUncounted, rateLimitsWith } from "./rate-limits.ts"
 const all = Object.values<Route>(routes)
 const labels = new Set(all.map(labelOf))
 
-/** Rows whose route does not exist yet: whoever adds it takes it out. */
+/** Rows whose route does not exist yet: remove a row when its route is added. */
 const waiting = [
   "GET /admin/database/pool-health",
   "GET /admin/telemetry/stats",

@@ -6,7 +6,7 @@ import {
   type RateLimits,
 } from "../../contract/core/limits.ts"
 
-/** What an operator says of one bucket. What he leaves out stays as it is by default. */
+/** An operator's configuration of one bucket. Omitted fields keep their defaults. */
 export interface RateLimitOverride {
   readonly requests: number
   readonly seconds: number

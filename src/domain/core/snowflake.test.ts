@@ -20,7 +20,7 @@ const mark = fc.record({
   sequence: fc.integer({ min: 0, max: 4095 }),
 })
 
-test("an id says its shard and when it was minted", () => {
+test("an id says its shard and when it was made", () => {
   fc.assert(
     fc.property(shard, mark, (number, when) => {
       const id = idOf(number, when)

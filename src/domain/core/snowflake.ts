@@ -9,7 +9,7 @@ export const epochMs = 1_704_067_200_000
 export const shardCount = 1024
 const sequences = 4096
 
-/** When an id was minted and what was minted before it in the same millisecond. */
+/** When an id was made, and how many were made before it in the same millisecond. */
 export interface IdMark {
   ms: number
   sequence: number

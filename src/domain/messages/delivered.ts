@@ -2,15 +2,15 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { placeOf } from "./read-state.ts"
 
 /**
- * Eight bytes each, the highest first: a member's id, since when he is there, and how far he has
+ * Eight bytes each, the highest first: a member's id, when they joined, and how far they have
  * received, as places.
  */
 const memberBytes = 24
 
 /**
- * How far everybody who may view a channel has received it. `since`: who was not there yet when a
- * message was sent did not receive it, however far he has come; nobody has received less than that.
- * It does not grow with messages.
+ * How far everybody who may view a channel has received it. `since`: a member who joined after a
+ * message was sent did not receive it, however far they have come; nobody has received less than
+ * that. Its size does not grow with messages.
  */
 export class Receivers {
   readonly #users: BigInt64Array
@@ -55,14 +55,14 @@ export class Receivers {
   /** How many have received a message, without its author. */
   countOf({ id, author_id }: { readonly id: Snowflake; readonly author_id: Snowflake }): number {
     const place = placeOf(id)
-    // Whoever came after it is above it in both.
+    // A member who joined later is above it in both.
     const count = from(this.#upTos, place) - from(this.#sinces, place + 1)
     const author = this.#placeOf(author_id)
     const isIn = author >= 0 && this.#upTo[author]! >= place && this.#since[author]! <= place
     return isIn ? count - 1 : count
   }
 
-  /** -1: he is not among them. */
+  /** -1: the member is not in the list. */
   #placeOf(user: Snowflake): number {
     let at = this.#places.get(user)
     if (at === undefined) this.#places.set(user, (at = this.#users.indexOf(BigInt(user))))

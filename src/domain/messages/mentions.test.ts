@@ -33,7 +33,7 @@ test.each([
   expect(mentionsIn(text)).toEqual(expected)
 })
 
-test("of many different ones the first count, and everybody is heard wherever he is called", () => {
+test("of many different ones the first count, and @everyone counts wherever it stands", () => {
   const text = Array.from({ length: 300 }, (_, i) => `<@${i + 1}><@${i + 1}><@&${i + 1}>`).join("") + "@everyone"
   const found = mentionsIn(text)
   expect(found.users).toHaveLength(limits.mentionsPerMessage / 2)

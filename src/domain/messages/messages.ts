@@ -40,13 +40,13 @@ export interface MessageState {
   poll?: PollState | null
 }
 
-/** As much of a message as whoever repeats its nonce is told by its home: the rest is looked up. */
+/** The part of a message that its home answers to a repeated nonce: the rest is looked up. */
 export type SentState = Omit<MessageState, "embeds" | "attachments" | "reactions" | "poll">
 
 /**
- * The message as everybody sees it: so it stands in events. `reader` is the caller of a route,
- * `now` Unix milliseconds; what else is his alone (his reactions, his votes, who received and read
- * it) is added by the door, see http/message-views.ts.
+ * The message as everybody sees it, and as events have it. `reader` is the caller of a route, `now`
+ * Unix milliseconds. The route adds what only the caller sees (their reactions, their votes, who
+ * received and read it), see http/message-views.ts.
  */
 export function messageObject(
   message: Readonly<MessageState>,
@@ -85,7 +85,7 @@ export function messageObject(
   return shown
 }
 
-/** What is true or false of a message, whoever reads it. */
+/** What is true or false of a message, for all readers. */
 export const flagsOf = (message: Readonly<MessageState>): Pick<Message, "pinned"> => ({
   pinned: Boolean(message.pinned_at),
 })
@@ -136,14 +136,14 @@ export function newMessage(
   }
 }
 
-/** An author as he is called in his messages. */
+/** An author with the name in their messages. */
 export const named = ({ username, bot = false, badges }: Readonly<Actor>) => ({
   author_username: username,
   author_bot: bot,
   author_badges: badges,
 })
 
-/** A message with its author as he is called by now, as far as somebody has looked. */
+/** A message with its author's current name, as far as it has been looked up. */
 export const withAuthor = (
   message: Readonly<MessageState>,
   author: Readonly<Actor> | undefined,

@@ -25,7 +25,7 @@ test("a poll begins open and empty, and ends so many hours after its second", ()
   expect(textOf(asked as never)).toBe("Tea?\nYes\nNo\nYes")
 })
 
-test("past its time it is ended, whoever has said so", () => {
+test("past its time it is ended, also when nobody has ended it", () => {
   const made = poll()
   const end = made.ends_at! * 1000
   expect(pollObject(made, "9", end - 1)).toMatchObject({ is_ended: false, ended_at: null })

@@ -49,7 +49,7 @@ export const isEnded = ({ ended_at, ends_at }: Readonly<PollState>, nowMs: numbe
 
 type VoteRefusal = Extract<ErrorCode, "poll_ended" | "empty_vote" | "unknown_option" | "single_choice">
 
-/** The options that somebody chooses, each once and in the poll's order, or why he cannot. */
+/** The options that a user chooses, each once and in the poll's order, or why they cannot. */
 export function chosenOptions(
   poll: Readonly<PollState>,
   asked: readonly Snowflake[],

@@ -3,7 +3,7 @@ import { codePoints, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 
 export interface ReactionTally {
-  /** As whoever used it first wrote it. */
+  /** As its first user wrote it. */
   emoji: string
   count: number
   /** Of a custom emoji. */
@@ -13,7 +13,7 @@ export interface ReactionTally {
 
 /** What somebody reacts with. */
 export interface GivenEmoji {
-  /** As he wrote it. */
+  /** As the user wrote it. */
   readonly text: string
   /** Of a custom emoji. */
   readonly id: Snowflake | null
@@ -78,7 +78,7 @@ export const oneLess = (tallies: Tallies, key: string): Tallies =>
     tallyKey(tally) !== key ? [tally] : tally.count > 1 ? [{ ...tally, count: tally.count - 1 }] : [],
   )
 
-/** Tallies as somebody sees them; `isOwn` says of which emoji he uses it. */
+/** Tallies for one user; `isOwn` says which emoji they use. */
 export const shownReactions = (tallies: Tallies | null | undefined, isOwn: (key: string) => boolean = () => false) =>
   (tallies ?? []).map(tally => ({ ...tally, me: isOwn(tallyKey(tally)), is_custom: tally.custom_emoji_id !== null }))
 

@@ -22,7 +22,7 @@ test("places of one home's ids are exact and in the order of the ids", () => {
   expect(placeOf("0")).toBe(0)
 })
 
-test("whoever came later begins where he came; who never said anything begins there, too", () => {
+test("a member begins where they joined; one who never acknowledged begins there, too", () => {
   const joined_at = Math.floor(epochMs / 1000) + 1_000
   const beginning = beginningOf({ joined_at })
   expect(msOf(beginning)).toBe(joined_at * 1000)
@@ -35,7 +35,7 @@ test("whoever came later begins where he came; who never said anything begins th
   expect(readUpTo(null, "100")).toBe("100")
 })
 
-test("counts and names are those of whoever goes through all readers, after every change", () => {
+test("counts and names equal those of a loop over all readers, after every change", () => {
   let seed = 4711
   const random = (below: number) => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0
@@ -70,7 +70,7 @@ test("counts and names are those of whoever goes through all readers, after ever
   }
 })
 
-test("what was hidden stays hidden, however often somebody changes his mind", () => {
+test("what was hidden stays hidden, however often a user changes the setting", () => {
   let state: ReadState | null = null
   const hidden: number[] = []
   const shown: number[] = []
@@ -84,7 +84,7 @@ test("what was hidden stays hidden, however often somebody changes his mind", ()
   const isSeen = (place: number) => countReaders(readers, id(place), "x") === 1
   expect(hidden.filter(isSeen)).toEqual([])
   expect(shown.filter(isSeen)).toEqual(shown.slice(-16))
-  // Nothing was shown before: what he has read until now is never seen.
+  // Nothing was shown before: what the user has read until now is never seen.
   const later = readOn(readOn(null, "0", { message_id: id(100), isShown: false }), "0", {
     message_id: id(101),
     isShown: true,

@@ -4,16 +4,16 @@ import { compareIds, firstIdAt } from "../core/snowflake.ts"
 import { firstNotBelow } from "../../std/sorted-search.ts"
 
 /**
- * How far somebody has read a channel. What lies in (`since_id`, `message_id`] he has read; in
- * (`since_id`, `visible_id`] the others see so, but for the gaps.
+ * How far a user has read a channel. They have read (`since_id`, `message_id`]; others see
+ * (`since_id`, `visible_id`] as read, except for the gaps.
  */
 export interface ReadState {
   since_id: Snowflake
   message_id: Snowflake
   visible_id: Snowflake
   /**
-   * Stretches below `visible_id` that he read without showing it, or that came while he was away:
-   * pairs of which (first, second] is hidden, in order.
+   * Ranges below `visible_id` that the user read without showing it, or that came while they were
+   * not a member: pairs of which (first, second] is hidden, in order.
    */
   gaps: readonly Snowflake[]
 }
@@ -29,13 +29,13 @@ export interface AckRange {
 
 export const laterId = (a: Snowflake, b: Snowflake): Snowflake => (compareIds(a, b) < 0 ? b : a)
 
-/** Where reading begins for a member: nothing that was there before him is unread. */
+/** Where reading begins for a member: nothing that was there before they joined is unread. */
 export const beginningOf = (member: { joined_at: number; since_id?: Snowflake | null }): Snowflake =>
   member.since_id ?? firstIdAt(member.joined_at * 1000)
 
 /**
- * After what somebody reads on. `beginning`: of his present stay, which may be later than all that
- * he ever read here.
+ * The state after a user reads on. `beginning`: of the present membership, which may be later than
+ * everything that they ever read here.
  */
 export const readUpTo = (state: ReadState | null | undefined, beginning: Snowflake): Snowflake =>
   state ? laterId(state.message_id, beginning) : beginning
@@ -47,8 +47,8 @@ export const readUpTo = (state: ReadState | null | undefined, beginning: Snowfla
 const mostGaps = 16
 
 /**
- * Somebody reads on, past where he was. What lies between what the others see and where he goes on
- * from they never see.
+ * A user reads on, past where they were. Others never see what lies between what they see and where
+ * the user continues.
  */
 export function readOn(
   before: Readonly<ReadState> | null | undefined,
@@ -106,13 +106,10 @@ export interface Readers {
   readonly isCurrent: boolean
 }
 
-/**
- * What a reader takes in memory, about: his id, what is known of him, and his places in what is
- * sorted.
- */
+/** The approximate memory of a reader: the id, the state, and their places in the sorted arrays. */
 export const bytesOfReader = 250
 
-/** Undefined: the others see nothing of his. */
+/** Undefined: others see nothing of this user's reading. */
 export function readerOf(
   user: Snowflake,
   { since_id, visible_id, gaps }: Readonly<Omit<ReadState, "message_id">>,
@@ -169,7 +166,7 @@ function exchange(all: number[], out: readonly number[], into: readonly number[]
   for (const value of into) if (!out.includes(value)) all.splice(place(value), 0, value)
 }
 
-/** However many have read up to the same message, each has a place of his own. */
+/** Many readers may have read up to the same message; each has a place of their own. */
 const isBelow = (a: Reader, b: Reader): boolean => (a.visible === b.visible ? a.user < b.user : a.visible < b.visible)
 
 function holds({ since, visible, gaps }: Reader, place: number): boolean {

@@ -158,7 +158,7 @@ test("no text breaks what PostgreSQL is given, and a text is found by itself", (
   const query = /^(!?\('[^'\\]+'(:\*)?((<\d+>|\|)'[^'\\]+'(:\*)?)*\)(&|$))*$/u
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 300 }), text => {
-      // As it comes through the door: a lone surrogate is refused there.
+      // As the route passes it on: a route refuses a lone surrogate.
       const clean = Buffer.from(text).toString()
       const message = source(clean)
       const words = wordsOf(message)

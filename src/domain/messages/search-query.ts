@@ -2,8 +2,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { factOf, mayHaveStem, searchable, tokensOf, type Token } from "./search-text.ts"
 
 /**
- * What somebody looks for, out of what he typed. What is no operator is a word, also when it looks
- * like one.
+ * A search query parsed from the text that a user typed. Text that is no operator is a word, also
+ * when it looks like one.
  */
 export interface SearchQuery {
   readonly terms: readonly Term[]

@@ -28,7 +28,7 @@ describe("an address or a range is written in one way", () => {
   ) // prettier-ignore
 })
 
-test("an operator blocks neither the machine itself nor the address he comes from", () => {
+test("an operator blocks neither the machine itself nor their own address", () => {
   const own = parseAddress("198.51.100.4")!
   for (const text of ["127.0.0.1", "127.9.9.9", "127.0.0.0/8", "126.0.0.0/7", "0.0.0.0/0", "::1", "::/0", "::/127"])
     expect([text, mayBlock(parseRange(text)!)]).toEqual([text, false])

@@ -1,6 +1,6 @@
 import { addressOf, isWithin, masked, parseRange, type Address, type AddressRange } from "../core/client-address.ts"
 
-/** More are not kept: whoever needs them needs a firewall. */
+/** More are not kept: an operator who needs more needs a firewall. */
 export const mostBlocks = 10_000
 
 const loopback: readonly AddressRange[] = [parseRange("127.0.0.0/8")!, parseRange("::1")!]

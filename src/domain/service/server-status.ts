@@ -30,8 +30,8 @@ export interface ServiceFacts extends ServiceNotice {
 }
 
 /**
- * What the doors know of the service: as of the last look, at most a second or so ago while
- * PostgreSQL answers.
+ * The service's state as servers cache it: it is at most about a second old while PostgreSQL
+ * answers.
  */
 export interface ServiceView {
   readonly facts: ServiceFacts
@@ -47,7 +47,7 @@ export interface ServiceView {
 export const closingSeconds = 2
 /** What a restart takes if nobody says otherwise. */
 const usualRestart = 10
-/** Nobody is told to come back later than this: the end of a maintenance is not announced. */
+/** The longest Retry-After: the end of a maintenance is not announced. */
 const longestWait = 3600
 const usualWait = 60
 

@@ -45,7 +45,7 @@ export interface DirectRow {
   created_at: number
 }
 
-/** A conversation of two, whoever of them opened it; with nobody else: notes. */
+/** A conversation of two, opened by either of them; with nobody else: notes. */
 export function directRow(id: Snowflake, one: Snowflake, other: Snowflake | null): DirectRow {
   const created_at = secondsOf(id)
   if (other === null) return { id, channel_type: "notes", user_id: one, other_id: null, created_at }

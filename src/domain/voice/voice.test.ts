@@ -88,7 +88,7 @@ describe("when a call ends", () => {
     expect(usedUpAt(7_200, one => (one === 20_000 ? 7_190 : 0), midnight - 60_000)).toBe(midnight - 50_000)
   })
 
-  test("whoever is in voice from then on has used up his allowance exactly then", () => {
+  test("a user in voice from then on has used up the allowance exactly then", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: day }),

@@ -21,7 +21,7 @@ export interface VoiceState {
   joined_at: number
 }
 
-/** A user's newest call, as his home knows it; times are Unix milliseconds. */
+/** A user's newest call, as their home knows it; times are Unix milliseconds. */
 export interface CallState {
   server_id: Snowflake
   channel_id: Snowflake
@@ -44,8 +44,8 @@ export interface VoicePolicy {
 }
 
 /**
- * 32 hex digits. A user's own rise with his joins, so that of two the newer one is known: `order`
- * is an id that his home made when he asked, `random` 16 hex digits.
+ * 32 hex digits. A user's ids rise with their joins, so that the newer of two is known: `order` is
+ * an id that their home made when it was asked, `random` 16 hex digits.
  */
 export const voiceSessionId = (order: Snowflake, random: string): string =>
   BigInt(order).toString(16).padStart(16, "0") + random
@@ -60,7 +60,7 @@ export function orderAbove(before: string | undefined, order: Snowflake): Snowfl
   return next > BigInt(order) ? next.toString() : order
 }
 
-/** What a user says of himself. */
+/** The flags that a user sets for themselves. */
 export type SelfFlags = Pick<VoiceState, "self_mute" | "self_deaf" | "self_video" | "self_stream">
 export const noFlags: SelfFlags = { self_mute: false, self_deaf: false, self_video: false, self_stream: false }
 
@@ -125,8 +125,8 @@ export function secondsByDay(from: number, to: number): [day: number, seconds: n
 }
 
 /**
- * When somebody who talks from a moment on has used up what he has a day; every day begins with all
- * of it. Null: never.
+ * When a user who talks from a moment on has used up the daily limit; every day begins with the
+ * whole limit. Null: never.
  */
 export function usedUpAt(allowance: number | null, usedOf: (day: number) => number, from: number): number | null {
   if (allowance === null) return null

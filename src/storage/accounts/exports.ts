@@ -163,8 +163,8 @@ export const exportsStorage = (sql: Sql) => ({
   },
 
   /**
-   * Those that nobody has done anything for in so many seconds, the longest first; whoever asks is
-   * taken to begin.
+   * Exports without progress for so many seconds, the longest first; the caller is assumed to begin
+   * them.
    */
   async takeStuck(now: number, quiet: number, limit: number): Promise<{ id: Snowflake; user_id: Snowflake }[]> {
     return sql<{ id: Snowflake; user_id: Snowflake }[]>`

@@ -23,7 +23,7 @@ export interface Mail {
 
 export const mailsStorage = (sql: Sql) => ({
   /**
-   * Notes that a mail is wanted by whoever has the address. One statement with the same steps
+   * Notes that a mail is wanted by the owner of the address. One statement with the same steps
    * whether somebody has it or not: its time tells nothing. Undefined: another request for the same
    * got ahead at this moment. @param now Unix seconds @param perHour further mails of the kind to
    * one user are wanted by nobody
@@ -56,7 +56,7 @@ export const mailsStorage = (sql: Sql) => ({
   },
 
   /**
-   * After a failure: whoever comes next tries again. It stands behind those that were tried longer
+   * After a failure: the next worker tries again. The mail comes after those that were tried longer
    * ago.
    */
   async putBack(id: string, lease: number): Promise<void> {

@@ -39,7 +39,7 @@ export const putMessagingSettings = defineWrite<MessagingRow>("putMessagingSetti
 })
 
 export const messagingSettingsStorage = (sql: Sql) => ({
-  /** Undefined: he never decided. */
+  /** Undefined: the user never decided. */
   async find(user: Snowflake): Promise<MessagingChoice | undefined> {
     const [row] = await sql<MessagingChoice[]>`
       SELECT read_receipts_enabled, typing_indicators_enabled, compact_messages_enabled, allow_dms_from, auto_create_dms

@@ -30,9 +30,10 @@ const rowKey = ({ user_id, server_id, channel_id }: ChoiceKey) => `${user_id} ${
 const channels = (rows: readonly ChoiceKey[]) => rows.map(({ channel_id }) => channel_id ?? "0")
 
 /**
- * Other homes decide who is a member and which channels there are. Both are held until this is
- * committed, so that whoever ends them finds the row, or there is none. What is ending already
- * counts as ended, and nothing is waited for: those who end it wait for these rows.
+ * Other homes decide who is a member and which channels exist. Both rows are locked until this is
+ * committed, so that a transaction that ends them finds this row, or this row is not written. What
+ * is being deleted counts as deleted, and this does not wait for it: the deleting transaction waits
+ * for these rows.
  */
 const isThere = (sql: Statements) => sql`
   CASE t.server_id

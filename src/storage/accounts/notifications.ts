@@ -119,7 +119,7 @@ export const notificationsStorage = (sql: Sql) => ({
     return rows.map(({ id }) => id)
   },
 
-  /** Of which of these messages a user was notified, by `noticeKey`. */
+  /** Which of these messages a user was notified of, by `noticeKey`. */
   async about(
     user: Snowflake,
     messages: readonly { channel: Snowflake; message: Snowflake }[],

@@ -43,7 +43,7 @@ export interface ExternalAccountRow {
   linked_at: number
 }
 
-/** Refused like an account whose name is taken: whoever was faster is looked for again. */
+/** Refused like an account whose name is taken: the caller looks for the faster one again. */
 export const insertExternalAccount = defineWrite<ExternalAccountRow>(
   "insertExternalAccount",
   (sql, rows) => sql`

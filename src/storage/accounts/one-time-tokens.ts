@@ -35,7 +35,7 @@ export const deleteOneTimeToken = defineWrite<{ id: Snowflake }>(
 )
 
 export const oneTimeTokensStorage = (sql: Sql) => ({
-  /** Whose it is, and what it is for. What comes of it is decided in his home. */
+  /** The user of a token, and its purpose. The effects are decided in the user's home. */
   async find(id: Snowflake): Promise<OneTimeTokenRow | undefined> {
     const [row] = await sql<OneTimeTokenRow[]>`SELECT * FROM one_time_tokens WHERE id = ${id}`
     return row

@@ -35,7 +35,7 @@ export interface ListedSession extends Omit<SessionRow, "user_id" | "token_hash"
   device_id: string | null
 }
 
-/** A session with what the door needs to know of its user. */
+/** A session with the facts of its user that the gateway and HTTP need. */
 export interface KnownSession extends AccountBars {
   session_id: Snowflake
   user_id: Snowflake
@@ -47,11 +47,11 @@ export interface KnownSession extends AccountBars {
   permissions: string[]
   /** When it is over, if it is not. */
   tier_expires_at: number | null
-  /** Others see that he types. */
+  /** Others see that the user types. */
   typing_indicators: boolean
-  /** Others see how far he has read. */
+  /** Others see how far the user has read. */
   read_receipts: boolean
-  /** A user's question about himself is answered with it. */
+  /** The answer to a user's question about themselves. */
   account: OwnAccount
   token_hash: string
   expires_at: number
@@ -131,8 +131,8 @@ export const sessionsStorage = (sql: Sql) => ({
   },
 
   /**
-   * Counts a failure, and locks who has had too many; false: he was locked before. Time alone does
-   * not take a count back: it starts anew after a lock.
+   * Counts a failure, and locks a user after too many; false: they were locked before. Time alone
+   * does not reset a count: it starts again after a lock.
    */
   async countFailure(key: string, now: number, allowed: number, lockSeconds: number): Promise<boolean> {
     const counted = await sql`

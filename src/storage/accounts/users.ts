@@ -58,7 +58,7 @@ export interface UserRow extends Account {
   id: Snowflake
 }
 
-/** One server of a user, with his roles there. */
+/** One server of a user, with their roles there. */
 export interface Membership {
   server_id: Snowflake
   roles: Snowflake[]
@@ -182,8 +182,8 @@ export const usersStorage = (sql: Sql) => ({
   },
 
   /**
-   * Who is to be told of a user's changes: those who list him, blocked or not, his servers, and his
-   * conversations outside servers.
+   * Who is told about a user's changes: users with a relationship to them (blocked or not), their
+   * servers, and their conversations outside servers.
    */
   async onlookers(id: Snowflake): Promise<{ people: Snowflake[]; servers: Snowflake[]; directs: Snowflake[] }> {
     const [row] = await sql<{ people: Snowflake[]; servers: Snowflake[]; directs: Snowflake[] }[]>`

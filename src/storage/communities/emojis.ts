@@ -52,7 +52,7 @@ export const emojisStorage = (sql: Sql) => ({
     return new Map(rows.map(({ id, username }) => [id, username]))
   },
 
-  /** Of which server an emoji is, and whether somebody is in it. */
+  /** The server of an emoji, and whether a user is in it. */
   async usableBy(id: Snowflake, user: Snowflake): Promise<{ server_id: Snowflake; is_member: boolean } | undefined> {
     const [row] = await sql<{ server_id: Snowflake; is_member: boolean }[]>`
       SELECT server_id, EXISTS (SELECT FROM members m WHERE m.server_id = e.server_id AND m.user_id = ${user}) AS is_member

@@ -37,7 +37,7 @@ export interface IdRange {
   readonly until: Snowflake
 }
 
-/** All but his roles, which have a write of their own. */
+/** Everything but the member's roles, which have a write of their own. */
 interface MemberFacts extends Omit<MemberState, "roles"> {
   server_id: Snowflake
 }
@@ -187,7 +187,7 @@ export const guildMembersStorage = (sql: Sql) => ({
       WHERE m.server_id = ${server} AND m.user_id = ANY(${[...users]}::bigint[]) ORDER BY m.user_id`
   },
 
-  /** Those who blocked the user, or whom he did. */
+  /** Users who blocked the user, or whom the user blocked. */
   async isLargerThan(server: Snowflake, members: number): Promise<boolean> {
     const rows = await sql`SELECT FROM servers WHERE id = ${server} AND member_count > ${members}`
     return rows.length > 0

@@ -89,9 +89,9 @@ export const updateServer = defineWrite<ServerSettings & { id: Snowflake }>("upd
 })
 
 /**
- * The server with its channels, who is in voice there, roles and invites: bounded all of it. What
- * else there is a job deletes. Rows of members stay until then, and make nobody a member: whoever
- * asks where somebody is one asks for the server as well.
+ * The server with its channels, voice states, roles and invites: all of it is bounded. A job
+ * deletes the rest. Rows of members stay until then, and make nobody a member: a query about
+ * memberships joins the server as well.
  */
 export const deleteServer = defineWrite<{ id: Snowflake }>(
   "deleteServer",
@@ -159,7 +159,7 @@ export const insertMember = defineWrite<MemberState & { server_id: Snowflake }>(
       ${column(rows, "temporary")}::text[]::boolean[], ${column(rows, "since_id")}::bigint[])`,
 )
 
-/** Whoever is no member is in no call. */
+/** A user who is not a member is in no call. */
 export const deleteMember = defineWrite<{ server_id: Snowflake; user_id: Snowflake }>(
   "deleteMember",
   (sql, rows) => sql`
@@ -289,7 +289,7 @@ export const serversStorage = (sql: Sql) => ({
     >`SELECT s.* FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${user} ORDER BY lower(s.name), s.id`
   },
 
-  /** How many somebody owns, and in how many he is. */
+  /** How many servers a user owns, and how many they are in. */
   async countsOf(user: Snowflake): Promise<{ owned: number; joined: number }> {
     const [row] = await sql<{ owned: number; joined: number }[]>`
       SELECT (SELECT count(*)::int FROM servers WHERE owner_id = ${user}) AS owned,

@@ -107,8 +107,8 @@ export const stickersStorage = (sql: Sql) => ({
   },
 
   /**
-   * Whether a message is somebody's own and still there, in a server that he is in: its id names
-   * the shard of that.
+   * Whether a message is the user's own and still exists, in a server that they are in: its id
+   * names the shard of that server.
    */
   async isOwnMessage(user: Snowflake, message: Snowflake): Promise<boolean> {
     const found = await sql`

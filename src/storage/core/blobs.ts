@@ -2,7 +2,7 @@ import { mkdir, open, readFile, rename, rm, unlink, type FileHandle } from "node
 import { dirname, join } from "node:path"
 import type { Snowflake } from "../../contract/core/fields.ts"
 
-/** A file that is being read. Whoever opened it closes it. */
+/** A file that is being read. The caller that opened it closes it. */
 interface OpenFile {
   readonly size: number
   /** So many bytes from there, fewer only at the end. */
@@ -11,8 +11,8 @@ interface OpenFile {
 }
 
 /**
- * Files, by keys that are made here of ids. Whoever keeps them elsewhere, such as in S3, does these
- * five.
+ * Files, by keys that are made here of ids. A store elsewhere, such as in S3, implements these five
+ * functions.
  */
 export interface Blobs {
   /** Resolves once a crash of the machine would not lose it. A key is never used twice. */

@@ -97,7 +97,7 @@ export class Lane {
     const groups = groupWrites(batch.turns)
     const [first] = groups
     if (groups.length === 1 && first!.kind.fenced)
-      return this.#commitAtOnce(first!.kind.fenced(this.#sql, first!.rows), batch.outbox)
+      return this.#commitInOneStatement(first!.kind.fenced(this.#sql, first!.rows), batch.outbox)
     await this.#sql.begin(async sql => {
       // Sent together: the fence's answer is looked at before COMMIT.
       const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
@@ -116,7 +116,7 @@ export class Lane {
   /**
    * A batch of one kind of rows is one statement, without BEGIN, where the kind has one for that.
    */
-  async #commitAtOnce(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
+  async #commitInOneStatement(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
     const sql = this.#sql
     const [fence] = await sql<{ standing: number }[]>`
       WITH lane AS MATERIALIZED (

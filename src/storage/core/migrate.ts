@@ -14,8 +14,8 @@ export const personalData: PersonalData = {
 /** One number names the lock under which hosts migrate one after another. */
 const migrationLock = 7_301_024
 /**
- * Whoever waits for a table keeps everybody waiting who comes after him: not for longer than this,
- * then they have their turn. Longer than `deadlock_timeout`, after which a cleaning of the table
+ * A statement that waits for a table's lock blocks all statements that queue up after it: after
+ * this long it gives way. Longer than `deadlock_timeout`, after which an autovacuum of the table
  * makes way. In milliseconds.
  */
 const lockWait = 3_000
@@ -106,7 +106,7 @@ async function oncePossible<T>(attempt: () => Promise<T>, pause: number): Promis
 
 export const migrationsStorage = (sql: Sql) => ({
   /**
-   * Throws unless the database is at this version, or at a later one that leaves room for it. A
+   * Throws unless the database is at this version, or at a later one that is compatible with it. A
    * worker does not migrate.
    */
   async require(): Promise<void> {

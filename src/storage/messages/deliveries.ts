@@ -82,9 +82,9 @@ export const deliveriesStorage = (sql: Sql) => ({
   },
 
   /**
-   * Up to when cursors may stand, as of now; kept on in this worker's name, so that what is said in
-   * the names of others before that can go. Of these some may be in use: they are left to whoever
-   * comes next.
+   * Up to when cursors may stand, as of now; kept on in this worker's name, so that bounds in the
+   * names of other workers can be deleted. Some of those may be in use: they are left for the next
+   * worker.
    */
   async takeBound(worker: string): Promise<number | undefined> {
     const [bound] = await sql<{ ms: number }[]>`
@@ -130,10 +130,9 @@ export const deliveriesStorage = (sql: Sql) => ({
   },
 
   /**
-   * Every member of the servers of some channels with how far he has received them, by his roles
-   * where these decide about what he sees, and some by themselves. Cursors are looked up one by
-   * one: there are as many as the service has users, and nobody reads all of them for one server's
-   * sake.
+   * Every member of the servers of some channels with how far they have received them, by their
+   * roles where these decide what they see, and some individually. Cursors are looked up one by
+   * one: there are as many as the service has users, and nobody reads all of them for one server.
    */
   async ofServers(
     asked: readonly (ServerChannel & { byRoles: boolean; named: readonly Snowflake[] })[],
@@ -155,9 +154,9 @@ export const deliveriesStorage = (sql: Sql) => ({
   },
 
   /**
-   * The two of each DM. While one has blocked the other, what one receives is told to nobody but by
-   * what he had read: that he is there is none of the other's affair. Each pair is looked up by
-   * itself: nobody reads all blocks for one's sake.
+   * The two users of each DM. While one has blocked the other, only what they had read shows how
+   * far they received: that they are connected is private. Each pair is looked up by itself: nobody
+   * reads all blocks for one pair.
    */
   async ofDirects(channels: readonly Snowflake[]): Promise<ReceiverRow[]> {
     if (channels.length === 0) return []

@@ -40,13 +40,13 @@ interface Mentioning {
   readonly author_id: Snowflake
 }
 
-/** Somebody who is mentioned by it, with his roles in the server. */
+/** A user who is mentioned by it, with their roles in the server. */
 export interface Mentionable {
   user_id: Snowflake
   roles: Snowflake[]
-  /** He was notified of it already, or one of the two has blocked the other. */
+  /** The user was notified of it already, or one of the two has blocked the other. */
   is_left_out: boolean
-  /** As far as that he has read the channel by now. */
+  /** The user has read the channel up to it by now. */
   has_read: boolean
 }
 
@@ -114,7 +114,7 @@ export const mentionsStorage = (sql: Sql) => ({
     return count
   },
 
-  /** Whoever it mentions is notified. */
+  /** Everybody whom it mentions has been notified. */
   async end(channel: Snowflake, message: Snowflake): Promise<void> {
     await sql`DELETE FROM message_mentions WHERE channel_id = ${channel} AND message_id = ${message}`
   },

@@ -231,7 +231,7 @@ interface PageRow {
  * times as long. @param range selects their `messageFields` in their order, which the aggregates
  * keep because nothing else is joined to it. Its own LIMIT
  *   is a constant where it can be, and `limit` stands outside of it: for a LIMIT that it does not
- *   know PostgreSQL makes a plan anew each time, which takes longer than the page
+ *   know PostgreSQL makes a new plan each time, which takes longer than the page
  */
 async function pageOf(sql: Sql, channel_id: Snowflake, limit: number, range: Statement): Promise<MessageState[]> {
   const [row] = await sql<[PageRow]>`
@@ -314,7 +314,7 @@ export const messagesStorage = (sql: Sql) => ({
   },
 
   /**
-   * Whom a message is by, as he is called by now; undefined: a webhook, or there is no such
+   * The author of a message with their current name; undefined: a webhook, or there is no such
    * message.
    */
   async authorOf(channel: Snowflake, id: Snowflake): Promise<Actor | undefined> {
@@ -338,8 +338,8 @@ export const messagesStorage = (sql: Sql) => ({
   },
 
   /**
-   * What an author wrote in a channel between two ids, oldest first, among so many messages,
-   * whoever wrote them. @returns `last`: which of them was looked at last, if there may be more
+   * What an author wrote in a channel between two ids, oldest first, among so many messages of all
+   * authors. @returns `last`: which of them was looked at last, if there may be more
    */
   async ofAuthor(
     channel: Snowflake,
@@ -355,7 +355,7 @@ export const messagesStorage = (sql: Sql) => ({
     return { ids, last: looked < among ? undefined : last }
   },
 
-  /** Deletions that were asked for before an id was minted. */
+  /** Deletions that were requested before an id was made. */
   async deletionsDue(before: Snowflake, limit: number): Promise<MessageDeletion[]> {
     return sql<MessageDeletion[]>`
       SELECT server_id, user_id, after_id AS after, before_id AS before FROM message_deletions WHERE before_id < ${before} LIMIT ${limit}`

@@ -78,7 +78,7 @@ export const putPollVote = defineWrite<{ poll_id: Snowflake; user_id: Snowflake;
 export const voteKey = (poll: Snowflake, user: Snowflake) => `${poll}:${user}`
 
 export const pollsStorage = (sql: Sql) => ({
-  /** Where a poll is, and whom its message is by as he is called by now. */
+  /** The channel of a poll, and its message's author with their current name. */
   async find(
     id: Snowflake,
   ): Promise<{ channel_id: Snowflake; message_id: Snowflake; author: Actor | undefined } | undefined> {
@@ -94,8 +94,8 @@ export const pollsStorage = (sql: Sql) => ({
   },
 
   /**
-   * The channel of a message, among those of servers that a user is in and of his conversations:
-   * its id names the shard of that. Whether he may see it is for its home to say.
+   * The channel of a message, among the user's servers and conversations: its id names the shard.
+   * Whether they may see it, its home decides.
    */
   async channelOf(user: Snowflake, message: Snowflake): Promise<Snowflake | undefined> {
     const shard = shardOf(message)

@@ -22,7 +22,7 @@ export interface ReactionRow {
   /** See `emojiKey`. */
   emoji: string
   user_id: Snowflake
-  /** Unix seconds; null: he takes it back. */
+  /** Unix seconds; null: the user takes it back. */
   reacted_at: number | null
   /** All that the message has from then on. */
   reactions: readonly Readonly<ReactionTally>[]

@@ -103,8 +103,8 @@ const mentionsAfter = (sql: Sql, channel: Statement, user: Snowflake, after: Sta
     AND EXISTS (SELECT FROM messages x WHERE x.channel_id = ${channel} AND x.id = n.message_id AND NOT x.deleted))`
 
 /**
- * Where a member's reading begins if nobody has noted it: the first id of the second in which he
- * joined.
+ * Where a member's reading begins if nobody has recorded it: the first id of the second in which
+ * they joined.
  */
 const beginning = (sql: Sql) => sql`coalesce(m.since_id, greatest(m.joined_at * 1000 - ${epochMs}, 0) << 22)`
 
@@ -137,8 +137,8 @@ export const readStateStorage = (sql: Sql) => ({
   },
 
   /**
-   * Which of these are channels of a user's servers, or DMs and notes of his; whether he may read
-   * them is to be looked at.
+   * Which of these are channels of a user's servers, or DMs and notes of theirs; the caller checks
+   * whether they may read them.
    */
   async reachable(user: Snowflake, channels: readonly Snowflake[]): Promise<Set<Snowflake>> {
     const ids = [...channels]
@@ -190,7 +190,7 @@ export const readStateStorage = (sql: Sql) => ({
     return unread!
   },
 
-  /** The same of several channels; in a server only what came after he did. */
+  /** The same of several channels; in a server only what came after the user joined. */
   async unread(
     user: Snowflake,
     channels: readonly { readonly id: Snowflake; readonly server_id: Snowflake | null }[],
@@ -206,8 +206,8 @@ export const readStateStorage = (sql: Sql) => ({
   },
 
   /**
-   * Channels of a user's servers, and his DMs, in which something came after what he has read;
-   * whether he may read them is to be looked at.
+   * Channels of a user's servers, and their DMs, with messages after what they have read; the
+   * caller checks whether they may read them.
    */
   async channelsAhead(user: Snowflake): Promise<{ id: Snowflake; server_id: Snowflake | null }[]> {
     return sql<{ id: Snowflake; server_id: Snowflake | null }[]>`
@@ -221,7 +221,7 @@ export const readStateStorage = (sql: Sql) => ({
       WHERE (SELECT x.id FROM messages x WHERE x.channel_id = c.id ORDER BY x.id DESC LIMIT 1) > greatest(coalesce(r.message_id, 0), c.since_id)`
   },
 
-  /** What decides which channels of his servers a user may read. */
+  /** What decides which channels of their servers a user may read. */
   outlines: (user: Snowflake): Promise<MemberOutline[]> => searchStorage(sql).outlinesFor(user, null),
 
   /**

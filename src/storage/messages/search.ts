@@ -34,8 +34,8 @@ export interface IndexedMessage extends MessagePlace {
 }
 
 /**
- * A server with what decides what one member may read in it: his roles and everybody's, and what
- * channels say about those and him.
+ * A server with what decides what one member may read in it: their roles and `@everyone`'s, and the
+ * channels' overrides of those and of the member.
  */
 export interface MemberOutline extends AccessRules {
   readonly member_roles: readonly Snowflake[]
@@ -94,7 +94,7 @@ const stands = (sql: Sql, pinned: boolean | null, and = sql``): Statement => sql
 const each = (sql: Sql, words: readonly string[]): Statement =>
   words.reduce((before, part) => sql`${before} AND words @@ ${part}::text::tsquery`, sql`true`)
 
-/** Conversations of somebody in which his newest message is looked for. */
+/** Conversations of a user that are searched for their newest message. */
 const latest = 100
 
 /** Messages of a place by which it is told how fast it fills. */
@@ -182,7 +182,7 @@ export const searchStorage = (sql: Sql) => ({
   /**
    * The newest messages of some places, as far as all places together are whole. How far that is
    * follows from how fast the places fill: by the last few of each, so that about `looks` messages
-   * are looked at, whoever wrote most of them.
+   * are looked at, also when one author wrote most of them.
    */
   async walk(
     { homes, hidden, channels }: Places,
@@ -381,7 +381,8 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * Users whose names begin so, in the order of names; nobody who blocked the user or whom he did.
+   * Users whose names begin like this, in the order of names; without users who blocked the user or
+   * whom the user blocked.
    */
   async usersBeginning(
     query: string,
@@ -467,7 +468,8 @@ export const searchIndexStorage = (sql: Sql) => ({
   },
 
   /**
-   * Only what the message still says is written: whoever changed it since has it read once more.
+   * Written only where the message still has this text: a process that changed it since has it read
+   * once more.
    */
   async put(rows: readonly IndexedMessage[]): Promise<void> {
     await sql`

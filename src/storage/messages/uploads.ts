@@ -61,7 +61,7 @@ export const endUploadUses = (sql: Statements, messages: string): Statement => s
   loose AS (UPDATE uploads SET keep_until = 0 WHERE file IN (SELECT file FROM shown))`
 
 export const uploadsStorage = (sql: Sql) => ({
-  /** One more file of a day, if there is room for it. @returns whether there was */
+  /** One more file of a day, if the limit allows it. @returns whether there was */
   async count(user: Snowflake, day: number, most: number): Promise<boolean> {
     if (most === 0) return false
     const { count } = await sql`
@@ -148,9 +148,9 @@ export const uploadsStorage = (sql: Sql) => ({
    */
   async endOf(user: Snowflake, limit: number): Promise<string[]> {
     const rows = await sql<{ key: string }[]>`
-      WITH his AS MATERIALIZED (SELECT file FROM uploads WHERE user_id = ${user} LIMIT ${limit} FOR UPDATE),
-        shown AS (DELETE FROM upload_uses WHERE file IN (SELECT file FROM his)),
-        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM his) RETURNING ${uploadFiles}::text || file AS key),
+      WITH own AS MATERIALIZED (SELECT file FROM uploads WHERE user_id = ${user} LIMIT ${limit} FOR UPDATE),
+        shown AS (DELETE FROM upload_uses WHERE file IN (SELECT file FROM own)),
+        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM own) RETURNING ${uploadFiles}::text || file AS key),
         noted AS (INSERT INTO unused_files (key, since) SELECT key, 0 FROM gone ON CONFLICT (key) DO NOTHING)
       SELECT key FROM gone`
     return rows.map(({ key }) => key)

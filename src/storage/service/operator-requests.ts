@@ -49,7 +49,7 @@ export type OperatorRequest = { readonly id: string } & (
   | {
       readonly kind: "logout_all"
       readonly until_id: Snowflake
-      /** Sessions that whoever had the request before has ended. */
+      /** Sessions that the request's earlier worker has ended. */
       readonly ended: number
     }
 )
@@ -93,9 +93,8 @@ export const operatorRequestsStorage = (sql: Sql) => ({
   },
 
   /**
-   * From here on the sessions that there are count for nothing; the request is only about taking
-   * them away. An id tells when it was minted by the clock of its worker, which may be ahead of
-   * this one.
+   * From here on the existing sessions are invalid; the request only deletes them. An id shows when
+   * it was made by the clock of its worker, which may be ahead of this one.
    */
   async logoutAll(): Promise<string> {
     const [row] = await sql<{ id: string }[]>`
@@ -121,8 +120,8 @@ export const operatorRequestsStorage = (sql: Sql) => ({
   },
 
   /**
-   * `ended`: sessions so far, for whoever takes it over. @returns false when somebody has done so,
-   * or may have
+   * `ended`: sessions so far, for a worker that takes it over. @returns false when somebody has
+   * done so, or may have
    */
   async keep(id: string, worker: string, ended: number): Promise<boolean> {
     const rows = await sql`

@@ -30,9 +30,9 @@ export const serverStatusStorage = (sql: Sql) => ({
   },
 
   /**
-   * Makes room for another first key: whatever was sealed with the one before goes with it, in one
-   * transaction. Nothing happens while a server is connected, because it holds that key, and
-   * accounts as they were; those that only seem to live are declared dead, so that none of them
+   * Allows another first key: everything sealed with the one before is deleted with it, in one
+   * transaction. Nothing happens while a server is connected, because it holds that key and caches
+   * accounts as they were; workers that only seem to live are declared dead, so that none of them
    * writes any more. A server that starts meanwhile claims its key after this, or before.
    */
   async forgetSecretKey(): Promise<{ running: string[] } | { switchedOff: number; codes: number }> {
@@ -48,7 +48,7 @@ export const serverStatusStorage = (sql: Sql) => ({
              fenced AS (
                UPDATE lanes SET generation = generation + 1 FROM free
                WHERE incarnation IN (SELECT id FROM incarnations WHERE died_at IS NULL)),
-             buried AS (UPDATE incarnations SET died_at = now() FROM free WHERE died_at IS NULL),
+             declared_dead AS (UPDATE incarnations SET died_at = now() FROM free WHERE died_at IS NULL),
              challenges AS (DELETE FROM one_time_tokens USING free WHERE kind = 'two_factor'),
              off AS (
                UPDATE users SET totp_enabled = false, totp_secret = NULL, totp_step = 0, backup_codes = '{}' FROM free

@@ -13,13 +13,13 @@ export const personalData: PersonalData = {
       userColumns: ["user_id", "other_id"],
       key: { id: "bigint" },
       given: ["id", "channel_type", "user_id", "other_id", "created_at"],
-      // But for those that nobody can read any more: they go with what was said in them.
+      // Except for those that nobody can read any more: they are deleted with their messages.
       atPurge: "kept",
     },
   },
 }
 
-/** Where there is one already the command fails with `direct_exists`: whoever asked looks it up. */
+/** Where one exists already the command fails with `direct_exists`: the caller looks it up. */
 export const insertDirect = defineWrite<DirectRow>(
   "insertDirect",
   (sql, rows) => sql`
@@ -47,20 +47,18 @@ export const directsStorage = (sql: Sql) => ({
     return row && newDirectState(row)
   },
 
-  /**
-   * At most so many of a user's DMs, the one in which something was said last before the others.
-   */
+  /** At most so many of a user's DMs, the one with the newest message first. */
   async list(user: Snowflake, limit: number): Promise<ListedDirect[]> {
     return sql<ListedDirect[]>`
-      SELECT his.*, u.username, u.bot, u.badges, u.created_at AS registered_at
+      SELECT own.*, u.username, u.bot, u.badges, u.created_at AS registered_at
       FROM (
         SELECT d.*, latest.id AS last_message_id
         FROM (SELECT *, other_id AS recipient_id FROM direct_channels WHERE user_id = ${user} AND other_id IS NOT NULL
           UNION ALL SELECT *, user_id FROM direct_channels WHERE other_id = ${user}) AS d
         LEFT JOIN LATERAL (${latest(sql, sql`d.id`)}) AS latest ON true
-        ORDER BY coalesce(latest.id, d.id) DESC LIMIT ${limit}) AS his
-      JOIN users u ON u.id = his.recipient_id
-      ORDER BY coalesce(his.last_message_id, his.id) DESC`
+        ORDER BY coalesce(latest.id, d.id) DESC LIMIT ${limit}) AS own
+      JOIN users u ON u.id = own.recipient_id
+      ORDER BY coalesce(own.last_message_id, own.id) DESC`
   },
 
   /** The newest message of a conversation. */

@@ -96,7 +96,7 @@ export async function voiceStatesOf(sql: Sql, server: Snowflake): Promise<Map<Sn
   return new Map(rows.map(row => [row.user_id, row]))
 }
 
-/** A user's newest call, and what he used of the latest days. */
+/** A user's newest call, and how much they used on the latest days. */
 export async function voiceOfUser(
   sql: Sql,
   user: Snowflake,

@@ -13,7 +13,7 @@ export const renewed = (user: Readonlied<UserState>): Publication[] =>
  * cached with its sessions before it is answered, because `GET /users/@me` is answered from that
  * cache.
  */
-export const renewing = <Some extends UserCommandTable>(commands: Some): Some =>
+export const renewSessions = <Some extends UserCommandTable>(commands: Some): Some =>
   wrapTurns(commands, (_, turn) => (context, input) => {
     const effects = turn(context, input)
     if (!effects.write?.some(isOfAccount)) return effects
