@@ -260,7 +260,7 @@ test("an operator's commands on accounts and tokens are carried out, and invalid
   })
   await until("both workers ask for it", async () => (await statuses({})).every(status => status === 401))
   expect(await statuses({ "x-api-access-token": chosen })).toEqual([200, 200])
-  const taken = { code: 1, out: "", said: expect.stringContaining("that token is in use, or was once") }
+  const taken = { code: 1, out: "", said: expect.stringContaining("this token is or was in use") }
   expect(await saying(chosen)).toEqual(taken)
   const [id] = (await say("access-token", "list")).out.split("  ")
   expect(await say("access-token", "revoke", id!)).toMatchObject({ code: 0 })
