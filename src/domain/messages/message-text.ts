@@ -24,7 +24,7 @@ export function headOf(message: Readonly<MessageState>): string {
     `,"author_avatar_url":${JSON.stringify(avatarOf(message))}` +
     `,"author_badges":${listed(shownBadges(message.author_badges))},"author_bot":${isByBot(message)},"content":${JSON.stringify(message.content)}` +
     `,"created_at":${secondsOf(message.id)},"edited_at":${message.edited_at},"reply_to_id":${quoted(message.reply_to_id)}` +
-    `,"attachments":[],"embeds":${listed(embeds ?? [])},${fieldsIn(flagsOf(message))},"reactions":[]` +
+    `,"attachments":[],"embeds":${listed(embeds ?? [])}${furtherFields(flagsOf(message))},"reactions":[]` +
     `,"nonce":${JSON.stringify(message.nonce)},"metadata":null,"poll":null,"poll_results":null` +
     (webhook_id ? `,"webhook_id":"${webhook_id}",` : ",")
   )
@@ -35,5 +35,8 @@ export const endOf = ({ status, delivery_count, read_count, read, read_by }: Rea
   JSON.stringify({ status, delivery_count, read_count, read, read_by }).slice(1)
 
 const quoted = (id: string | null) => (id === null ? "null" : `"${id}"`)
-const fieldsIn = (fields: object) => JSON.stringify(fields).slice(1, -1)
+const furtherFields = (fields: object) => {
+  const text = JSON.stringify(fields).slice(1, -1)
+  return text && `,${text}`
+}
 const listed = (values: readonly unknown[]) => (values.length === 0 ? "[]" : JSON.stringify(values))

@@ -85,8 +85,11 @@ export function messageObject(
   return shown
 }
 
-/** What is true or false of a message, for all readers. */
-export const flagsOf = (message: Readonly<MessageState>): Pick<Message, "pinned"> => ({
+/** Of which the flags of a message are made. */
+export type FlagFields = Pick<MessageState, "pinned_at">
+
+/** What is true or false of a message, for every reader: fields of its object, and facts of the search index. */
+export const flagsOf = (message: Readonly<FlagFields>): Pick<Message, "pinned"> => ({
   pinned: Boolean(message.pinned_at),
 })
 

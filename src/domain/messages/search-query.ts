@@ -164,7 +164,7 @@ export function queryParts(
     ...(authors ? [any(authors.map(factOf.author))] : []),
     ...mentioned.map(ids => any(ids.map(factOf.mention))),
     ...query.has.map(what => quoted(factOf.has(what))),
-    ...(query.pinned === true ? [quoted(factOf.pinned)] : []),
+    ...(query.pinned === true ? [quoted(factOf.flag("pinned"))] : []),
   ]
   // What stands there twice would count twice where it is reckoned how rare that is.
   return [...new Set(parts)]

@@ -1,6 +1,6 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { stretchesOf } from "./search-stretches.ts"
-import type { MessageState } from "./messages.ts"
+import { flagsOf, type FlagFields, type MessageState } from "./messages.ts"
 import { append } from "../../std/multi-map.ts"
 
 /**
@@ -89,7 +89,8 @@ export const factOf = {
   author: (id: Snowflake) => `:a${short(id)}`,
   mention: (id: Snowflake) => `:m${short(id)}`,
   has: (what: string) => `:h${what}`,
-  pinned: ":p",
+  /** The first letter, which differs between flags; no other fact is a single letter. */
+  flag: (flag: string) => `:${flag[0]}`,
   stem: (stem: string) => `=${stem}`,
   /** One of a run without blanks, whose words are pairs. */
   character: (character: string) => `=${character}`,
@@ -98,10 +99,13 @@ export const factOf = {
 export const searchable = ["link", "image", "file", "embed", "video", "audio", "attachment"] as const
 
 /** A message as the index takes it. */
-export interface SearchSource extends Pick<
-  MessageState,
-  "id" | "channel_id" | "server_id" | "author_id" | "content" | "edited_at" | "pinned_at" | "embeds" | "attachments"
-> {
+export interface SearchSource
+  extends
+    Pick<
+      MessageState,
+      "id" | "channel_id" | "server_id" | "author_id" | "content" | "edited_at" | "embeds" | "attachments"
+    >,
+    FlagFields {
   /** Its question, and what can be chosen. */
   readonly poll_texts?: readonly string[] | null
   /** Of a conversation outside servers. */
@@ -155,7 +159,7 @@ function factsOf(message: SearchSource): Set<string> {
   if (message.server_id !== null) facts.add(factOf.server(message.server_id))
   for (const user of message.participants ?? []) facts.add(factOf.participant(user))
   for (const [, id] of (message.content ?? "").matchAll(/<@!?([1-9]\d{0,18})>/g)) facts.add(factOf.mention(id!))
-  if (message.pinned_at) facts.add(factOf.pinned)
+  for (const [flag, isSet] of Object.entries(flagsOf(message))) if (isSet) facts.add(factOf.flag(flag))
   if (/https?:\/\/\S/i.test(message.content ?? "")) facts.add(factOf.has("link"))
   const embeds = (message.embeds ?? []).map(embed => (embed ?? {}) as EmbedTexts)
   if (embeds.length > 0) facts.add(factOf.has("embed"))
