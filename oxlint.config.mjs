@@ -139,7 +139,7 @@ export default {
     "typescript/restrict-template-expressions": ["error", { allowNumber: true, allowBoolean: true }],
     // The compiler refuses a path without a value unless the type admits undefined.
     "typescript/consistent-return": "off",
-    // Matters of taste in which the house style goes the other way.
+    // Matters of taste in which the style of the project goes the other way.
     "eslint/no-shadow": "off",
     "eslint/no-underscore-dangle": "off",
     "typescript/no-unnecessary-type-parameters": "off",

@@ -73,7 +73,7 @@ const providerUrl = z
     "expected an https:// URL",
   )
 
-/** What a provider gives the operator who registers his server there. */
+/** What a provider gives an operator who registers their server there. */
 const fromProvider = <Name extends OAuthProvider>(provider: Name, title: string) =>
   ({
     [`oauth_${provider}_client_id`]: setting(

@@ -91,11 +91,11 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   }
 
   /** Once; the primary declares dead what could not say so itself. */
-  function end(code: number, farewell: () => Promise<void> | undefined, patience: number): void {
+  function end(code: number, finish: () => Promise<void> | undefined, timeoutMs: number): void {
     if (ending) return
     ending = true
-    setTimeout(() => process.exit(exitCodes.failed), patience)
-    Promise.resolve(farewell())
+    setTimeout(() => process.exit(exitCodes.failed), timeoutMs)
+    Promise.resolve(finish())
       .catch((error: unknown) => log?.warn({ err: error }, "shutdown incomplete"))
       .then(() => counted?.finish())
       .then(
@@ -103,7 +103,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
         () => process.exit(code),
       )
   }
-  const drain = (patience: number, replaced = false) => end(exitCodes.done, () => running?.drain(replaced), patience)
+  const drain = (timeoutMs: number, replaced = false) => end(exitCodes.done, () => running?.drain(replaced), timeoutMs)
   const report = (report: Report) => process.send?.(report, () => {}) // the end of the channel is its own event
 
   process.on("message", (order: Order) => {
@@ -114,7 +114,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
       })
     else if (order.type === "death" && !running) deaths.push(order.id)
     else if (order.type === "death") running?.noteDeath(order.id)
-    else if (order.type === "end") drain(order.patience, order.replaced)
+    else if (order.type === "end") drain(order.timeoutMs, order.replaced)
   })
   us.on("disconnect", () => {
     // Node would exit at once. Without a primary nobody would restart us or free the port, so it ends, but kindly.

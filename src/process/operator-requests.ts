@@ -102,7 +102,7 @@ export class OperatorRequests {
     })
     if (!answer || !(await storage.operatorRequests.answerCommand(command.id, self, answer))) return true
     const { id, user_id, command: name } = command
-    // Answers may name somebody by more than his id.
+    // Answers may name a user by more than their id.
     const refusal = "refusal" in answer ? { refusal: answer.refusal } : {}
     log.info({ request: id, user_id, command: name, ...refusal }, "operator's command carried out")
     return true
@@ -172,8 +172,8 @@ export class OperatorRequests {
   }
 
   /**
-   * The bots of whoever was changed stand as he does. Then, once more after a moment, nobody's cache is believed: a worker that
-   * was reading the account while it changed may have put there what was before.
+   * The bots of a changed user share their status. After a moment every cache is dropped once more: a
+   * worker that read the account while it changed may have cached the former state.
    */
   async #settle(ask: Ask, user: Snowflake, message: string | null = null): Promise<void> {
     const { storage, clock, lookEveryMs } = this.#options
@@ -185,7 +185,7 @@ export class OperatorRequests {
   }
 
   /**
-   * An account without a password and an address, whose one token is made by whoever asked. Null: the owner has too many.
+   * An account without a password and an address; the asker makes its only token. Null: the owner has too many.
    * Nobody else counts them meanwhile: commands of one account are taken one after another, and a name is given once.
    */
   async #createBot(
@@ -197,7 +197,7 @@ export class OperatorRequests {
     if ((await storage.users.find(owner))?.deletion_status !== "active") throw fail("user_not_found")
     const known = await storage.users.findByLogin(name)
     const bots = await storage.bots.ownedBy(owner)
-    // Only what was made since the command was begun is its own: whoever had the name before keeps it, and his token.
+    // Only a bot made since the command began is its own: a bot that had the name before keeps it and its token.
     const begun = taken.begun ? bots.find(bot => bot.id === known?.id) : undefined
     if (!begun && known) throw fail("user_exists")
     if (!begun && bots.length >= limits.botsPerOwner) return { id: null }
@@ -272,7 +272,7 @@ export class OperatorRequests {
       after = users.at(-1)!
     }
     if (!isUnfinished) return failed > 0 ? { ended, failed } : { ended }
-    // Whoever takes it next finds only those that still have sessions.
+    // The next worker that takes it finds only users that still have sessions.
     await storage.operatorRequests.putBack(id, self, false)
     return undefined
   }
@@ -281,7 +281,7 @@ export class OperatorRequests {
     try {
       return await this.#options.ask(userActor, user, { type: "endAllSessions", message: null, until })
     } catch (error) {
-      // Deleted meanwhile, with all that was his.
+      // The user was deleted meanwhile, with all their sessions.
       if (error instanceof Failure && error.code === "user_not_found") return { ended: 0 }
       if (isTransient(error)) return "put off"
       this.#options.log.warn({ err: error, user }, "a user's sessions were not ended")

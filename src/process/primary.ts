@@ -11,7 +11,7 @@ import type { Log } from "../observability/log.ts"
 import { startMetricsServer } from "../observability/metrics-server.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/ending.ts"
-import { Graves } from "./primary/graves.ts"
+import { DeadWorkers } from "./primary/dead-workers.ts"
 import { Processes, type Role } from "./primary/processes.ts"
 import { say } from "./primary/say.ts"
 import { secretKeyOf } from "./primary/secret-key.ts"
@@ -107,10 +107,20 @@ async function start(
 
   const secretKey = await secretKeyOf(config, storage)
   const host = hostIdentity(config)
-  const graves = new Graves(storage, redis, log)
-  await graves.buryFormer(host, topology.membership.renewEveryMs)
+  const deadWorkers = new DeadWorkers(storage, redis, log)
+  await deadWorkers.declareFormerDead(host, topology.membership.renewEveryMs)
 
-  const processes = new Processes({ ...options, config, databaseUrl, redisUrl, secretKey, host, port, graves, ending })
+  const processes = new Processes({
+    ...options,
+    config,
+    databaseUrl,
+    redisUrl,
+    secretKey,
+    host,
+    port,
+    deadWorkers,
+    ending,
+  })
   stops.push(() => processes.end())
   say("starting the processes")
   await processes.start()

@@ -189,10 +189,10 @@ function endWithUs(pid: number, signal: NodeJS.Signals, account: Account) {
 }
 
 export async function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
-  const patience = new AbortController()
-  const late = sleep(milliseconds, false, { signal: patience.signal }).catch(() => false)
+  const waiting = new AbortController()
+  const late = sleep(milliseconds, false, { signal: waiting.signal }).catch(() => false)
   const inTime = await Promise.race([promise.then(() => true), late])
-  patience.abort()
+  waiting.abort()
   return inTime
 }
 

@@ -1022,7 +1022,7 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   }),
   searchServers: attempt({
     as: "ada",
-    call: (on, _, signal) => on.searchServers({ query: "town" }, { signal }),
+    call: (on, _, signal) => on.searchServers({ query: "garden" }, { signal }),
     same: true,
   }),
   pinMessage: attempt({

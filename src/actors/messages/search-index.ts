@@ -31,7 +31,7 @@ const keyOf = ({ channel_id, message_id }: MessagePlace): string => `${channel_i
 
 /** Words whose stems are remembered. */
 const rememberedStems = 50_000
-/** Milliseconds after which the database's list is looked at, whoever filled it. */
+/** How often the database's list of messages that are not indexed is checked; any worker may fill it. */
 const backlogEveryMs = 60_000
 
 /**
@@ -180,7 +180,7 @@ export class SearchIndex {
   }
 
   get #isSortingDue(): boolean {
-    // It writes much, and whoever sends would wait for that.
+    // Sorting writes much, and senders would wait for it.
     if (this.#unsorted === 0 || !this.#maySort || !this.#isQuiet) return false
     return this.#clock.monotonic() - this.#unsortedSince >= this.#bounds.sortEveryMs
   }

@@ -28,7 +28,7 @@ export interface PresenceTiming {
   readonly flushEveryMs: number
   /** Somebody without a session is given so long to appear on another worker. */
   readonly graceMs: number
-  /** Others hear of one user at most this often, or so seldom if he concerns very many; that he goes they hear at once. */
+  /** Others hear of one user at most this often, and less often if the user concerns very many. That a user goes offline they hear at once. */
   readonly spreadEveryMs: number
   readonly spreadAtLeastEveryMs: number
   /** After so long what was said has arrived, or its bearer's death is known. */
@@ -78,7 +78,7 @@ const savedTogether = 128
 const mostWaiting = 10_000
 const mostAttempts = 40
 const lookAgainAfterMs = 250
-/** Whoever concerns so many servers and friends may change half as often as somebody who concerns nobody. */
+/** A user with so many servers and friends may change half as often as a user with none. */
 const homesAtHalfRate = 25
 /** In one message: it is read in one go. */
 const homesTogether = 10_000
@@ -87,7 +87,7 @@ interface Looked {
   readonly shard: Shard
   readonly user: Snowflake
   readonly regard: Regard
-  /** Whether others saw him there. */
+  /** Whether others saw the user online. */
   readonly wasSeen: boolean
 }
 
@@ -100,9 +100,10 @@ interface Change {
 }
 
 /**
- * Says of this worker's users whether they are there. Somebody is there while a worker takes his home's events, because one
- * of his sessions lives or may still be resumed. Whenever that, or what he chose to show, may have changed, he is looked at:
- * what others should see against what they were told. It keeps:
+ * Says whether the users of this worker are online. A user is online while a worker takes the events
+ * of their home, because one of their sessions lives or may still be resumed. Whenever that, or the
+ * status that the user chose, may have changed, what others should see is compared with what they
+ * were told. It keeps:
  *   PRES1  Nothing is announced that is not recorded beside the shard: its next owner knows what
  *       to correct.
  *   PRES2  What may be lost with a worker or a Redis is announced again, by the owner or by its
@@ -117,11 +118,11 @@ export class Presences implements InterestObserver, EffectExtension {
   readonly #due = new Map<Snowflake, number>()
   /** When others were last told of somebody, and from when on they may be told again; forgotten once that has settled. */
   readonly #told = new Map<Snowflake, { readonly at: number; readonly until: number }>()
-  /** Who was there a moment ago: he has gone, even if he was not seen to come. */
+  /** Users who were online a moment ago: they have gone, even if nobody was told that they came. */
   readonly #left = new Set<Snowflake>()
   /** What was said of them is to be said again. */
   readonly #again = new Set<Snowflake>()
-  /** Who is to hear of somebody, or see him no more, whatever the rest were told. */
+  /** Users who are to hear of a user, or to see them no more, independent of what the others were told. */
   readonly #regards = new Map<Snowflake, Map<Snowflake, Regard>>()
   #timer: Timer | undefined
   #timerAt = 0
@@ -162,7 +163,7 @@ export class Presences implements InterestObserver, EffectExtension {
     return announced
   }
 
-  /** The shard is this worker's: whoever is there, or was, is looked at. */
+  /** The shard is this worker's: all users who are or were online are compared. */
   adopt(shard: Shard, announced: ReadonlyMap<Snowflake, Announced> = new Map()): void {
     this.#announced.set(shard, new Map(announced))
     shard.onInterestChanged(home => {
@@ -225,7 +226,7 @@ export class Presences implements InterestObserver, EffectExtension {
     this.#timer?.stop()
   }
 
-  /** Who is to be looked at is answered for as he will be found. */
+  /** A user who is still to be compared is answered for with the state that the comparison will find. */
   async #answer(users: readonly Snowflake[]): Promise<PresenceAnswer> {
     const { host, serving, store } = this.#options
     const answer: PresenceAnswer = { seen: [], elsewhere: [] }
@@ -303,7 +304,7 @@ export class Presences implements InterestObserver, EffectExtension {
     const regards: Looked[] = []
     for (const user of users) {
       const shard = host.shard(shardOf(user))
-      // Another's: whoever has the shard next looks at everybody.
+      // The shard has another owner now, who compares everybody.
       if (!shard) this.#forget(user)
       else if (shard.closing) this.#look(user, timing.graceMs)
       else {
@@ -326,7 +327,7 @@ export class Presences implements InterestObserver, EffectExtension {
     }
   }
 
-  /** A new friend hears what the others hear, and when they do; whoever must not see somebody any more, at once. */
+  /** A new friend hears what the others hear, at the same time. A user who may no longer see another hears it at once. */
   #takeRegards(shard: Shard, user: Snowflake, isWaiting: boolean): Looked[] {
     const all = [...(this.#regards.get(user)?.values() ?? [])]
     const left = isWaiting ? all.filter(({ as }) => as === "friend") : []
@@ -373,7 +374,7 @@ export class Presences implements InterestObserver, EffectExtension {
         const { servers = [], friends = [], partners = [], blocked = [] } = audiences.get(user) ?? {}
         const homes = [...servers, ...friends, ...partners]
         const pause = Math.min(timing.spreadEveryMs * (1 + homes.length / homesAtHalfRate), timing.spreadAtLeastEveryMs)
-        // In the order of time, whoever was told of before.
+        // In the order of time, so an earlier entry goes first.
         this.#told.delete(user)
         this.#told.set(user, { at: now, until: now + pause })
         if (shown.status === "offline" && before.status !== "offline") unseen.push(user)
@@ -390,7 +391,7 @@ export class Presences implements InterestObserver, EffectExtension {
         if (friends.includes(regard.other) && !isKnown)
           told.push({ ...to, status, custom_status, custom_emoji, except: blocked })
       } else if (regard.wereFriends || (wasSeen && blocked.includes(regard.other)))
-        // Nobody is to conclude from it that he was blocked: who did not see the other hears nothing.
+        // A user must not conclude that they were blocked: a user who did not see the other hears nothing.
         told.push({ ...to, ...offline, except: [], isApart: true })
     }
     if (unseen.length > 0)

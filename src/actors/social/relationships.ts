@@ -65,7 +65,7 @@ export interface RelationshipCommands {
   regard(input: Regard): void
 }
 
-/** Somebody as the other is shown him. `presence` is asked for where the two may become friends. */
+/** A user as the other user sees them. `presence` is asked for where the two may become friends. */
 export interface Party {
   id: Snowflake
   username: string

@@ -6,7 +6,7 @@ import { compareIds } from "../core/snowflake.ts"
 
 /**
  * What two users are to one another: a row on each side. One home decides for a pair, that of the
- * user with the lower id, whoever asks, and writes both rows in one commit. So it keeps:
+ * user with the lower id, and writes both rows in one commit. So it keeps:
  *   REL1  The two sides of a pair always match: both friends; one requested and the other
  *       received; or each side by itself blocks or has nothing.
  *   REL2  Concurrent commands of a pair have one order, which is the same for both users.
@@ -95,7 +95,7 @@ export function requested(
 export const accepted = ({ mine }: View, room: BothCounts, now: number): View | Refusal =>
   mine?.status === "pending_incoming" ? befriended(room, now) : "friend_request_not_found"
 
-/** Whatever there is goes on both sides, but a block only on that of whoever set it. */
+/** Removes both sides, but a block only from the side of the user who made it. */
 export function removed({ mine, theirs }: View): View | Refusal {
   if (!mine) return "relationship_not_found"
   return { mine: null, theirs: mine.status === "blocked" ? theirs : null }

@@ -9,7 +9,7 @@ import type { UserRow } from "../../storage/accounts/users.ts"
 import { dateOf, Misuse, Refusal, requireReason, userCalled, within, type Commands, type Saying } from "./saying.ts"
 
 /** Milliseconds until nobody is waited for any longer. */
-const patience = 30_000
+const timeoutMs = 30_000
 /** Further than any session lasts. */
 const forEver = 9_999_999_999
 const botTokenBytes = 48
@@ -142,13 +142,13 @@ async function botCalled(storage: Storage, text: string): Promise<UserRow> {
 /** Waits for the worker that does it. @returns what it says */
 async function obeyed(storage: Storage, user: UserRow, command: string, input: object) {
   const request = await storage.operatorRequests.command(user.id, command, input)
-  for (const until = Date.now() + patience; ; await sleep(100)) {
+  for (const until = Date.now() + timeoutMs; ; await sleep(100)) {
     const answer = await storage.operatorRequests.answerToCommand(request)
     if (answer && "reply" in answer) return answer.reply
     if (answer) throw new Refusal(errors[answer.refusal as ErrorCode]?.message ?? answer.refusal)
     if (Date.now() > until)
       throw new Refusal(
-        `no server carried it out within ${patience / 1000} s. It is carried out as soon as a server runs. A new token of it is lost: run the command again then`,
+        `no server carried it out within ${timeoutMs / 1000} s. It is carried out as soon as a server runs. A new token of it is lost: run the command again then`,
       )
   }
 }

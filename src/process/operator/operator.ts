@@ -48,7 +48,7 @@ const usage = `npm run operator -- <command>
 const exitCodes = { done: 0, failed: 1, misused: 2 } as const
 
 /** Milliseconds of one statement that may concern every account, where nobody waits for the tables. */
-const patience = 600_000
+const timeoutMs = 600_000
 const silent = { info() {}, warn() {}, error() {} }
 
 type Env = Record<string, string | undefined>
@@ -97,7 +97,7 @@ async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buf
   const database = await databaseOf(config, command.isForStopped === true)
   const storage = openStorage({
     ...clusterConfig.storage,
-    ...(command.isForStopped && { statementTimeoutMs: patience }),
+    ...(command.isForStopped && { statementTimeoutMs: timeoutMs }),
     readConnections: 1,
     url: database.url,
     name: "starling operator",

@@ -9,7 +9,7 @@ import type { Storage } from "../../storage/storage.ts"
 import { dateOf, Misuse, Refusal, requireReason, userCalled, wholeNumber, within, type Commands } from "./saying.ts"
 
 /** Milliseconds until nobody is waited for any longer. */
-const patience = { force_logout: 30_000, logout_all: 120_000 } as const
+const timeoutsMs = { force_logout: 30_000, logout_all: 120_000 } as const
 
 /** The service as a whole: its state, everybody's sessions, addresses. */
 export const serviceCommands: Commands = {
@@ -122,12 +122,12 @@ function momentOf(text: string | undefined): number | undefined {
 
 /** Waits for the worker that carries the request out. */
 async function outcomeOf(storage: Storage, request: string, kind: "force_logout" | "logout_all"): Promise<string> {
-  for (const until = Date.now() + patience[kind]; ; await sleep(100)) {
+  for (const until = Date.now() + timeoutsMs[kind]; ; await sleep(100)) {
     const answer = await storage.operatorRequests.answerTo(request)
     if (answer) return told(answer)
     if (Date.now() > until)
       throw new Refusal(
-        `request ${request} is not finished after ${patience[kind] / 1000} s. It continues while a server runs`,
+        `request ${request} is not finished after ${timeoutsMs[kind] / 1000} s. It continues while a server runs`,
       )
   }
 }

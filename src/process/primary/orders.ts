@@ -16,7 +16,7 @@ export interface StartOrder {
   port: number
 }
 /** What the primary says to a process. */
-export type Order = StartOrder | { type: "death"; id: string } | { type: "end"; patience: number; replaced: boolean }
+export type Order = StartOrder | { type: "death"; id: string } | { type: "end"; timeoutMs: number; replaced: boolean }
 /** What a process says to the primary. Before "here" it does not listen yet. */
 export type Report = { type: "here" } | { type: "ready" } | { type: "alive" }
 

@@ -6,7 +6,7 @@ import { readConfig } from "../../config.ts"
 import { createLog } from "../../observability/log.ts"
 import { createMetrics } from "../../observability/metrics.ts"
 import { Ending } from "./ending.ts"
-import type { Graves } from "./graves.ts"
+import type { DeadWorkers } from "./dead-workers.ts"
 import { Processes } from "./processes.ts"
 
 afterEach(() => vi.restoreAllMocks())
@@ -47,7 +47,7 @@ function processes(fork: (attempt: number) => Worker) {
     secretKey: "",
     host: "here",
     port: 0,
-    graves: { bury: async () => true } as unknown as Graves,
+    deadWorkers: { declareDead: async () => true } as unknown as DeadWorkers,
     ending: new Ending(),
   })
   return { places, lines, attempts: () => attempts, close: () => metrics.close() }

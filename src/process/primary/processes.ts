@@ -6,7 +6,7 @@ import { webWorkersOf, type Config } from "../../config.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Ending } from "./ending.ts"
-import type { Graves } from "./graves.ts"
+import type { DeadWorkers } from "./dead-workers.ts"
 import { afterDeath } from "./restarts.ts"
 import { redisPrefix, signOfLifeEveryMs, type Order, type Report } from "./orders.ts"
 
@@ -29,13 +29,13 @@ export interface ProcessesOptions {
   secretKey: string
   host: string
   port: number
-  graves: Graves
+  deadWorkers: DeadWorkers
   ending: Ending
 }
 
 export type Role = Member["role"]
 
-/** Where processes stand; whoever comes after another stands in the same place. */
+/** The slot of a process: a successor takes the slot of the process that it replaces. */
 interface Place {
   readonly role: Role
   readonly slot: number
@@ -121,7 +121,7 @@ export class Processes {
 
   async #replace(place: Place): Promise<void> {
     const former = staying(place)
-    // It has just ended, and whoever comes next is new anyway.
+    // It has just ended, so the next process is a new one anyway.
     if (!former) return
     const next = this.#fork(place, former.id)
     const late = setTimeout(() => next.worker.process.kill("SIGKILL"), startPatience)
@@ -172,7 +172,7 @@ export class Processes {
         // What was never made has no end that anybody would tell of.
         if (worker.process.pid === undefined) resolve(error.message)
       })
-    }).then(how => this.#mourn(place, process, how))
+    }).then(how => this.#afterEnd(place, process, how))
     const process: Process = { worker, id, listens: false, readyAt: undefined, ending: false, silent: 0, ready, gone }
     place.processes.add(process)
 
@@ -197,14 +197,14 @@ export class Processes {
     return process
   }
 
-  async #mourn(place: Place, process: Process, how: string): Promise<void> {
-    const { log, graves, ending } = this.#options
+  async #afterEnd(place: Place, process: Process, how: string): Promise<void> {
+    const { log, deadWorkers, ending } = this.#options
     const { id, readyAt } = process
     place.processes.delete(process)
     const lived = readyAt === undefined ? undefined : performance.now() - readyAt
     if (!this.#ending && !staying(place)) this.#fillAgain(place, { id, how, lived })
     else log[levelOf(how)]({ of: place.name, member: id, how }, "process ended")
-    if (ending.reason === "stranded" || !(await graves.bury(id))) return
+    if (ending.reason === "stranded" || !(await deadWorkers.declareDead(id))) return
     for (const { processes } of this.#places) for (const other of processes) this.#tell(other, { type: "death", id })
   }
 
@@ -248,12 +248,12 @@ export class Processes {
     const { topology, ending, log } = this.#options
     const { worker, listens } = process
     process.ending = true
-    const patience = ending.reason === "stranded" ? strandedDrain : topology.processes.drainTimeoutMs
+    const timeoutMs = ending.reason === "stranded" ? strandedDrain : topology.processes.drainTimeoutMs
     const late = setTimeout(() => {
-      log.warn({ of: name, patience }, "process did not end in time and is killed")
+      log.warn({ of: name, timeoutMs }, "process did not end in time and is killed")
       worker.process.kill("SIGKILL")
-    }, patience)
-    if (listens) this.#tell(process, { type: "end", patience, replaced })
+    }, timeoutMs)
+    if (listens) this.#tell(process, { type: "end", timeoutMs, replaced })
     else worker.process.kill("SIGKILL") // it has not begun
     await process.gone
     clearTimeout(late)

@@ -23,7 +23,7 @@ export async function secretKeyOf(
     const given = secretKey === undefined ? `the one in ${path}` : "SECRET_KEY"
     throw new Error(
       `another secret key is in use with this database than ${given}${isMade ? ", which has just been made" : ""}: give every host the one of before; ` +
-        "where it is lost, `npm run operator -- secret-key forget` makes room for another",
+        "where it is lost, `npm run operator -- secret-key forget` allows another one",
     )
   }
   return derived("key", 32).toString("hex")

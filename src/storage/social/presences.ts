@@ -28,11 +28,11 @@ export interface PresenceAudience {
   readonly friends: readonly Snowflake[]
   /** Whom they share a DM with, friends and people in a block left out; of very many the latest. */
   readonly partners: readonly Snowflake[]
-  /** Members of these servers, and others in a DM, who are in a block with the user, whoever of the two made it. */
+  /** Members of these servers, and others in a DM, who are in a block with the user, made by either of them. */
   readonly blocked: readonly Snowflake[]
 }
 
-/** In a block with one user, among the members of his servers: beyond that these are told nothing, like large ones. */
+/** Blocks with one user among members of their servers. Beyond that those servers are told nothing, as large ones are. */
 const mostBlocked = 5_000
 const maxPartnersTold = 1_000
 
@@ -109,13 +109,13 @@ export const presencesStorage = (sql: Sql) => ({
    */
   async noteLastSeen(users: readonly Snowflake[], at: number): Promise<void> {
     await sql`
-      WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '300ms', true))
+      WITH timeout AS MATERIALIZED (SELECT set_config('lock_timeout', '300ms', true))
       INSERT INTO presences (user_id, last_seen)
-      SELECT id, ${at} FROM patience, users WHERE id = ANY(${[...users]}::bigint[]) AND deletion_status <> 'purged' ORDER BY id
+      SELECT id, ${at} FROM timeout, users WHERE id = ANY(${[...users]}::bigint[]) AND deletion_status <> 'purged' ORDER BY id
       ON CONFLICT (user_id) DO UPDATE SET last_seen = greatest(presences.last_seen, excluded.last_seen)`
   },
 
-  /** Whether there is such a user, and no block between him and the one who asks. */
+  /** Whether the user exists and there is no block between them and the asker. */
   async isVisible(user: Snowflake, asker: Snowflake): Promise<boolean> {
     const rows = await sql`
       SELECT 1 FROM users WHERE id = ${user} AND NOT EXISTS (

@@ -7,11 +7,11 @@ import { within } from "../../storage/core/database.ts"
 import type { Storage } from "../../storage/storage.ts"
 import { redisPrefix } from "./orders.ts"
 
-/** Milliseconds that the processes of a killed primary are given to end by themselves. */
-const formerPatience = 8_000
+/** How long the processes of a killed primary may take to end by themselves. */
+const formerTimeoutMs = 8_000
 
-/** Declares dead what is certainly gone, so that nobody has to wait for a sign of life. */
-export class Graves {
+/** Declares workers dead that are certainly gone, so that nobody waits for their sign of life. */
+export class DeadWorkers {
   readonly #storage: Storage
   readonly #redis: Redis
   readonly #log: Log
@@ -23,11 +23,12 @@ export class Graves {
   }
 
   /**
-   * The port is ours, so whoever lived here on this machine is gone, however it ended. A process that goes on showing itself
-   * is one of another host, which must not be buried for bearing the same name.
+   * This process holds the port, so the workers of an earlier primary on this machine are gone. A
+   * worker that still renews its sign of life belongs to another host with the same name; it must
+   * not be declared dead.
    */
-  async buryFormer(host: string, renewEveryMs: number): Promise<void> {
-    for (const until = Date.now() + formerPatience; ;) {
+  async declareFormerDead(host: string, renewEveryMs: number): Promise<void> {
+    for (const until = Date.now() + formerTimeoutMs; ;) {
       const living = await this.#storage.placement.living()
       const former = living.filter(member => member.host === host).map(({ id }) => id)
       if (former.length === 0) return
@@ -35,7 +36,7 @@ export class Graves {
       await sleep(2.5 * renewEveryMs)
       const after = await this.#signsOf(former)
       if (after.every((sign, i) => sign === before[i])) {
-        for (const id of former) await this.bury(id)
+        for (const id of former) await this.declareDead(id)
         return
       }
       if (Date.now() > until)
@@ -50,14 +51,14 @@ export class Graves {
     return this.#redis.hmget(redisKeys(redisPrefix).members, ...ids)
   }
 
-  /** @returns false when PostgreSQL or Redis did not take it; the living then find out by themselves */
-  async bury(id: string): Promise<boolean> {
-    const buried = async () => {
+  /** @returns false when PostgreSQL or Redis did not take it; the living workers then find out by themselves */
+  async declareDead(id: string): Promise<boolean> {
+    const declared = async () => {
       await this.#storage.placement.declareDead(id)
       await this.#redis.hdel(redisKeys(redisPrefix).members, id)
     }
     try {
-      await within(buried(), 3_000, "declaring a death")
+      await within(declared(), 3_000, "declaring a death")
       return true
     } catch (error) {
       this.#log.warn({ member: id, err: error }, "death not declared")
