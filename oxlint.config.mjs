@@ -106,6 +106,16 @@ const owners = {
   "uWebSockets.js": ["src/http/server", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/process"],
 }
 
+/** Where every duration says its unit in its name. The folders that are missing have some left that do not. */
+const namedWithUnits = [
+  ...["std", "contract", "apidocs", "observability", "views", "integrations", "web", "http", "workers", "process"].map(
+    folder => `src/${folder}/**`,
+  ),
+  "src/*.ts",
+  "client/**",
+  "cluster.config.ts",
+]
+
 export default {
   plugins: ["eslint", "typescript", "unicorn", "oxc", "import", "promise"],
   jsPlugins: ["./scripts/layers.mjs", "./scripts/style-rules.mjs"],
@@ -152,4 +162,18 @@ export default {
     "import/no-named-as-default-member": "off",
     "import/no-unassigned-import": "off",
   },
+  overrides: [
+    {
+      files: ["src/runtime/**", "src/http/server/**", "src/gateway/**", "src/process/**"],
+      rules: {
+        "style/few-options": ["error", { max: 12 }],
+        "eslint/max-lines-per-function": ["error", { max: 120, skipBlankLines: true, skipComments: true }],
+      },
+    },
+    { files: namedWithUnits, rules: { "style/unit-in-name": "error" } },
+    {
+      files: ["**/*.test.ts"],
+      rules: { "style/unit-in-name": "off", "eslint/max-lines-per-function": "off" },
+    },
+  ],
 }

@@ -5,7 +5,7 @@ import { generateSecret, generateURI, verifySync } from "otplib"
  * Codes of authenticator apps (RFC 6238: SHA-1, six digits, steps of 30 seconds) and the backup
  * codes beside them.
  */
-const period = 30
+const periodSeconds = 30
 const backupCodes = 10
 
 /** 160 random bits, as 32 characters of base32. */
@@ -22,8 +22,8 @@ export const totpUri = (issuer: string, username: string, secret: string): strin
 export function stepOf(code: string, secret: string, now: number): number | undefined {
   if (!isTotpCode(code)) return undefined
   // Reckoned from the middle of a step, a tolerance of one step is exactly its two neighbours.
-  const epoch = Math.floor(now / period) * period + period / 2
-  const result = verifySync({ secret, token: code, epoch, epochTolerance: period })
+  const epoch = Math.floor(now / periodSeconds) * periodSeconds + periodSeconds / 2
+  const result = verifySync({ secret, token: code, epoch, epochTolerance: periodSeconds })
   return result.valid && "timeStep" in result ? result.timeStep : undefined
 }
 

@@ -25,6 +25,7 @@ interface BalancerPeers {
   served(shard: number, timeoutMs: number): Promise<unknown>
 }
 
+// oxlint-disable-next-line style/few-options -- each is another object that it speaks to
 export interface ShardBalancerOptions {
   /** Who is there, and who owns what. */
   readonly cluster: {

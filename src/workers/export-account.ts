@@ -15,7 +15,7 @@ const page = 500
 const partCharacters = 500_000
 const slice = 2_000
 /** Statements after which the export is said to be under way still. */
-const touchEvery = 50
+const statementsPerTouch = 50
 
 /** One at a time in a process: each looks at every message there is. */
 const busy = new WeakSet<JobTools>()
@@ -70,7 +70,7 @@ async function make({ ask, storage, now, signal }: JobTools, user: Snowflake, ex
         characters = 0
       }
       after = next
-      if (++statements % touchEvery === 0 && !(await exports.touch(export_id, attempt!, seconds())))
+      if (++statements % statementsPerTouch === 0 && !(await exports.touch(export_id, attempt!, seconds())))
         throw new Superseded()
     } while (after)
     await add(name, gathered)

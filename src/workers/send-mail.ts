@@ -6,7 +6,7 @@ import type { JobTools, Processor } from "./processor.ts"
 import { ending, forgetting, type Sweep } from "./sweep.ts"
 
 /** Seconds for which one job has a mail to itself; sending takes less. */
-const lease = 60
+const leaseSeconds = 60
 
 /**
  * A mail that was sent may go out once more when nobody lived to note it: the older link is void
@@ -15,13 +15,13 @@ const lease = 60
 export const sendMail: Processor<"sendMail"> = async (tools, { mail_id }) => {
   const { storage, now } = tools
   const seconds = () => Math.floor(now() / 1000)
-  const mail = await storage.mails.take(mail_id, seconds(), lease)
+  const mail = await storage.mails.take(mail_id, seconds(), leaseSeconds)
   if (!mail) return
   try {
     await deliver(tools, mail, seconds())
   } catch (error) {
     // Where this fails, too, the lease ends by itself.
-    await storage.mails.putBack(mail_id, lease).catch(() => {})
+    await storage.mails.putBack(mail_id, leaseSeconds).catch(() => {})
     throw error
   }
   await storage.mails.settle(mail_id, seconds())

@@ -147,6 +147,28 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
     expect(passed).toBe(false)
   })
 
+  test("lint refuses long functions, large objects of options and durations without a unit", async () => {
+    const lines = Array.from({ length: 121 }, (_, i) => `  console.log(${i})\n`).join("")
+    const members = Array.from({ length: 13 }, (_, i) => `  readonly member${i}: string\n`).join("")
+    const files = Object.fromEntries(
+      ["runtime", "http/server", "gateway", "process"].map(folder => [
+        `src/${folder}/canary.ts`,
+        `export function long(): void {\n${lines}}\nexport interface LongOptions {\n${members}}\nexport const lease = 60\n`,
+      ]),
+    )
+    const { output } = await judge({ gates: ["lint"], files })
+    const complaints = output.split(/\n\s*\n/)
+    for (const file of Object.keys(files))
+      for (const rule of ["max-lines-per-function", "few-options"])
+        expect(complaints.some(complaint => complaint.includes(rule) && complaint.includes(file))).toBe(true)
+    for (const file of ["src/http/server/canary.ts", "src/process/canary.ts"])
+      expect(
+        complaints.some(
+          complaint => complaint.includes("lease is a number without a unit") && complaint.includes(file),
+        ),
+      ).toBe(true)
+  })
+
   test("every row of the layer table refuses an import that it does not allow", async () => {
     const { layers } = (await import(join(project, "oxlint.config.mjs"))) as { layers: Record<string, Row> }
     const rows = Object.entries(layers).filter(([, { uses }]) => uses !== "anything")

@@ -23,6 +23,7 @@ import { HeldHomes } from "./held-homes.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
 
+// oxlint-disable-next-line style/few-options -- each is another object that it speaks to
 export interface IdentifyOptions {
   readonly self: string
   readonly subscriptions: Subscriptions
