@@ -41,6 +41,11 @@ const gates = {
     looked: output => lastNumber(output, /^looked at (\d+) files/gm),
     noise: /^looked at \d/,
   },
+  words: {
+    command: "node scripts/words.mjs",
+    looked: output => lastNumber(output, /^looked at (\d+) files/gm),
+    noise: /^looked at \d/,
+  },
   format: {
     command: "oxfmt --check",
     looked: output => lastNumber(output, /^Finished in .* on (\d+) files/gm),

@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest"
 const project = join(import.meta.dirname, "../..")
 const fixtures = join(import.meta.dirname, "../fixtures/gates")
 const rules = ["oxlint.config.mjs", ".oxfmtrc.json", "knip.json", "tsconfig.json"]
-const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-written"].map(
+const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-written", "words"].map(
   name => `scripts/${name}.mjs`,
 )
 
@@ -66,7 +66,7 @@ interface Verdict {
 describe.concurrent("gates", { timeout: 60_000 }, () => {
   test("every gate lets the clean project pass", async () => {
     const { passed, output } = await judge({
-      gates: ["types", "lint", "format", "knip", "metrics"],
+      gates: ["types", "lint", "format", "knip", "metrics", "words"],
       samples: ["clean"],
     })
     expect(output).not.toContain("FAIL")
@@ -78,6 +78,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   test.each<[gate: string, canaries: Record<string, RegExp[]>]>([
     ["types", { "type-error": [/src\/domain\/slow-mode\.ts\(3,.*TS2322/] }],
     ["format", { misformatted: [/src\/domain\/slow-mode\.ts/] }],
+    ["words", { "refused-word": [/docs\/operate\/start\.md:1: .*write: /] }],
     ["metrics", { "unwritten-metric": [/nobody writes homes\.turnSeconds/, /nobody writes forgotten/] }],
     [
       "knip",
@@ -195,7 +196,7 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   })
 
   test("every gate refuses to have looked at no files", async () => {
-    const gates = ["types", "lint", "format", "knip", "metrics"]
+    const gates = ["types", "lint", "format", "knip", "metrics", "words"]
     const { passed, output } = await judge({ gates, samples: ["no-files"] })
     for (const gate of gates) expect(output).toMatch(new RegExp(`^FAIL  ${gate} +0 files`, "m"))
     expect(output.match(/looked at no files/g)).toHaveLength(gates.length)

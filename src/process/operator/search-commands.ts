@@ -5,7 +5,7 @@ import { systemClock as clock } from "../../std/system-clock.ts"
 import type { Commands } from "./saying.ts"
 
 /** Messages between two words about it. */
-const sayEveryMs = 100_000
+const messagesPerLine = 100_000
 
 /** What messages are found by. */
 export const searchCommands: Commands = {
@@ -24,7 +24,7 @@ export const searchCommands: Commands = {
       let saidAt = 0
       try {
         const done = await rebuildSearchIndex(indexing, index, count => {
-          if (count < saidAt + sayEveryMs) return
+          if (count < saidAt + messagesPerLine) return
           saidAt = count
           console.log(`${count} messages`)
         })
