@@ -5,9 +5,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, onTestFinished, test } from "vitest"
+// @ts-expect-error plain JavaScript, because it runs before anything else is made
+import { bundle } from "../../scripts/bundle.mjs"
 
 const project = join(import.meta.dirname, "../..")
-const { bundle } = (await import(join(project, "scripts/bundle.mjs"))) as { bundle(root: string): Promise<void> }
 const { resolve } = createRequire(import.meta.url)
 
 /** Prints each page, with the files that it names, as the built module makes them. */

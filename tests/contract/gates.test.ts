@@ -196,7 +196,8 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   })
 
   test("every gate refuses to have looked at no files", async () => {
-    const gates = ["types", "lint", "format", "knip", "metrics", "words"]
+    // The words of the scripts themselves are looked at, too, so that gate always has files.
+    const gates = ["types", "lint", "format", "knip", "metrics"]
     const { passed, output } = await judge({ gates, samples: ["no-files"] })
     for (const gate of gates) expect(output).toMatch(new RegExp(`^FAIL  ${gate} +0 files`, "m"))
     expect(output.match(/looked at no files/g)).toHaveLength(gates.length)

@@ -34,10 +34,6 @@ function embedsSize(embeds: readonly unknown[] | null | undefined): Size {
 const partsOf = ({ attachments, reactions, poll }: Readonly<MessageState>): number =>
   part * ((attachments?.length ?? 0) + (reactions?.length ?? 0) + (poll ? 2 + poll.options.length : 0))
 
-/** Characters of JSON, where every reader is told of it. */
-export const charactersOf = (message: Readonly<MessageState>): number =>
-  300 + (message.content?.length ?? 0) + partsOf(message) + embedsSize(message.embeds).characters
-
 /** Bytes of memory. */
 export const bytesOf = (message: Readonly<MessageState>): number =>
   500 +

@@ -48,7 +48,7 @@ interface Change {
  * Presence in servers that are too large to tell every member of every other: a session is told of
  * the members whom it asked for. Now and then one lookup covers all members that sessions of this
  * worker watch, and a change is told to the sessions that watch the member.
- * WATCH1  Only who is a member, and not blocked, is told of, to a session that is in the server.
+ *   WATCH1  Only who is a member, and not blocked, is told of, to a session that is in the server.
  */
 export class PresenceWatches {
   readonly #options: PresenceWatchesOptions
