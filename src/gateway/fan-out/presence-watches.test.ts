@@ -13,6 +13,7 @@ const online: Seen = { ...offline, status: "online" }
 function open() {
   const looks: (() => void)[] = []
   const asked: string[][] = []
+  const queries: string[] = []
   const sent: string[] = []
   const session = newSession(
     { id: "s", user: "0", accessSession: "1", intents: allIntents, encoding: "json", cursor: 0, spans: [] },
@@ -35,8 +36,16 @@ function open() {
       },
     },
     storage: {
-      guildMembers: { isLargerThan: async () => true, blocked: async () => new Set<string>() },
-      servers: { members: async (_: string, users: readonly string[]) => new Map(users.map(user => [user, {}])) },
+      guildMembers: {
+        isLargerThan: async () => true,
+        blocked: async (user: string) => (queries.push(`blocked ${user}`), new Set<string>()),
+      },
+      servers: {
+        members: async (server: string, users: readonly string[]) => {
+          queries.push(`members ${server}`)
+          return new Map(users.map(user => [user, {}]))
+        },
+      },
     } as never,
     subscriptions: subscriptions as unknown as Subscriptions,
     timing: { members: 1_000, watchEveryMs: 5_000 },
@@ -50,10 +59,9 @@ function open() {
   })
   const look = async () => {
     looks.shift()!()
-    for (let i = 0; i < 20; i++) await Promise.resolve()
-    await new Promise(resolve => setImmediate(resolve))
+    for (let i = 0; i < 20; i++) await new Promise(resolve => setImmediate(resolve))
   }
-  return { watches, session, subscriptions, looks, asked, sent, look }
+  return { watches, session, subscriptions, looks, asked, queries, sent, look }
 }
 const users = (from: number, count: number) => Array.from({ length: count }, (_, i) => String(from + i))
 const shown = (ids: readonly string[]) => new Map(ids.map(id => [id, offline]))
@@ -80,4 +88,16 @@ test("WATCH1: what a session watches goes with it, and nothing is looked up for 
   await look()
   expect(asked).toEqual([])
   expect(looks).toEqual([])
+})
+
+test("however many sessions watch a member, a change of theirs takes two queries", async () => {
+  const { watches, session, subscriptions, queries, sent, look } = open()
+  const sessions = Array.from({ length: 50 }, (_, i) => ({ ...session, id: `s${i}`, user: String(1_000 + i) }))
+  for (const one of sessions) {
+    subscriptions.byId.set(one.id, one)
+    await watches.watch(one, "1", shown(["5"]))
+  }
+  await look()
+  expect(sent).toHaveLength(50)
+  expect(queries).toEqual(["members 1", "blocked 5"])
 })

@@ -2,6 +2,7 @@ import type { PresenceLookup } from "../../actors/social/presence-lookup.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { presenceUpdate } from "../../contract/social/presence.ts"
 import type { Clock, Timer } from "../../std/clock.ts"
+import { append } from "../../std/multi-map.ts"
 import { looksSame, offline, type Seen } from "../../domain/core/presences.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Storage } from "../../storage/storage.ts"
@@ -39,15 +40,18 @@ const lookUpBatchSize = 2_000
 /** By user: the state that the session was told last. */
 type Watched = Map<Snowflake, Seen>
 
+/** A user whose presence changed, with the sessions that are to be told, by server. */
 interface Change {
   readonly user: Snowflake
   readonly seen: Seen
+  readonly sessions: Map<Snowflake, Session[]>
 }
 
 /**
  * Presence in servers that are too large to tell every member of every other: a session is told of
  * the members whom it asked for. Now and then one lookup covers all members that sessions of this
- * worker watch, and a change is told to the sessions that watch the member.
+ * worker watch, and a change is told to the sessions that watch the member. What a lookup costs
+ * PostgreSQL grows with the servers and the users that changed, not with the sessions.
  *   WATCH1  Only who is a member, and not blocked, is told of, to a session that is in the server.
  */
 export class PresenceWatches {
@@ -104,51 +108,67 @@ export class PresenceWatches {
 
   async #look(): Promise<void> {
     this.#forgetEnded()
-    const users = new Set<Snowflake>()
-    for (const servers of this.#watched.values())
-      for (const watched of servers.values()) for (const user of watched.keys()) users.add(user)
-    const asked = [...users]
-    for (let i = 0; i < asked.length && !this.#stopped; i += lookUpBatchSize)
-      await this.#lookUp(asked.slice(i, i + lookUpBatchSize))
+    const watchers = new Map<Snowflake, [session: Session, server: Snowflake][]>()
+    for (const [session, servers] of this.#watched)
+      for (const [server, watched] of servers)
+        for (const user of watched.keys()) append(watchers, user, [session, server])
+    const asked = [...watchers.keys()]
+    for (let i = 0; i < asked.length && !this.#stopped; i += lookUpBatchSize) {
+      const users = asked.slice(i, i + lookUpBatchSize)
+      const { seen, unknown } = await this.#options.presences.lookUp(users)
+      const changes = users.flatMap((user): Change[] => {
+        if (unknown.has(user)) return []
+        const now = seen.get(user) ?? offline
+        const sessions = new Map<Snowflake, Session[]>()
+        for (const [session, server] of watchers.get(user)!) {
+          const told = this.#watched.get(session)?.get(server)?.get(user)
+          if (told && !looksSame(now, told)) append(sessions, server, session)
+        }
+        return sessions.size > 0 ? [{ user, seen: now, sessions }] : []
+      })
+      await this.#tell(changes)
+    }
   }
 
-  async #lookUp(users: readonly Snowflake[]): Promise<void> {
-    const { seen, unknown } = await this.#options.presences.lookUp(users)
-    const found = new Map(users.flatMap(user => (unknown.has(user) ? [] : [[user, seen.get(user) ?? offline]])))
-    for (const [session, servers] of this.#watched)
-      for (const [server, watched] of servers) {
-        const changes = [...watched].flatMap(([user, told]): Change[] => {
-          const now = found.get(user)
-          return now && !looksSame(now, told) ? [{ user, seen: now }] : []
-        })
-        if (changes.length > 0) await this.#tell(session, server, changes)
+  /** One query for each server, and one for each user who changed. */
+  async #tell(changes: readonly Change[]): Promise<void> {
+    const { storage } = this.#options
+    const inServers = new Map<Snowflake, Snowflake[]>()
+    for (const { user, sessions } of changes) for (const server of sessions.keys()) append(inServers, server, user)
+    const members = new Map<Snowflake, ReadonlyMap<Snowflake, unknown>>()
+    for (const [server, users] of inServers) members.set(server, await storage.servers.members(server, users))
+    for (const { user, seen, sessions } of changes) {
+      const readers = new Set([...sessions.values()].flatMap(some => some.map(session => session.user)))
+      const blocked = await storage.guildMembers.blocked(user, [...readers])
+      for (const [server, some] of sessions) {
+        const isMember = members.get(server)!.has(user)
+        for (const session of some)
+          this.#tellSession(session, server, { user, seen, isMember, isBlocked: blocked.has(session.user) })
       }
+    }
   }
 
   /** WATCH1. A session that is still being sent older events is told at a later lookup. */
-  async #tell(session: Session, server: Snowflake, changes: readonly Change[]): Promise<void> {
-    const { storage, subscriptions } = this.#options
-    const users = changes.map(({ user }) => user)
-    const [members, blocked] = await Promise.all([
-      storage.servers.members(server, users),
-      storage.guildMembers.blocked(session.user, users),
-    ])
+  #tellSession(
+    session: Session,
+    server: Snowflake,
+    { user, seen, isMember, isBlocked }: { user: Snowflake; seen: Seen; isMember: boolean; isBlocked: boolean },
+  ): void {
+    const { subscriptions } = this.#options
     const watched = this.#watched.get(session)?.get(server)
     if (!watched || session.state !== "live" || subscriptions.isMoving || !session.guilds.has(server)) return
-    for (const { user, seen } of changes) {
-      const told = watched.get(user)
-      if (!told) continue
-      const isOver = !members.has(user) || blocked.has(user)
-      const shown = isOver ? offline : seen
-      if (isOver && watched.delete(user)) this.#count--
-      else watched.set(user, shown)
-      // A user who left is reported by the event of a member who left; a user who blocks looks
-      // offline.
-      if (!members.has(user) || looksSame(shown, told)) continue
-      const { status, custom_status, custom_emoji } = shown
-      const d = JSON.stringify({ user_id: user, status, custom_status, custom_emoji })
-      subscriptions.send(session, new Frame(presenceUpdate.name, subscriptions.placeOf(session), d))
-    }
+    const told = watched.get(user)
+    if (!told) return
+    const isOver = !isMember || isBlocked
+    const shown = isOver ? offline : seen
+    if (isOver && watched.delete(user)) this.#count--
+    else watched.set(user, shown)
+    // A user who left is reported by the event of a member who left; a user who blocks looks
+    // offline.
+    if (!isMember || looksSame(shown, told)) return
+    const { status, custom_status, custom_emoji } = shown
+    const d = JSON.stringify({ user_id: user, status, custom_status, custom_emoji })
+    subscriptions.send(session, new Frame(presenceUpdate.name, subscriptions.placeOf(session), d))
   }
 
   /** Removes what ended sessions watched, and what was watched in servers that are gone. */
