@@ -33,7 +33,7 @@ const types = { html: "text/html; charset=utf-8", js: "text/javascript" }
 async function servePages() {
   const server = createServer((request, response) => {
     const name = request.url === "/page.js" ? "page.js" : "index.html"
-    readFile(new URL(`fixtures/voice/${name}`, import.meta.url)).then(
+    readFile(new URL(`../fixtures/voice/${name}`, import.meta.url)).then(
       body => response.writeHead(200, { "content-type": types[name === "page.js" ? "js" : "html"] }).end(body),
       () => response.writeHead(500).end(),
     )
