@@ -536,7 +536,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           roles: new Map(ownRoles.map(role => [role.id, role])),
           channels: new Map(ownChannels.map(channel => [channel.id, channel])),
           overrides,
-          voice: new Map(voice.map(({ server_id: _, ...state }) => [state.user_id, state])),
+          voice: new Map(voice.map(({ server_id: _server, ...state }) => [state.user_id, state])),
         })
       },
       outlines(ids) {
