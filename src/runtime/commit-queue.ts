@@ -8,6 +8,7 @@ import type { Write } from "../storage/core/write.ts"
 import { type Home, HomeReloaded } from "./home.ts"
 import { rowBody, type Row, type RowAnswer, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
+import { backoffMs } from "../std/backoff.ts"
 
 /** What a turn decided, applied in memory and waiting to be committed and published. */
 export interface Decided {
@@ -304,7 +305,7 @@ export class CommitQueue {
           if (!isBarrier(waiting)) dropHome(waiting.home)
           waiting.reject(unavailable("database unavailable"))
         }
-        await this.#options.clock.sleep(Math.min(50 * 2 ** attempt, 500))
+        await this.#options.clock.sleep(backoffMs(attempt, 50, 500))
       }
     }
     for (const turn of turns) {

@@ -12,6 +12,7 @@ import type { Publisher } from "./commit-queue.ts"
 import type { RowSubscriber } from "./plugs.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
+import { backoffMs } from "../std/backoff.ts"
 
 /** Shards whose interests are written at once. */
 const savedTogether = 128
@@ -362,7 +363,7 @@ export class Outbox implements Publisher {
         )
       } catch (error) {
         this.#options.log.warn({ err: error, to: worker }, "append failed")
-        await clock.sleep(Math.min(20 * 2 ** attempt, 500))
+        await clock.sleep(backoffMs(attempt, 20, 500))
         continue
       }
       metrics.log.appends.inc()
@@ -496,7 +497,7 @@ export class Outbox implements Publisher {
           if (error instanceof Failure && error.code !== "unavailable" && error.code !== "internal")
             return log.warn({ err: error, command, home: id }, "tell refused")
           if (attempt % 10 === 9) log.error({ err: error, command, home: id, attempt }, "tell not delivered")
-          await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
+          await clock.sleep(backoffMs(attempt, 50, 1_000))
         }
       }
     }
@@ -569,7 +570,7 @@ export class Outbox implements Publisher {
       } catch (error) {
         if (this.#stopped) throw error
         this.#options.log.warn({ err: error }, `${what} failed`)
-        await this.#options.clock.sleep(Math.min(20 * 2 ** attempt, 500))
+        await this.#options.clock.sleep(backoffMs(attempt, 20, 500))
       }
     }
   }

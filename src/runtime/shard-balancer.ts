@@ -13,6 +13,8 @@ import type { Outbox } from "./outbox.ts"
 import type { InterestObserver } from "./plugs.ts"
 import { readRowBody } from "./row.ts"
 import { Shard } from "./shard.ts"
+import { append } from "../std/multi-map.ts"
+import { backoffMs } from "../std/backoff.ts"
 
 /** The other members, as the balancer speaks to them. */
 interface BalancerPeers {
@@ -345,9 +347,7 @@ export class ShardBalancer {
     for (const number of host.shards.keys()) {
       const taker = wantedPlace(number, places)!.id
       if (taker === view.self.id) continue
-      const list = leaving.get(taker)
-      if (list) list.push(number)
-      else leaving.set(taker, [number])
+      append(leaving, taker, number)
     }
     for (const [taker, shards] of leaving) {
       // One portion after another: all at once would be nobody's until the taker has opened the last of them. A taker that
@@ -446,7 +446,7 @@ export class ShardBalancer {
         return rows.filter(({ owner }) => owner === self.id)
       } catch (error) {
         if (this.#stopped) throw error
-        await clock.sleep(Math.min(50 * 2 ** attempt, 1_000))
+        await clock.sleep(backoffMs(attempt, 50, 1_000))
       }
     }
   }

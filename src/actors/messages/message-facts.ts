@@ -6,6 +6,7 @@ import { messageKey, nonceKey } from "../../storage/messages/messages.ts"
 import type { Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
 import { readMessages } from "./renames.ts"
+import { append } from "../../std/multi-map.ts"
 
 /** Messages, as far as commands asked for them or made them. */
 export const messageFacts = defineFact<ServerState, MessageState>({
@@ -66,9 +67,7 @@ export function byChannel(keys: readonly string[]): Map<Snowflake, Snowflake[]> 
   const grouped = new Map<Snowflake, Snowflake[]>()
   for (const key of keys) {
     const [channel, id] = key.split(":")
-    const ids = grouped.get(channel!)
-    if (ids) ids.push(id!)
-    else grouped.set(channel!, [id!])
+    append(grouped, channel!, id!)
   }
   return grouped
 }

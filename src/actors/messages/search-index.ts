@@ -6,6 +6,7 @@ import type { IndexedMessage, MessagePlace } from "../../storage/messages/search
 import type { SearchIndexStorage } from "../../storage/storage.ts"
 import type { RowSubscriber } from "../../runtime/plugs.ts"
 import type { RowItem } from "../../runtime/row.ts"
+import { backoffMs } from "../../std/backoff.ts"
 
 export interface SearchIndexBounds {
   /** Messages are gathered for so many milliseconds. */
@@ -166,7 +167,7 @@ export class SearchIndex {
       } catch (error) {
         if (this.#stopped) return
         this.#log.warn({ err: error, waiting: this.#waiting.size }, "search index behind")
-        await this.#pause(Math.min(100 * 2 ** failures++, 5_000))
+        await this.#pause(backoffMs(failures++, 100, 5_000))
       }
       const now = this.#clock.monotonic()
       if (this.#waiting.size < batch && !this.#hasBacklog) this.#caughtUpAt = now

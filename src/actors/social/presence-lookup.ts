@@ -6,6 +6,7 @@ import type { Clock, Timer } from "../../std/clock.ts"
 import type { Seen } from "../../domain/core/presences.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import type { ClusterView } from "../../runtime/cluster-view.ts"
+import { append } from "../../std/multi-map.ts"
 
 export interface PresenceLookupOptions {
   readonly view: Pick<ClusterView, "self" | "isDead">
@@ -121,9 +122,7 @@ export function byOwner(
   for (const home of homes) {
     const owner = directory.ownerOf(shardOf(home))
     const reached = typeof owner === "string" && !isDead(owner) ? owner : undefined
-    const list = found.get(reached)
-    if (list) list.push(home)
-    else found.set(reached, [home])
+    append(found, reached, home)
   }
   return found
 }

@@ -22,6 +22,7 @@ import type { Host } from "../../runtime/host.ts"
 import type { EffectExtension, InterestObserver } from "../../runtime/plugs.ts"
 import type { Shard } from "../../runtime/shard.ts"
 import { byOwner, type PresenceAnswer } from "./presence-lookup.ts"
+import { append } from "../../std/multi-map.ts"
 
 export interface PresenceTiming {
   /** Changes are gathered for so long. */
@@ -458,7 +459,7 @@ export class Presences implements InterestObserver, EffectExtension {
     const { self, bus, directory, isDead } = this.#options
     const shares = new Map<string | undefined, PresenceChange[]>()
     for (const change of changes)
-      for (const [owner, homes] of byOwner(change.homes, directory, isDead)) push(shares, owner, { ...change, homes })
+      for (const [owner, homes] of byOwner(change.homes, directory, isDead)) append(shares, owner, { ...change, homes })
     for (const [owner, mine] of shares)
       if (owner === undefined) this.#spreadLater(mine, attempt)
       else if (owner === self) this.#toWorkers(mine, attempt)
@@ -480,9 +481,9 @@ export class Presences implements InterestObserver, EffectExtension {
       for (const home of change.homes) {
         const shard = host.shard(shardOf(home))
         if (!shard || shard.closing) elsewhere.push(home)
-        else for (const worker of shard.interests.get(home)?.keys() ?? []) push(homesOf, worker, home)
+        else for (const worker of shard.interests.get(home)?.keys() ?? []) append(homesOf, worker, home)
       }
-      for (const [worker, homes] of homesOf) push(byWorker, worker, { ...change, homes })
+      for (const [worker, homes] of homesOf) append(byWorker, worker, { ...change, homes })
       if (elsewhere.length > 0) notHere.push({ ...change, homes: elsewhere })
     }
     for (const [worker, mine] of byWorker)
@@ -540,12 +541,6 @@ async function eachTogether<V>(of: ReadonlyMap<Shard, V>, act: (shard: Shard, va
 
 function byShard(changes: readonly Change[]): Map<Shard, Change[]> {
   const found = new Map<Shard, Change[]>()
-  for (const change of changes) push(found, change.shard, change)
+  for (const change of changes) append(found, change.shard, change)
   return found
-}
-
-function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const list = map.get(key)
-  if (list) list.push(value)
-  else map.set(key, [value])
 }
